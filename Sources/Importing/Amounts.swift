@@ -2,15 +2,16 @@
 
 import Configuration
 
-/// Durations and sizes as others write them, turned into Torpor's.
+/// Converts durations and sizes from the syntax of other programs to Torpor's.
 enum Amounts {
-    /// A duration as Torpor writes it; nil where it is longer than Torpor takes, or negative.
+    /// A duration in Torpor's syntax; nil if it is negative or longer than Torpor accepts.
     static func duration(seconds: Double) -> String? {
         guard seconds >= 0, seconds < 3_153_600_000 else { return nil }
         return Quantity.text(.microseconds(Int64((seconds * 1_000_000).rounded())))
     }
 
-    /// A number with one of the units, or several of them; in seconds. A number alone is in `unit`.
+    /// Parses a number with a unit, or several of these (`1m30s`), to seconds. A number without a unit is multiplied
+    /// by `alone`; if that is nil, it is invalid.
     static func seconds(_ text: String, units: [String: Double], alone: Double?) -> Double? {
         var total = 0.0
         var rest = text.trimmed[...]
@@ -27,7 +28,8 @@ enum Amounts {
         return total
     }
 
-    /// Go's durations, as compose files have them; a number alone is nothing that is allowed, and means seconds.
+    /// Parses a duration of a compose file (Go's time.ParseDuration) to seconds. A number without a unit, which
+    /// compose files must not have, counts as seconds.
     static func compose(_ text: String) -> Double? {
         seconds(
             text,
@@ -36,7 +38,7 @@ enum Amounts {
         )
     }
 
-    /// systemd.time(7); a number alone is seconds.
+    /// Parses a time span of systemd.time(7) to seconds; a number without a unit counts as seconds.
     static func systemd(_ text: String) -> Double? {
         seconds(text, units: systemdUnits, alone: 1)
     }
@@ -49,7 +51,7 @@ enum Amounts {
         "years": 31_557_600,
     ]
 
-    /// A number of bytes with a unit, all of which are powers of 1024.
+    /// Parses a number of bytes with a unit. All units are powers of 1024.
     static func bytes(_ text: String) -> UInt64? {
         let lower = text.trimmed.lowercased()
         let digits = lower.prefix { $0.isASCII && $0.isNumber || $0 == "." }
@@ -63,7 +65,7 @@ enum Amounts {
         return bytes < 9e18 ? UInt64(bytes) : nil
     }
 
-    /// The shortest of B, KiB, MiB and so on that is exact.
+    /// Formats a size in the largest unit of B, KiB, MiB and so on in which it is a whole number.
     static func size(_ bytes: UInt64) -> String {
         for (unit, size) in [("TiB", UInt64(1) << 40), ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)]
         where bytes >= size && bytes % size == 0 {
@@ -72,7 +74,7 @@ enum Amounts {
         return "\(bytes)B"
     }
 
-    /// A truth as Go reads it (strconv.ParseBool), and so docker and podman; nil for anything else.
+    /// Parses a boolean as Go does (strconv.ParseBool), and therefore docker and podman; nil for anything else.
     static func truth(_ text: String) -> Bool? {
         switch text {
         case "1", "t", "T", "true", "TRUE", "True": true
@@ -81,7 +83,7 @@ enum Amounts {
         }
     }
 
-    /// A signal's name with `SIG`.
+    /// The name of a signal in capitals, with the prefix `SIG`; a number stays.
     static func signal(_ text: String) -> String {
         let name = text.trimmed.uppercased()
         return name.hasPrefix("SIG") || Int(name) != nil ? name : "SIG" + name

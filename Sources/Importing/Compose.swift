@@ -3,9 +3,10 @@
 import Configuration
 import WireText
 
-/// A compose file: its services as containers, or only their commands as programs of this machine.
+/// Imports a compose file: each service becomes a container or, on request, only its command becomes a program on
+/// this machine.
 enum Compose {
-    /// - Parameter others: files that are merged over it, in this order.
+    /// - Parameter others: further compose files, which are merged over the first in this order.
     static func read(
         _ text: String,
         others: [(path: String, text: String)] = [],
@@ -20,7 +21,7 @@ enum Compose {
         let members = root.members ?? []
         let folder = SourceTree.folder(result.source)
         let variables = variables(folder, tree)
-        // Files of the first version have the services without a table around them.
+        // A file of compose's first version has the services at its top level, not in a table `services`.
         let isOld = root["services"] == nil && members.contains { $0.value["image"] != nil || $0.value["build"] != nil }
         guard let services = isOld ? members : root["services"]?.members else {
             throw ImportError("\(result.source): it has no table named services")
@@ -112,7 +113,7 @@ enum Compose {
         "compose.override.yml", "compose.override.yaml", "docker-compose.override.yml", "docker-compose.override.yaml",
     ]
 
-    /// The file that compose reads over one with a usual name, where no other is named.
+    /// The override file that compose merges over a file with a usual name, if the user names no files.
     static func override(of path: String, _ tree: SourceTree) -> (path: String, text: String)? {
         guard names.contains(SourceTree.lastPart(path)) else { return nil }
         for name in overrides {
@@ -122,7 +123,7 @@ enum Compose {
         return nil
     }
 
-    /// The services of the files that `include` names, each relative to its own folder.
+    /// The services of the files that `include` names. The paths in each file are relative to its own folder.
     private static func included(
         _ root: DataNode,
         _ folder: String,
@@ -137,7 +138,7 @@ enum Compose {
             for path in paths {
                 var interpolation = ComposeInterpolation(variables: variables)
                 let full = SourceTree.join(folder, interpolation.expand(path))
-                // Each file once, whoever includes it.
+                // Read each file only once, even if several files include it.
                 guard seen.insert(WireText(full)).inserted else { continue }
                 guard seen.count <= 64,
                     let other = tree.text(full).flatMap({ try? YAML.parse($0, of: SourceTree.lastPart(full)) }),
@@ -154,7 +155,7 @@ enum Compose {
         return files
     }
 
-    /// What stands beside the services.
+    /// Adds remarks about the top-level keys other than `services`.
     private static func beside(
         _ members: OrderedTable<DataNode>,
         _ project: ComposeProject?,
@@ -176,7 +177,7 @@ enum Compose {
         for (text, place) in leftOut.sentences() { result.remark(text + ".", at: place) }
     }
 
-    /// What others wait for the end of is a oneshot.
+    /// A service whose successful end other services wait for becomes a oneshot app.
     private static func completed(_ result: inout ImportedConfiguration) {
         let names = Set(result.programs.flatMap(\.completed).map(WireText.init))
         for index in result.programs.indices where names.contains(WireText(result.programs[index].name)) {
@@ -185,7 +186,7 @@ enum Compose {
         }
     }
 
-    /// The caller's, over those of the file `.env`.
+    /// The variables for interpolation: those of the file `.env`, overridden by those of the caller's environment.
     private static func variables(_ folder: String, _ tree: SourceTree) -> [String: String] {
         var variables: [String: String] = [:]
         let path = folder + "/.env"

@@ -2,7 +2,7 @@
 
 import WireText
 
-/// The container of a service: what becomes the table `container` of its app.
+/// The container of a service, which becomes the table `container` of an app.
 struct ComposeContainer {
     let node: DataNode
     let folder: String
@@ -20,7 +20,7 @@ struct ComposeContainer {
         self.project = project
     }
 
-    /// The keys that this reads or that mean nothing for podman; `ComposeService` reads the others.
+    /// The keys that this type reads, or that have no meaning for podman. `ComposeService` reads all others.
     static let known: Set = [
         "annotations", "build", "cap_add", "cap_drop", "configs", "container_name", "devices", "dns", "dns_opt",
         "dns_search", "domainname", "expose", "extra_hosts", "hostname", "image", "init", "ipc", "label_file", "links",
@@ -63,13 +63,13 @@ struct ComposeContainer {
         if !texts.isEmpty { table[key] = .strings(texts) }
     }
 
-    /// Texts of a list, or of a string that is one.
+    /// The texts of a key whose value is a list, or a single string.
     private func texts(_ key: String) -> [String] {
         guard let node = node[key] else { return [] }
         return (node.list ?? [node]).compactMap(\.text).filter { !$0.isEmpty }
     }
 
-    /// `NAME=value` of a table or a list.
+    /// The names and values of a key whose value is a table, or a list of `NAME=value`.
     private func pairs(_ key: String) -> [(key: String, value: String)] {
         (node[key]?.members ?? []).map { ($0.key, $0.value.text ?? "") }
             + (node[key]?.list ?? []).compactMap(\.text).map { text in
@@ -163,7 +163,7 @@ struct ComposeContainer {
         }
         var command = words("command") ?? []
         if let entry = words("entrypoint") {
-            // An empty one takes that of the image away: then the command is the program.
+            // An empty entrypoint removes the image's entrypoint: then the first word of the command is the program.
             if entry.isEmpty, !command.isEmpty {
                 put("entrypoint", [command.removeFirst()])
             } else {
@@ -203,7 +203,7 @@ struct ComposeContainer {
         }
     }
 
-    /// A link is an order, and a name for the other service.
+    /// A link means that the other service is started before, and that it has another name in the network.
     private func links(_ program: inout ImportedProgram) {
         for link in texts("links") {
             let parts = link.split(separator: ":", maxSplits: 1).map(String.init)
@@ -226,7 +226,7 @@ struct ComposeContainer {
         for text in texts("tmpfs") { temporary.append(text) }
     }
 
-    /// The short form.
+    /// Adds a volume in the short form, a string.
     private mutating func add(_ text: String, _ program: inout ImportedProgram) {
         if let volume = ContainerValues.volume(text, source: { source($0, &program) }) {
             volumes.append(volume)
@@ -241,7 +241,7 @@ struct ComposeContainer {
         return project.volume(text)
     }
 
-    /// The long form.
+    /// Adds a volume in the long form, a table.
     private mutating func add(_ volume: DataNode, _ program: inout ImportedProgram) {
         guard let target = volume["target"]?.text ?? volume["destination"]?.text ?? volume["dst"]?.text else { return }
         let isReadOnly = volume["read_only"]?.flag == true
@@ -263,9 +263,9 @@ struct ComposeContainer {
         }
     }
 
-    /// Names keys of a volume or network that are left out.
+    /// Adds a remark that names the keys of a volume or network that are not translated.
     ///
-    /// - Parameter keys: each of a table of the node; "" for the node itself.
+    /// - Parameter keys: keys that are not translated, by the table in the node; "" stands for the node itself.
     private func remark(
         _ list: String,
         _ keys: [(table: String, keys: [String])],
@@ -381,7 +381,7 @@ struct ComposeContainer {
         if texts("pid").contains("host") { program.cannot(ContainerValues.hostProcesses, at: node["pid"]?.place) }
         for (key, option) in options { for text in texts(key) { arguments.append("--\(option)=\(text)") } }
         for (host, address) in pairs("extra_hosts") {
-            // "host:address" in the older form.
+            // The older form is a list of "host:address".
             arguments.append("--add-host=" + (address.isEmpty ? host : "\(host):\(address)"))
         }
         for (name, value) in pairs("sysctls") { arguments.append("--sysctl=\(name)=\(value)") }

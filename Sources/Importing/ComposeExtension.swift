@@ -2,19 +2,19 @@
 
 import WireText
 
-/// Services that begin with what another one says.
+/// Resolves `extends`: a service that takes over the keys of another one.
 final class ComposeExtension {
     private let tree: SourceTree
-    /// Other files, each read once.
+    /// Other compose files; each is read once.
     private var files: [WireText: Services?] = [:]
-    /// Members that services have of others, in all.
+    /// How many values services have taken over from others, in total.
     private var count = 0
 
-    /// As many as a file may have values.
+    /// The limit of `count`: as many values as one file may have.
     private static let countLimit = 200_000
     private static let depthLimit = 16
 
-    /// The services of a file.
+    /// The services of one compose file.
     struct Services {
         var folder: String
         var nodes: OrderedTable<DataNode>
@@ -26,7 +26,7 @@ final class ComposeExtension {
 
     init(tree: SourceTree) { self.tree = tree }
 
-    /// The service with what it extends.
+    /// The service, merged over the service that it extends.
     func merged(_ node: DataNode, in services: Services, depth: Int = 0) throws(Failure) -> DataNode {
         guard let rule = node["extends"], !rule.isNull else { return node }
         guard depth < Self.depthLimit else { throw Failure(message: "its extends is circular or nested too deeply") }
@@ -67,7 +67,7 @@ final class ComposeExtension {
 }
 
 extension DataNode {
-    /// How many values it is.
+    /// How many values the node contains, itself included.
     fileprivate var memberCount: Int {
         switch value {
         case .null, .scalar: 1

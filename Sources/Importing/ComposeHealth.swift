@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// `healthcheck` of a service, which becomes `ready`.
+/// Translates `healthcheck` of a service to `ready` and `health`.
 struct ComposeHealth {
     let node: DataNode?
     let folder: String
-    /// What remarks call it.
+    /// The name of the health check in remarks.
     var title = "healthcheck"
-    /// Whether the app ends when it fails too often, and not only its launch waits for it.
+    /// Whether the app is ended when the check fails too often. Otherwise only its launch waits for the check.
     var ends = false
 
     func read(into program: inout ImportedProgram) {
@@ -70,7 +70,8 @@ struct ComposeHealth {
                 at: own.place
             )
         }
-        // It counts as unhealthy after so many failures behind the period in which none count.
+        // The time until compose counts a service as unhealthy: the start period, in which failures do not count, and
+        // so many failures.
         let whole = begin + Double(max(1, min(retries, 10_000))) * (interval + timeout)
         program["launch_deadline"] = Amounts.duration(seconds: max(1, whole.rounded())).map(TOMLValue.string)
         if ends, !isInside {
@@ -83,7 +84,7 @@ struct ComposeHealth {
         )
     }
 
-    /// As `container.health`, by which it is ready too.
+    /// Translates the check to `container.health`, which also determines when the app is ready.
     private func inside(
         _ container: OrderedTable<TOMLValue>,
         _ words: [String],
@@ -105,7 +106,7 @@ struct ComposeHealth {
         return health
     }
 
-    /// The words of a line that needs no shell.
+    /// The words of a shell line that can be executed without a shell; nil for other lines.
     private static func plain(_ line: String) -> [String]? {
         guard ShellWords.need(line) == .none, let words = ShellWords.split(line), let first = words.first,
             ShellWords.assignment(first) == nil

@@ -1,19 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// `$NAME` and `${NAME…}` in the texts of a compose file.
+/// Expands `$NAME` and `${NAME…}` in the texts of a compose file.
 struct ComposeInterpolation {
     let variables: [String: String]
-    /// Unset variables that were replaced by the empty string: a text uses them without a default.
+    /// Variables that a text uses without a default and that are not set: they were replaced by the empty string.
     var missing: [String] { unset.names }
-    /// Unset variables that a text requires by `${NAME?sentence}`; with `:?`, empty ones too.
+    /// Variables that a text requires with `${NAME?sentence}` and that are not set; with `:?` also those that are
+    /// empty.
     var wanted: [String] { needed.names }
 
     private var unset = Names()
     private var needed = Names()
-    /// Where each `{` behind a `$` of the text is closed; found in one pass, since a text may have many that are not.
+    /// For each `${` of the text, the position of its closing brace. All are found in one pass, since a text may have
+    /// very many that are not closed.
     private var ends: [String.Index: String.Index] = [:]
 
-    /// Names in the order in which they came first.
+    /// Names without duplicates, in the order of their first occurrence.
     private struct Names {
         private(set) var names: [String] = []
         private var known: Set<String> = []
@@ -85,7 +87,7 @@ struct ComposeInterpolation {
         }
     }
 
-    /// What is behind the first byte, which is one of ASCII.
+    /// The text without its first byte, which must be an ASCII character.
     private static func behindFirst(_ text: Substring) -> Substring { text[text.utf8.index(after: text.startIndex)...] }
 
     private static func name(_ text: Substring) -> String {

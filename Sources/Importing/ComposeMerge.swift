@@ -2,10 +2,11 @@
 
 import WireText
 
-/// What a compose file says over another one, and a service over the one that it extends: the merge rules of the compose
-/// specification. Tags stay, for what is merged later; ``DataNode/withoutReset`` ends it.
+/// Merges a compose file over another one, or a service over the service that it extends, by the merge rules of the
+/// compose specification. The tags `!reset` and `!override` stay in the result, for later merges;
+/// ``DataNode/withoutReset`` applies `!reset` at the end.
 enum ComposeMerge {
-    /// A whole file over another one.
+    /// Merges a whole file over another one.
     static func files(_ base: DataNode, _ own: DataNode) -> DataNode {
         merged(base, own) { key, first, second in
             guard key == "services" else { return usual(first, second) }
@@ -13,7 +14,7 @@ enum ComposeMerge {
         }
     }
 
-    /// A service over another one.
+    /// Merges a service over another one.
     static func service(_ base: DataNode, _ own: DataNode) -> DataNode {
         merged(base, own) { key, first, second in
             switch key {
@@ -34,7 +35,7 @@ enum ComposeMerge {
         }
     }
 
-    /// Tables with what `change` makes of the members that both have.
+    /// Merges two tables; `change` merges the members that both have.
     private static func merged(
         _ base: DataNode,
         _ own: DataNode,
@@ -55,13 +56,13 @@ enum ComposeMerge {
         return node
     }
 
-    /// Tables become one, lists are put together, and of all else the later one counts.
+    /// The rule for most values: merges tables, concatenates lists, and replaces other values by the later one.
     private static func usual(_ base: DataNode, _ own: DataNode) -> DataNode {
         if base.list != nil, own.list != nil { return elements(base, own, by: \.text) }
         return merged(base, own) { usual($1, $2) }
     }
 
-    /// Elements of both; one whose name an earlier one has replaces that.
+    /// Concatenates two lists; an element with the same name as an earlier one replaces it.
     private static func elements(_ base: DataNode, _ own: DataNode, by name: (DataNode) -> String?) -> DataNode {
         guard let first = base.list, let second = own.list else { return own }
         var elements: [DataNode] = []
@@ -103,7 +104,7 @@ enum ComposeMerge {
 
     // MARK: Other forms of the same
 
-    /// A text as a list of one.
+    /// Converts a text to a list with one element.
     private static func list(_ node: DataNode) -> DataNode {
         guard node.text != nil else { return node }
         var list = node
@@ -111,7 +112,7 @@ enum ComposeMerge {
         return list
     }
 
-    /// Names of a list as members without a value.
+    /// Converts a list of names to a table of members without values.
     private static func table(_ node: DataNode) -> DataNode {
         guard let elements = node.list else { return node }
         var table = node
@@ -122,7 +123,7 @@ enum ComposeMerge {
         return table
     }
 
-    /// `NAME=value` and `NAME` of a list as members.
+    /// Converts a list of `NAME=value` and `NAME` to a table.
     private static func members(_ node: DataNode) -> DataNode {
         guard let elements = node.list else { return node }
         var members = OrderedTable<DataNode>()
@@ -143,7 +144,7 @@ enum ComposeMerge {
 
     // MARK: What an element is known by
 
-    /// The address, the two ports and the protocol.
+    /// What identifies a published port: its address, its two port numbers and its protocol.
     private static func port(_ node: DataNode) -> String? {
         if node.members != nil {
             let parts = [node["host_ip"]?.text, node["published"]?.text, node["target"]?.text]
@@ -159,7 +160,7 @@ enum ComposeMerge {
         )
     }
 
-    /// Where it is in the container.
+    /// What identifies a volume: its path in the container.
     private static func target(_ node: DataNode) -> String? {
         if node.members != nil { return node["target"]?.text ?? node["destination"]?.text ?? node["dst"]?.text }
         guard let fields = node.text?.split(separator: ":", omittingEmptySubsequences: false) else { return nil }
@@ -172,7 +173,7 @@ enum ComposeMerge {
 }
 
 extension DataNode {
-    /// The same without what `!reset` takes away.
+    /// The node without the values that are tagged `!reset`.
     var withoutReset: DataNode {
         var node = self
         switch value {

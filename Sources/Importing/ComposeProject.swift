@@ -2,9 +2,10 @@
 
 import WireText
 
-/// What the services of a compose file share: names of networks and volumes, files of secrets and configs.
+/// What the services of a compose file share: the names of networks and volumes, and the files of secrets and
+/// configs.
 struct ComposeProject {
-    /// The name of the project; the network that services share is called so.
+    /// The name of the project, which is also the name of its default network.
     let name: String
     private let networks: DataNode?
     private let volumes: DataNode?
@@ -34,14 +35,16 @@ struct ComposeProject {
         configs = table("configs")
     }
 
-    /// The name that podman has for one of its networks. Each project has its own, unless the file names one.
+    /// The name in podman of one of the project's networks. Without a name in the compose file it begins with the
+    /// project's name.
     func network(_ key: String) -> String {
         let node = networks?[key]
         if let name = node?["name"]?.text ?? node?["external"]?["name"]?.text { return name }
         return node?["external"]?.flag == true ? key : "\(name)_\(key)"
     }
 
-    /// What networks need that are created without options at the first launch: a sentence for each.
+    /// Remarks about networks that need options: torpord creates networks without options at the first launch. Each
+    /// is a sentence.
     var networkRemarks: [String] {
         (networks?.members ?? []).compactMap { key, node in
             var options: [String] = []
@@ -64,17 +67,17 @@ struct ComposeProject {
         }
     }
 
-    /// The network of services that name none.
+    /// The network in podman of services that specify none.
     var usualNetwork: String { networks?["default"] == nil ? name : network("default") }
 
-    /// The name that podman has for one of its volumes.
+    /// The name in podman of one of the project's volumes.
     func volume(_ key: String) -> String {
         let node = volumes?[key]
         if let name = node?["name"]?.text ?? node?["external"]?["name"]?.text { return name }
         return node?["external"]?.flag == true ? key : "\(name)_\(key)"
     }
 
-    /// Why a volume is not what the file says.
+    /// Why torpord cannot create a volume with the properties that the compose file specifies; nil if it can.
     func problem(ofVolume key: String) -> String? {
         if let driver = volumes?[key]?["driver"]?.text, driver != "local", !driver.isEmpty {
             return "create the volume \(volume(key)) yourself with ‘podman volume create --driver …’: its driver is "
@@ -84,7 +87,7 @@ struct ComposeProject {
         return "create the volume \(volume(key)) yourself with ‘podman volume create’: it has driver_opts"
     }
 
-    /// A secret or config: its file, if the compose file names one, and what podman calls it otherwise.
+    /// The file of a secret or config, if the compose file names one; otherwise its name in podman.
     func file(_ key: String, isSecret: Bool, _ folder: String) -> (path: String?, name: String?) {
         let node = (isSecret ? secrets : configs)?[key]
         if let file = node?["file"]?.text { return (SourceTree.join(folder, file), nil) }

@@ -2,13 +2,13 @@
 
 import WireText
 
-/// One service of a compose file.
+/// Translates one service of a compose file.
 struct ComposeService {
     let node: DataNode
     let folder: String
     let variables: [String: String]
     let name: String
-    /// The project whose containers they are; nil for programs of this machine.
+    /// The project to which the services' containers belong; nil if services become programs on this machine.
     var project: ComposeProject?
     var profiles = ComposeProfiles([], [:])
 
@@ -24,7 +24,7 @@ struct ComposeService {
     private static let network = "its network is the machine's, where services are at localhost"
     private static let rights = "it has the rights of its user"
     private static let shares = "resources sets its share of the machine, as in resources.active.cpu_weight"
-    /// What a container has and a program does not, with the reason that it is left out.
+    /// Keys that only a container can have. For a program on this machine they are left out, for these reasons.
     private static let containers: [String: String] = [
         "annotations": container, "attach": container, "build": container, "container_name": container,
         "credential_spec": container, "develop": container, "domainname": container, "hostname": container,
@@ -112,7 +112,7 @@ struct ComposeService {
 
     // MARK: The program
 
-    /// The words of `command` or `entrypoint`; nil where there are none.
+    /// The words of `command` or `entrypoint`, nil if a quote is not closed; and whether the key is set.
     private func words(_ key: String) -> (words: [String]?, isThere: Bool) {
         guard let node = node[key], !node.isNull else { return (nil, false) }
         if let list = node.list { return (list.compactMap(\.text), true) }
@@ -164,7 +164,7 @@ struct ComposeService {
         guard let node = node["environment"] else { return }
         var missing: [String] = []
         for (name, value) in node.members ?? [] {
-            // Without a value it is the caller's, as it is for an app.
+            // A variable without a value gets the value of the caller's environment, in compose and for an app.
             if let text = value.text ?? (value.isNull ? variables[name] : nil) {
                 program.setVariable(name, text)
             } else if value.isNull {
@@ -181,7 +181,7 @@ struct ComposeService {
                 missing.append(text)
             }
         }
-        // A program of this machine has them of its supervisor.
+        // A program on this machine inherits such variables from its supervisor.
         if project != nil, !missing.isEmpty {
             let verb = missing.count > 1 ? "have no value here, and are" : "has no value here, and is"
             program.remark("\(LeftOutKeys.list(missing)) of environment \(verb) left out", at: node.place)
@@ -295,7 +295,8 @@ struct ComposeService {
         }
     }
 
-    /// Compose starts it only with one of its profiles: it is launched with the others if one of them is active.
+    /// Compose starts a service that has profiles only if one of them is active. The app of such a service is
+    /// launched at start only then.
     @discardableResult
     private func profiles(_ program: inout ImportedProgram) -> [String] {
         let tags = (node["profiles"]?.list ?? []).compactMap(\.text).filter { !$0.isEmpty }
@@ -322,11 +323,11 @@ struct ComposeService {
     }
 }
 
-/// The profiles whose services are started with the others.
+/// The active profiles: the services of these profiles are started together with those that have none.
 struct ComposeProfiles {
     private let names: Set<WireText>
 
-    /// Those of the option; without it those of the variable `COMPOSE_PROFILES`.
+    /// Takes the profiles of the command-line option or, without any, those of the variable `COMPOSE_PROFILES`.
     init(_ named: [String], _ variables: [String: String]) {
         let usual = (variables["COMPOSE_PROFILES"] ?? "").split(separator: ",").map { $0.trimmed }
         names = Set((named.isEmpty ? usual : named).map(WireText.init))

@@ -2,7 +2,7 @@
 
 import WireText
 
-/// Puts in what depends on the names of containers, which are known when all apps have theirs.
+/// Fills in the values that depend on names of containers, which are known only when all apps have their names.
 enum ContainerNames {
     static func assign(_ result: inout ImportedConfiguration) {
         var places: [WireText: Int] = [:]
@@ -17,7 +17,8 @@ enum ContainerNames {
         }
     }
 
-    /// Makes what is in the network of a container, or has its volumes, require the program that has that container.
+    /// If an app joins the network of a container or mounts its volumes, makes it require the app that has this
+    /// container.
     static func link(_ result: inout ImportedConfiguration) {
         var programs: [WireText: String] = [:]
         for program in result.programs where program.isTranslated {
@@ -62,7 +63,8 @@ enum ContainerNames {
         program["container"] = .table(table)
     }
 
-    /// The name of a program's container in podman; nil if the program has several instances or runs in no container.
+    /// The name of a program's container in podman; nil if the program has several instances, or does not run in a
+    /// container.
     private static func container(_ program: ImportedProgram) -> String? {
         guard program["instances"] == nil, case .table(let table) = program["container"] else { return nil }
         guard case .string(let name) = table["name"] else { return "torpor-" + program.appName }

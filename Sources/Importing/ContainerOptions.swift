@@ -2,9 +2,9 @@
 
 import Configuration
 
-/// Options of `docker run` and `podman run`, as keys of an app and of its table `container`.
+/// Translates options of `docker run` and `podman run` to keys of an app and of its table `container`.
 struct ContainerOptions {
-    /// Where relative paths begin.
+    /// The folder from which relative paths start.
     let folder: String
     let variables: [String: String]
     private var table = OrderedTable<TOMLValue>()
@@ -21,7 +21,7 @@ struct ContainerOptions {
         self.variables = variables
     }
 
-    /// The name for podman, where it has one of its own.
+    /// The container's name, if the options specify one.
     var name: String? {
         guard case .string(let name) = table["name"] else { return nil }
         return name
@@ -31,7 +31,8 @@ struct ContainerOptions {
 
     private mutating func append(_ value: String, to key: String) {
         var values = lists[key] ?? []
-        // Outside of the table, where it would be copied for each value.
+        // Remove the array from the dictionary while it is changed: otherwise it would be copied for each added
+        // value.
         lists[key] = []
         values.append(value)
         lists[key] = values
@@ -41,16 +42,16 @@ struct ContainerOptions {
 
     mutating func argument(_ text: String) { append(text, to: "args") }
 
-    /// Takes options in as they are written.
+    /// Adds options of a command line.
     mutating func add(_ options: PodmanOptions, at place: SourceLine? = nil, _ program: inout ImportedProgram) {
         for given in options.given {
             add(given.name, given.option, given.value, shown: "--" + given.name, at: place, &program)
         }
     }
 
-    /// Takes one in by its name.
+    /// Adds one option, given by its name.
     ///
-    /// - Parameter shown: what remarks call it.
+    /// - Parameter shown: the option's name in remarks.
     mutating func add(
         _ name: String,
         _ value: String,
@@ -170,7 +171,7 @@ struct ContainerOptions {
 
     // MARK: Values
 
-    /// A list of words in JSON, or one word; an empty one takes that of the image away.
+    /// Parses an entrypoint: a list of words in JSON, or a single word. An empty one removes the image's entrypoint.
     private static func entrypoint(_ text: String) -> [String] {
         if text.hasPrefix("["), let words = DataNode.words(ofJSON: text) { return words }
         return text.isEmpty ? [] : [text]
@@ -199,7 +200,7 @@ struct ContainerOptions {
         }
     }
 
-    /// Podman's volumes keep their names; paths become absolute.
+    /// Adds a volume. Volumes keep their names in podman; relative paths become absolute.
     private mutating func volume(_ text: String, _ place: SourceLine?, _ program: inout ImportedProgram) {
         let folder = folder
         if let volume = ContainerValues.volume(text, source: { $0.hasPrefix(".") ? SourceTree.join(folder, $0) : $0 }) {
@@ -212,7 +213,8 @@ struct ContainerOptions {
         }
     }
 
-    /// `type=bind,source=/a,target=/b,readonly`; what has no short form is given to podman.
+    /// Adds a mount such as `type=bind,source=/a,target=/b,readonly`. If it has no short form, it is passed to podman
+    /// as an argument.
     private mutating func mount(_ text: String, _ place: SourceLine?, _ program: inout ImportedProgram) {
         var (kind, source, target, isReadOnly, isPlain) = ("volume", "", "", false, !text.contains("\""))
         var size: String?
@@ -247,10 +249,10 @@ struct ContainerOptions {
         }
     }
 
-    /// A name, a mode, or docker's `name=NAME,alias=…`.
+    /// Adds a network: a name, a mode, or docker's syntax `name=NAME,alias=…`.
     private mutating func network(_ text: String) {
         guard text.hasPrefix("name=") else {
-            // The usual one of both.
+            // These words mean the default network in both docker and podman.
             if text == "default" || text == "bridge" || text.isEmpty { return }
             return append(text, to: "networks")
         }
@@ -264,7 +266,7 @@ struct ContainerOptions {
 
     // MARK: The whole
 
-    /// Puts all of it into the app.
+    /// Stores all translated options in the app.
     mutating func finish(image: String, command: [String], _ program: inout ImportedProgram) {
         var command = command
         if let entrypoint {
@@ -302,7 +304,7 @@ struct ContainerOptions {
         program.remark(leftOut)
     }
 
-    /// Names in a network are options of it, where there is one network.
+    /// Adds the aliases of the container in its network: as options of the network, if there is exactly one network.
     private mutating func named(_ name: String) {
         guard !aliases.isEmpty else { return }
         guard networks.count == 1, let network = networks.first, !ContainerSpecification.isMode(network) else {

@@ -2,9 +2,10 @@
 
 import Configuration
 
-/// Values that docker, podman and compose files have in common, in Torpor's terms.
+/// Converts values that docker, podman and compose files have in common to Torpor's syntax.
 enum ContainerValues {
-    /// docker takes a name without a registry for one of Docker Hub; podman asks, or refuses it.
+    /// The image's name with a registry. docker looks for a name without one on Docker Hub; podman asks which
+    /// registry to use, or refuses the name.
     static func qualified(_ image: String) -> String {
         let parts = image.split(separator: "/", maxSplits: 1)
         guard parts.count > 1 else { return "docker.io/library/" + image }
@@ -15,7 +16,7 @@ enum ContainerValues {
     static let hostProcesses =
         "podman runs no container without a cgroup of its own in the machine's pid namespace (pid = host)"
 
-    /// The arguments of a container; torpord would put a URL into some.
+    /// Sets the arguments of a container. The app is not translated if torpord would replace one of them by a URL.
     static func command(_ words: [String], _ program: inout ImportedProgram) {
         guard !words.isEmpty else { return }
         program["exec"] = .strings(words)
@@ -23,14 +24,15 @@ enum ContainerValues {
         program.cannot("its command has the argument \(word), in whose place Torpor puts a URL: pass it in a script")
     }
 
-    /// `SOURCE:TARGET[:OPTIONS]` or `TARGET`; nil for a source that begins at a user's home, which is not known here.
+    /// Converts a volume, `SOURCE:TARGET[:OPTIONS]` or `TARGET`; nil if its source begins with `~`, since the user's
+    /// home is not known here.
     ///
-    /// - Parameter source: what becomes of the source.
+    /// - Parameter source: converts the source.
     static func volume(_ text: String, source: (String) -> String) -> String? {
         let fields = text.split(separator: ":", omittingEmptySubsequences: false).map(String.init)
         guard fields.count > 1 else { return text }
         guard !fields[0].hasPrefix("~") else { return nil }
-        // What only Docker Desktop knows.
+        // Options that have a meaning only for Docker Desktop, or are the default.
         let others: Set = ["cached", "delegated", "consistent", "rw", "nocopy"]
         let options = fields.dropFirst(2).joined(separator: ":").split(separator: ",").map(String.init)
             .filter { !others.contains($0) }
@@ -38,17 +40,17 @@ enum ContainerValues {
         return source(fields[0]) + ":" + end
     }
 
-    /// A value of `--security-opt`; nil for one that says what is so anyway.
+    /// Converts a value of `--security-opt`; nil if it only states the default.
     static func security(_ text: String, folder: String) -> String? {
         if text.hasPrefix("no-new-privileges") { return text.hasSuffix("false") ? nil : "no-new-privileges" }
-        // docker may write a colon where podman has an equals sign.
+        // docker also accepts a colon where podman requires an equals sign.
         guard let sign = text.firstIndex(where: { $0 == ":" || $0 == "=" }) else { return text }
         let value = String(text[text.index(after: sign)...])
         let isFile = text.hasPrefix("seccomp") && value.hasPrefix(".")
         return text[..<sign] + "=" + (isFile ? SourceTree.join(folder, value) : value)
     }
 
-    /// `no`, `always`, `unless-stopped`, `on-failure` or `on-failure:N`.
+    /// Translates a restart policy: `no`, `always`, `unless-stopped`, `on-failure` or `on-failure:N`.
     static func restart(_ text: String, limit: Int? = nil, _ program: inout ImportedProgram) {
         var rule = text
         var limit = limit
@@ -65,7 +67,7 @@ enum ContainerValues {
             program.remark("restart = \(quoted(rule)) is not known, and is taken as no")
         }
         guard program["restart"] != .string("never") else { return }
-        // Docker gives up only where a number is given.
+        // Docker gives up restarting only if the policy contains a number.
         program["restart_backoff"] = .table([
             ("limit", TOMLValue.integer(Int64(min(10_000, max(0, limit ?? 10_000)))))
         ])
@@ -95,7 +97,7 @@ enum ContainerValues {
         if number > 0 { program.set(inTable: "limits", "tasks", .integer(Int64(number))) }
     }
 
-    /// - Parameter value: a number, `-1` for none, or two of them with a colon.
+    /// - Parameter value: a number, `-1` for no limit, or two of these (soft and hard limit) separated by a colon.
     static func limit(_ name: String, _ value: String, _ program: inout ImportedProgram) {
         let bounds = value.split(separator: ":", omittingEmptySubsequences: false)
             .map { $0 == "-1" ? "unlimited" : String($0) }
@@ -103,7 +105,7 @@ enum ContainerValues {
         program.set(inTable: "limits", name, Int64(text).map(TOMLValue.integer) ?? .string(text))
     }
 
-    /// What docker would do about mounts of this machine, and podman does not.
+    /// Adds a remark about mounted paths of this machine that do not exist: docker creates them, podman does not.
     static func mounts(_ tree: SourceTree, _ result: inout ImportedConfiguration) {
         var missing = OrderedTable<Void>()
         for index in result.programs.indices where result.programs[index].isTranslated {
@@ -132,7 +134,7 @@ enum ContainerValues {
         )
     }
 
-    /// podman finds none of docker's volumes: it makes new ones of the same names.
+    /// Adds a remark that podman does not see docker's volumes: it creates new ones with the same names.
     private static func newVolumes(_ result: inout ImportedConfiguration) {
         var names = OrderedTable<Void>()
         for program in result.programs where program.isTranslated {
@@ -152,7 +154,7 @@ enum ContainerValues {
         )
     }
 
-    /// A request to a container that sleeps wakes it, from this machine as from another container.
+    /// Lets requests wake sleeping containers, whether they come from this machine or from another container.
     static func wake(_ result: inout ImportedConfiguration) {
         for index in result.programs.indices
         where result.programs[index].isTranslated && result.programs[index]["type"] == nil {

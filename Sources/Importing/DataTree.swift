@@ -2,27 +2,27 @@
 
 import Varlink
 
-/// A value of a YAML or JSON file, and its line.
+/// A value of a YAML or JSON file, with its line.
 struct DataNode: Sendable {
     indirect enum Value: Sendable {
         case null
-        /// A text; `isPlain` where it stands without quotes, so that it may be a number or true.
+        /// A text. `isPlain` is true if it is written without quotes, so that it may be a number or a boolean.
         case scalar(String, isPlain: Bool)
         case list([DataNode])
         case map(OrderedTable<DataNode>)
     }
 
-    /// What a tag of a compose file wants done with what stands in a file before.
+    /// A tag in a compose file that says how to merge a value with that of an earlier file.
     enum Tag: Sendable {
-        /// `!reset`: it is taken away.
+        /// `!reset`: the earlier value is removed.
         case reset
-        /// `!override`: it is replaced as a whole.
+        /// `!override`: the earlier value is replaced as a whole.
         case override
     }
 
     var value: Value
     var line: Int
-    /// The name of its file, where that is not the source itself.
+    /// The name of the file that contains the value; nil for the imported file itself.
     var file: String?
     var tag: Tag?
 
@@ -32,10 +32,10 @@ struct DataNode: Sendable {
         self.file = file
     }
 
-    /// Where it stands; nil where that is not known.
+    /// Where the value is written; nil if unknown.
     var place: SourceLine? { line > 0 ? SourceLine(line, of: file) : nil }
 
-    /// The member of that name.
+    /// The member of a table with this name.
     subscript(key: String) -> DataNode? {
         guard case .map(let members) = value else { return nil }
         return members[key]
@@ -51,7 +51,7 @@ struct DataNode: Sendable {
         return elements
     }
 
-    /// The text of a scalar, numbers and truth included.
+    /// The text of a scalar value, also of numbers and booleans.
     var text: String? {
         guard case .scalar(let text, _) = value else { return nil }
         return text
@@ -72,10 +72,10 @@ struct DataNode: Sendable {
 
     var integer: Int? { text.flatMap { Int($0) } }
 
-    /// What a sentence says that it is.
+    /// The value as shown in a message: its text in quotes, or its kind.
     var shown: String { text.map { quoted($0) } ?? kind }
 
-    /// What it is, with its article.
+    /// The kind of value, with its article.
     var kind: String {
         switch value {
         case .null: "nothing"
@@ -85,7 +85,7 @@ struct DataNode: Sendable {
         }
     }
 
-    /// The same with each text changed; names of members stay.
+    /// The same tree with each text changed; the names of members stay.
     func mapTexts(_ change: (String) -> String) -> DataNode {
         var node = self
         switch value {
@@ -99,12 +99,12 @@ struct DataNode: Sendable {
 }
 
 extension DataNode {
-    /// The words of a list in JSON; nil of what is none.
+    /// The words of a list in JSON; nil if the text is no such list.
     static func words(ofJSON text: String) -> [String]? {
         (try? JSON.parse(text)).flatMap { DataNode($0).list?.compactMap(\.text) }
     }
 
-    /// JSON as it stands.
+    /// Converts parsed JSON.
     init(_ json: JSON) {
         line = 0
         switch json {
@@ -119,16 +119,16 @@ extension DataNode {
     }
 }
 
-/// JSON as people write it for PM2: with comments, names without quotes, and commas at ends.
+/// JSON as written by hand for PM2: with comments, names without quotes, and trailing commas.
 enum LooseJSON {
     static func parse(_ text: String) throws(ImportError) -> DataNode {
         let plain = withoutComments(text)
         if let json = try? JSON.parse(plain) { return DataNode(json) }
-        // YAML's flow style has all the rest. A tab is no blank there at the beginning of a line.
+        // YAML's flow style allows all of this. But a tab at the beginning of a line is not white space there.
         return try YAML.parse(plain.replacing("\t", with: " "), as: "JSON")
     }
 
-    /// Spaces instead of what stands between `/*` and `*/`, or behind `//`.
+    /// The text with comments (`/* … */` and `// …`) replaced by spaces.
     static func withoutComments(_ text: String) -> String {
         var result = ""
         var quote: Unicode.Scalar?

@@ -2,11 +2,11 @@
 
 import WireText
 
-/// Command lines of `docker run` and `podman run`.
+/// Imports command lines of `docker run` and `podman run`.
 enum DockerRun {
     /// - Parameters:
-    ///   - text: one command line, or a file with several.
-    ///   - folder: where relative paths begin.
+    ///   - text: one command line, or a script with several.
+    ///   - folder: the folder from which relative paths start.
     static func read(
         _ text: String,
         in folder: String,
@@ -49,10 +49,10 @@ enum DockerRun {
         ContainerValues.wake(&result)
     }
 
-    /// What may stand in front of a command.
+    /// Words that may precede the command.
     private static let before: Set = ["sudo", "exec", "time", "nohup"]
 
-    /// Where the options begin.
+    /// The index of the first option; nil if the words are not a `docker run` or `podman run`.
     private static func start(_ words: ArraySlice<ShellText.Word>) -> Int? {
         guard let first = words.first, ["docker", "podman"].contains(SourceTree.lastPart(first.text)) else {
             return nil
@@ -97,7 +97,7 @@ enum DockerRun {
         if program["grace"] == nil { program["grace"] = .string("10s") }
     }
 
-    /// `nginx` of `docker.io/library/nginx:1.27@sha256:…`.
+    /// The last part of an image's name: `nginx` for `docker.io/library/nginx:1.27@sha256:…`.
     private static func name(of image: String) -> String? {
         SourceTree.lastPart(String(image.prefix { $0 != "@" })).split(separator: ":").first.map(String.init)
     }

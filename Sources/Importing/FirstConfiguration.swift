@@ -3,20 +3,20 @@
 import Configuration
 import Varlink
 
-/// What a first torpor.toml has, made from what is in a folder.
+/// An app of a first torpor.toml, derived from the files in a folder.
 public struct FirstApp: Sendable, Equatable {
     /// The app's name.
     public var name: String
     /// The program and its arguments.
     public var exec: [String]
-    /// The port of this machine that it listens at; nil where it is not known, or there is none.
+    /// The port of this machine that the app listens on; nil if unknown, or if there is none.
     public var port: UInt16?
-    /// Whether it is stopped in memory while nobody connects.
+    /// Whether the app is suspended while no client is connected.
     public var sleeps = false
-    /// What it was made from, for a sentence; nil of the example.
+    /// The file from which the app was derived, for a message; nil for the example.
     public var origin: String?
 
-    /// An app of which nothing else is known.
+    /// Creates an app with default values for everything else.
     public init(name: String, exec: [String], port: UInt16? = nil, origin: String? = nil) {
         self.name = name
         self.exec = exec
@@ -24,34 +24,34 @@ public struct FirstApp: Sendable, Equatable {
         self.origin = origin
     }
 
-    /// A program that every machine with Python has: a folder by HTTP.
+    /// An example that runs on every machine with Python: it serves a folder by HTTP.
     public static let example = FirstApp(
         name: "web",
         exec: ["python3", "-m", "http.server", "8000", "--bind", "127.0.0.1"],
         port: 8000
     )
 
-    /// The name made valid.
+    /// The text converted to a valid name of an app.
     public static func validName(_ text: String) -> String { Names.valid(text) }
 
-    /// The words of a command that somebody typed, by a shell where it needs one; nil where a quote is not closed.
+    /// The words of a command that a user has typed, with a shell if it needs one; nil if a quote is not closed.
     public static func words(_ command: String) -> [String]? {
         guard let words = ShellWords.split(command), !words.isEmpty else { return nil }
         return ShellWords.need(command) == .none ? words : ["/bin/sh", "-c", command]
     }
 
-    /// The command as somebody would type it.
+    /// The command as a user would type it.
     public var command: String { exec.map(ShellWords.quote).joined(separator: " ") }
 }
 
 extension FirstApp {
-    /// The apps that a folder's programs would be, the likeliest first.
+    /// The apps that the programs in a folder could become, the most likely first.
     public static func found(in folder: String, _ tree: SourceTree) -> [FirstApp] {
         let name = Names.valid(SourceTree.lastPart(folder))
         return [node(folder, name, tree), django(folder, name, tree), python(folder, name, tree)].compactMap { $0 }
     }
 
-    /// `npm start` of a package.json.
+    /// The app of a package.json with a start script: `npm start`.
     private static func node(_ folder: String, _ name: String, _ tree: SourceTree) -> FirstApp? {
         guard let bytes = tree.read(folder + "/package.json"), let package = try? JSON.parse(bytes),
             package["scripts"]?["start"]?.stringValue != nil
@@ -93,7 +93,7 @@ extension FirstApp {
         return nil
     }
 
-    /// A configuration of this one app, with comments for whoever goes on with it.
+    /// A configuration of this one app, with comments for the user who edits it.
     public var toml: String {
         var text = """
             # Torpor's configuration: torpor.toml(5) describes every key. After an edit, run torpor check \

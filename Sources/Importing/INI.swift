@@ -2,7 +2,7 @@
 
 import WireText
 
-/// The INI files of supervisord, as Python's configparser reads them.
+/// Parses the INI files of supervisord by the rules of Python's configparser.
 struct INI {
     struct Entry {
         var key: String
@@ -14,7 +14,7 @@ struct INI {
         let name: String
         let line: SourceLine
         private(set) var entries: [Entry] = []
-        /// Where the last entry of each key is.
+        /// The index of the last entry of each key.
         private var places: [WireText: Int] = [:]
 
         init(name: String, line: SourceLine) {
@@ -22,7 +22,7 @@ struct INI {
             self.line = line
         }
 
-        /// The value of a key; of several the last one.
+        /// The value of a key; if there are several, the last one.
         subscript(key: String) -> String? { places[WireText(key)].map { entries[$0].value } }
 
         func line(of key: String) -> SourceLine? { places[WireText(key)].map { entries[$0].line } }
@@ -32,7 +32,7 @@ struct INI {
             entries.append(entry)
         }
 
-        /// A line that goes on with the value before it; false where there is none.
+        /// Appends a continuation line to the value before it; false if there is none.
         mutating func extend(with line: String) -> Bool {
             guard !entries.isEmpty else { return false }
             entries[entries.count - 1].value += "\n" + line
@@ -42,12 +42,12 @@ struct INI {
 
     private(set) var sections: [Section] = []
     private var places: [WireText: Int] = [:]
-    /// Lines that are nothing of it.
+    /// Lines that are neither a section, an entry nor a comment.
     private(set) var strays: [SourceLine] = []
 
     subscript(name: String) -> Section? { places[WireText(name)].map { sections[$0] } }
 
-    /// Takes a section in, unless there is one of its name.
+    /// Adds a section; false if there is one with this name already.
     mutating func append(_ section: Section) -> Bool {
         guard places[WireText(section.name)] == nil else { return false }
         places[WireText(section.name)] = sections.count
@@ -55,12 +55,12 @@ struct INI {
         return true
     }
 
-    /// Reads a text.
+    /// Parses a text.
     ///
-    /// Lines that begin with `;` or `#` are comments, and so is what stands behind a blank and one of them. A line that
-    /// is indented goes on with the value before it. A section that is there twice is one.
+    /// Lines that begin with `;` or `#` are comments, and so is the rest of a line after a blank and one of these. An
+    /// indented line continues the value before it. Sections with the same name are merged.
     ///
-    /// - Parameter file: the name of the file, where it is not the source itself.
+    /// - Parameter file: the name of the file, if it is not the imported file itself.
     init(_ text: String, file: String? = nil) {
         var section: Int?
         var isOpen = false

@@ -2,22 +2,23 @@
 
 import Configuration
 
-/// What another supervisor's configuration says, in Torpor's terms.
+/// The configuration of another supervisor, translated to Torpor's keys.
 public struct ImportedConfiguration: Sendable {
-    /// Whose configuration it was.
+    /// The kind of configuration that was imported.
     public var kind: SourceKind
-    /// The file or folder that it was read from.
+    /// The file or folder that was imported.
     public var source: String
-    /// Files that were read together with it.
+    /// Further files that were read together with it.
     var others: [String] = []
-    /// Its programs in their order, those that cannot be translated included.
+    /// The programs in the order of the source, including those that cannot be translated.
     public var programs: [ImportedProgram] = []
-    /// What concerns all of them.
+    /// Remarks that concern the whole configuration.
     public var remarks: [Remark] { told.list }
     private var told = Remarks()
-    /// Whether the validation has refused the name of a container.
+    /// Whether the validation has refused a container's name, so that names must be assigned again.
     var isRenamed = false
-    /// What was left out of the source as nothing of its kind: why it may have no program.
+    /// Why parts of the source were left out, since they are not of its kind. If it has no program, the first reason
+    /// is reported.
     private(set) var doubts: [String] = []
 
     init(kind: SourceKind, source: String) {
@@ -25,15 +26,16 @@ public struct ImportedConfiguration: Sendable {
         self.source = source
     }
 
-    /// More than this is more than a torpor.toml may have.
+    /// The maximum size of the result in bytes: a torpor.toml may not be larger.
     static let sizeLimit = ConfigurationSystem.fileLimit
-    /// As many processes as the keeper has places for.
+    /// The maximum number of processes: the keeper has no more slots.
     static let processLimit = 16_384
-    /// Bytes of the programs, about.
+    /// The approximate size of all programs in bytes.
     private var size = 0
     private var processes = 0
 
-    /// Takes a program in; what many of them have in common makes them more than the source.
+    /// Adds a program. Checks the size of the result, which may be much larger than the source: each app repeats the
+    /// values that programs share.
     mutating func append(_ program: ImportedProgram) throws(ImportError) {
         size += program.size
         processes += program.processes
@@ -51,74 +53,76 @@ public struct ImportedConfiguration: Sendable {
         programs.append(program)
     }
 
-    /// How many programs became apps.
+    /// How many programs were translated to apps.
     public var translatedCount: Int { programs.count { $0.isTranslated } }
 
-    /// All remarks: how many.
+    /// The number of all remarks.
     public var remarkCount: Int { programs.reduce(remarks.count) { $0 + $1.remarks.count } }
 
     mutating func remark(_ text: String, at place: SourceLine? = nil) { told.add(Remark(text, at: place)) }
 
-    /// - Parameter line: from 1; 0 where it is not known.
+    /// - Parameter line: from 1; 0 if unknown.
     mutating func remark(_ text: String, line: Int) { remark(text, at: line > 0 ? SourceLine(line) : nil) }
 
-    /// A remark about what the source has in the place of a program.
+    /// Adds a remark about something in the source that is not a program.
     ///
-    /// - Parameter reason: the sentence without its capital and its full stop.
+    /// - Parameter reason: the sentence, without a capital at its beginning and a full stop at its end.
     mutating func doubt(_ reason: String, at place: SourceLine? = nil) {
         doubts.append(reason)
         remark(reason.prefix(1).uppercased() + reason.dropFirst() + ".", at: place)
     }
 }
 
-/// One program of the source.
+/// A program of the imported configuration.
 public struct ImportedProgram: Sendable {
-    /// What the source calls it.
+    /// The program's name in the source.
     public var name: String
-    /// The name of its app: valid for Torpor, and no other app's.
+    /// The name of the program's app, which is valid and unique.
     public internal(set) var appName = ""
-    /// What could not be translated, and what one has to know.
+    /// Remarks about parts that could not be translated, and other facts that the user must know.
     public var remarks: [Remark] { told.list }
     private var told = Remarks()
-    /// Where it stands in the source, where that is known.
+    /// The line where the program is defined in the source; nil if unknown.
     public internal(set) var line: Int?
-    /// The keys of its app.
+    /// The keys of the program's app.
     var keys: [String: TOMLValue] = [:]
-    /// Keys that Torpor's own validation refuses; they stand in the file as comments.
+    /// Keys that Torpor's validation refuses. In the result they are comments.
     var refused: [(key: String, value: TOMLValue)] = []
-    /// The programs that it requires, by their names in the source.
+    /// The programs that this one requires, by their names in the source.
     var requires: [String] = []
-    /// The programs that are started before it, by their names in the source.
+    /// The programs that are started before this one, by their names in the source.
     var after: [String] = []
-    /// s6-rc: what is in a bundle.
+    /// For a bundle of s6-rc: the names of the services in it.
     var contents: [String] = []
-    /// Compose: the programs that must have ended well before it.
+    /// For compose: the services that must have ended successfully before this one is started.
     var completed: [String] = []
-    /// Containers: what podman runs in its own container as its probe; the container's name depends on that of its app.
+    /// For a container: a command that podman runs inside the container as a probe. It is set last, since it contains
+    /// the container's name, which depends on the app's name.
     var probe: [String] = []
-    /// Containers: the program whose container's network it is in, by its name in the source.
+    /// For a container that joins the network of another one: the program that has the other container, by its name
+    /// in the source.
     var joined: String?
-    /// Supervisord: the lower it is, the earlier it is started.
+    /// For supervisord: the priority; a program with a lower value is started earlier.
     var priority = SupervisordPriority()
-    /// Why it cannot be an app; nil where it is one.
+    /// Why the program cannot become an app; nil if it can.
     public internal(set) var obstacle: String?
 
-    /// - Parameter line: from 1; 0 where it is not known.
+    /// - Parameter line: from 1; 0 if unknown.
     init(_ name: String, line: Int? = nil) {
         self.name = name
         self.line = line.flatMap { $0 > 0 ? $0 : nil }
     }
 
-    /// How many bytes its keys have, about.
+    /// The approximate size of the program's keys in bytes.
     var size: Int { keys.values.reduce(name.utf8.count) { $0 + $1.size } }
 
-    /// How many processes it is.
+    /// How many processes the program has: its instances.
     var processes: Int {
         guard case .integer(let count) = keys["instances"] else { return 1 }
         return Int(count)
     }
 
-    /// Whether it became an app.
+    /// Whether the program was translated to an app.
     public var isTranslated: Bool { obstacle == nil }
 
     subscript(key: String) -> TOMLValue? {
@@ -128,21 +132,22 @@ public struct ImportedProgram: Sendable {
 
     mutating func remark(_ text: String, at place: SourceLine? = nil) { told.add(Remark(text, at: place)) }
 
-    /// - Parameter line: from 1; 0 where it is not known.
+    /// - Parameter line: from 1; 0 if unknown.
     mutating func remark(_ text: String, line: Int) { remark(text, at: line > 0 ? SourceLine(line) : nil) }
 
     mutating func remark(_ leftOut: LeftOutKeys) {
         for (text, place) in leftOut.sentences() { remark(text, at: place) }
     }
 
-    /// It is no app, for this reason; the first one counts.
+    /// Marks the program as not translatable, for this reason; only the first reason is kept.
     mutating func cannot(_ reason: String, at place: SourceLine? = nil) {
         guard obstacle == nil else { return }
         obstacle = reason
         remark("is not translated: \(reason)", at: place)
     }
 
-    /// It is launched by hand alone: without the user that it should have it would run as root.
+    /// Makes sure that only a user launches the app: without the user that its configuration names, it would run as
+    /// root.
     mutating func withhold() {
         keys["launch"] = .string("on-demand")
         let waking = ["sockets", "timers", "paths"].filter { keys[$0] != nil }
@@ -163,7 +168,8 @@ public struct ImportedProgram: Sendable {
         set(inTable: "environment", name, .string(value))
     }
 
-    /// What would stand in a table or array is changed outside of its key: there it would be copied for each change.
+    /// Sets a member of a table. The table is removed from the keys while it is changed: otherwise it would be copied
+    /// for each change.
     mutating func set(inTable key: String, _ name: String, _ value: TOMLValue) {
         var table = OrderedTable<TOMLValue>()
         if case .table(let members) = keys.removeValue(forKey: key) { table = members }
@@ -179,15 +185,15 @@ public struct ImportedProgram: Sendable {
     }
 }
 
-/// Why nothing can be imported: a sentence.
+/// Why a configuration cannot be imported.
 public struct ImportError: Error, Sendable, Hashable, CustomStringConvertible {
-    /// The sentence.
+    /// The reason as a sentence.
     public var description: String
 
     init(_ description: String) { self.description = description }
 }
 
-/// The text in quotes, shortened and on one line.
+/// The text in quotes, shortened, on one line.
 func quoted(_ text: String) -> String {
     var result = "\""
     for scalar in text.unicodeScalars.prefix(100) {

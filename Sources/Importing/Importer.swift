@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Reads other supervisors' configurations.
+/// Imports configurations of other supervisors.
 public enum Importer {
-    /// Reads a file or folder.
+    /// Imports a file or folder.
     ///
     /// - Parameters:
-    ///   - path: the file or folder; absolute, since it is where relative paths begin.
-    ///   - kind: whose configuration it is; nil to tell it from its name and text.
-    ///   - tree: what may be read.
+    ///   - path: the absolute path of the file or folder, from which relative paths start.
+    ///   - kind: the kind of configuration; nil to detect it from the name and the text.
+    ///   - tree: the files and variables that may be read.
     public static func read(
         _ path: String,
         as kind: SourceKind? = nil,
@@ -25,12 +25,13 @@ public enum Importer {
         return try read(path, text, kind, tree)
     }
 
-    /// Reads files that belong together: compose files of which the later ones are merged over the first, or units.
+    /// Imports files that belong together: compose files, of which the later ones are merged over the first, or
+    /// units.
     ///
     /// - Parameters:
-    ///   - paths: the files, or one file or folder; absolute.
-    ///   - kind: whose configuration they are; nil to tell it from the first one's name and text.
-    ///   - tree: what may be read.
+    ///   - paths: the absolute paths of the files, or of one file or folder.
+    ///   - kind: the kind of configuration; nil to detect it from the name and the text of the first file.
+    ///   - tree: the files and variables that may be read.
     public static func read(
         _ paths: [String],
         as kind: SourceKind? = nil,
@@ -67,11 +68,11 @@ public enum Importer {
         return try finished(result)
     }
 
-    /// Reads a command line of docker run or podman run.
+    /// Imports a command line of docker run or podman run.
     ///
     /// - Parameters:
-    ///   - command: its words, or the whole of it.
-    ///   - folder: where its relative paths begin.
+    ///   - command: its words, or a single text with the whole command line.
+    ///   - folder: the folder from which relative paths start.
     public static func read(
         command: [String],
         in folder: String,
@@ -90,10 +91,10 @@ public enum Importer {
         )
     }
 
-    /// A configuration that only node can tell.
+    /// The error for a configuration that is a program: only node can evaluate it.
     static func program(_ path: String) -> ImportError {
         let name = SourceTree.lastPart(path)
-        // By another name node takes it for what it is not.
+        // node treats a file with another extension as something else than JavaScript.
         let module = name.hasSuffix("js") || name.hasSuffix(".ts") ? name : "ecosystem.config.js"
         return ImportError(
             "\(path) is a program, which is not run: write its result as JSON, as in "
@@ -185,7 +186,8 @@ public enum Importer {
         return try read(file.path, as: file.kind, in: tree)
     }
 
-    /// A folder of files that a supervisord.conf elsewhere includes, such as /etc/supervisor/conf.d; nil where it is none.
+    /// Imports a folder of files that a supervisord.conf elsewhere includes, such as /etc/supervisor/conf.d; nil if
+    /// the folder is not one of these.
     private static func supervisordFiles(
         _ path: String,
         _ tree: SourceTree
@@ -203,7 +205,7 @@ public enum Importer {
         return try finished(result)
     }
 
-    /// What a folder has that can be imported, by the usual names.
+    /// The files in a folder that can be imported, found by their usual names.
     public static func files(in folder: String, _ tree: SourceTree) -> [(path: String, kind: SourceKind)] {
         let usual: [(name: String, kind: SourceKind)] = [
             ("Procfile", .procfile), ("Procfile.dev", .procfile), ("supervisord.conf", .supervisord),
@@ -215,15 +217,15 @@ public enum Importer {
         return usual.filter { tree.read(folder + "/" + $0.name) != nil }.map { (folder + "/" + $0.name, $0.kind) }
     }
 
-    /// Configurations in a folder that are programs, by the usual names: nothing reads them, and ``read(_:as:in:)`` says
-    /// what to do.
+    /// Files in a folder that are configurations written as programs, found by their usual names. They cannot be
+    /// imported directly: ``read(_:as:in:)`` throws an error that says how to convert them.
     public static func programs(in folder: String, _ tree: SourceTree) -> [String] {
         ["ecosystem.config", "pm2.config"].flatMap { name in
             ["js", "cjs", "mjs", "ts"].map { "\(folder)/\(name).\($0)" }
         }.filter { tree.read($0) != nil }
     }
 
-    /// What a folder is, by what is in it; nil where it is nothing that can be imported.
+    /// The kind of configuration in a folder; nil if it contains nothing that can be imported.
     public static func kind(ofFolder path: String, _ tree: SourceTree) -> SourceKind? {
         tree.names(path) == nil ? nil : SourceKind.ofFolder(path, tree)
     }
@@ -231,7 +233,7 @@ public enum Importer {
     private static func finished(_ configuration: ImportedConfiguration) throws(ImportError) -> ImportedConfiguration {
         var result = configuration
         guard !result.programs.isEmpty else {
-            // What it has in the place of programs tells most.
+            // If there is no program, the most helpful message is what the source contains instead.
             throw ImportError(
                 "\(result.source) names no program: "
                     + (result.doubts.first

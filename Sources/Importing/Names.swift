@@ -2,13 +2,14 @@
 
 import WireText
 
-/// Gives apps names that are valid and each one's own, and looks up whom they mean.
+/// Gives each app a valid and unique name, and resolves the names that `requires` and `after` refer to.
 enum Names {
     static func assign(_ result: inout ImportedConfiguration) {
         var taken: Set<String> = []
-        // The number to try next, by what stands before it: a thousand programs of one name are a thousand numbers.
+        // The number to try next for a name that is taken, so that a thousand programs of one name need only a
+        // thousand tries.
         var numbers: [String: Int] = [:]
-        // What is no app must not take a name from one that is.
+        // Programs that do not become apps get their names last: they must not take the name of an app.
         let order =
             result.programs.indices.filter { result.programs[$0].isTranslated }
             + result.programs.indices.filter { !result.programs[$0].isTranslated }
@@ -32,7 +33,8 @@ enum Names {
         lookUp(&result)
     }
 
-    /// Letters, digits, `-`, `_` and `.`, not beginning with `.` or `-`, 64 at most.
+    /// The name with only letters, digits, `-`, `_` and `.`; it does not begin with `.` or `-`, and has at most 64
+    /// characters.
     static func valid(_ name: String) -> String {
         var result = ""
         for scalar in name.unicodeScalars {
@@ -51,7 +53,7 @@ enum Names {
         return end == inner.startIndex ? "app" : String(inner[..<end].prefix(64))
     }
 
-    /// Turns the names of `requires` and `after` into those of apps.
+    /// Replaces the names in `requires` and `after`, which are those of the source, by names of apps.
     private static func lookUp(_ result: inout ImportedConfiguration) {
         var apps: [WireText: [String]] = [:]
         for program in result.programs where program.isTranslated {

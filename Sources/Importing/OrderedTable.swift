@@ -2,19 +2,19 @@
 
 import WireText
 
-/// Values by name, in the order in which the names came first. Names are told apart by their bytes.
+/// Values by name, in the order in which the names were first added. Names are compared by their bytes.
 struct OrderedTable<Value> {
     private(set) var members: [(key: String, value: Value)] = []
     private var places: [WireText: Int] = [:]
 
     init() {}
 
-    /// Of values with the same name the last one counts.
+    /// Creates a table; of several values with the same name, the last one is kept.
     init(_ members: some Sequence<(key: String, value: Value)>) {
         for (key, value) in members { self[key] = value }
     }
 
-    /// The value of a name. `nil` removes nothing: what is there stays.
+    /// The value of a name. To assign `nil` has no effect: an existing value stays.
     subscript(key: String) -> Value? {
         get { places[WireText(key)].map { members[$0].value } }
         set {

@@ -2,16 +2,16 @@
 
 import CalendarTime
 
-/// One app of an ecosystem file.
+/// Translates one app of an ecosystem file.
 struct PM2App {
-    /// The most restarts that a configuration can ask for: no app is given up.
+    /// The maximum number of restarts that a configuration can specify: in practice, no app is given up.
     static let noLimit = 10_000
 
     let node: DataNode
     let folder: String
     let tree: SourceTree
 
-    /// What PM2 runs a script with, by its extension.
+    /// The interpreter that PM2 uses for a script, by the script's extension.
     private static let interpreters: [String: String] = [
         "js": "node", "cjs": "node", "mjs": "node", "py": "python3", "sh": "bash", "rb": "ruby", "pl": "perl",
         "php": "php", "coffee": "coffee", "ls": "lsc", "ts": "ts-node", "tsx": "ts-node",
@@ -24,7 +24,7 @@ struct PM2App {
         "stop_exit_codes", "wait_ready", "shutdown_with_message", "disable_logs", "autostart", "treekill", "port",
         "instance_var", "increment_var",
     ]
-    /// Of these, those that have one text.
+    /// Those of the known keys whose value must be a single text.
     private static let texts: Set = [
         "cwd", "interpreter", "exec_interpreter", "exec_mode", "max_memory_restart", "error_file", "out_file",
         "err_file", "output", "error", "log_file", "log", "cron_restart", "cron", "uid", "gid", "user", "namespace",
@@ -34,7 +34,7 @@ struct PM2App {
     private static let watch = "Torpor restarts nothing when a file changes"
     private static let monitor = "Torpor measures an app only from outside, through the kernel"
     private static let daemon = "it concerns PM2 itself"
-    /// Keys that mean nothing for an app, with the reason.
+    /// Keys that have no meaning for an app, with the reason.
     private static let idle: [String: String] = [
         "log_date_format": log, "time": log, "log_type": log, "merge_logs": log, "combine_logs": log,
         "ignore_watch": watch, "watch_delay": watch, "watch_options": watch, "pmx": monitor, "automation": monitor,
@@ -101,7 +101,7 @@ struct PM2App {
             !tree.exists(directory + "/" + script),
             interpreter == nil || interpreter == "none" || interpreter == "node"
         {
-            // A program on PATH, such as npm; with blanks, a line for a shell.
+            // The script is a program on the PATH, such as npm; if it contains blanks, it is a shell line.
             guard let words = ShellWords.split(script), let first = words.first, !first.isEmpty else {
                 program.cannot("its script \(quoted(script)) has a quote that is not closed")
                 return nil
@@ -119,7 +119,7 @@ struct PM2App {
         case "none": return [path] + arguments
         case .some(let name): return [name] + options + [path] + arguments
         case nil:
-            // Without an extension that it knows PM2 takes what is no binary for JavaScript.
+            // If a file has no known extension and is not a binary, PM2 runs it as JavaScript.
             let bytes = tree.read(path)?.prefix(2)
             if suffix.flatMap({ Self.interpreters[$0] }) == nil, let bytes,
                 bytes.elementsEqual([0x7f, 0x45]) || bytes.elementsEqual("#!".utf8)
@@ -130,7 +130,7 @@ struct PM2App {
         }
     }
 
-    /// Whether node runs it.
+    /// Whether node runs the command.
     private func isNode(_ words: [String]) -> Bool {
         words.first.map { ["node", "nodejs"].contains(SourceTree.lastPart($0)) } ?? false
     }
@@ -142,7 +142,7 @@ struct PM2App {
 
     private func environment(_ program: inout ImportedProgram) {
         if let file = node["env_file"]?.text { program["environment_file"] = .string(SourceTree.join(folder, file)) }
-        // A port of its own is a variable too.
+        // PM2 also passes the key `port` as an environment variable.
         if let port = node["port"]?.text { program.setVariable("PORT", port) }
         put("env", &program)
         let prefix = "env_"
@@ -181,7 +181,7 @@ struct PM2App {
 
     // MARK: Restarts
 
-    /// Milliseconds, or a text such as `10s`; in seconds.
+    /// A time in seconds. The value is in milliseconds, or a text such as `10s`.
     private func seconds(_ key: String, _ program: inout ImportedProgram) -> Double? {
         guard let node = node[key], !node.isNull else { return nil }
         let units = ["ms": 1e-3, "s": 1, "m": 60, "h": 3600]
@@ -190,7 +190,7 @@ struct PM2App {
         return nil
     }
 
-    /// True or false; what is neither is told.
+    /// A boolean; if the value is not one, adds a remark.
     private func flag(_ key: String, _ program: inout ImportedProgram) -> Bool? {
         guard let node = node[key], !node.isNull else { return nil }
         if node.flag == nil {
@@ -207,7 +207,7 @@ struct PM2App {
         let growing = seconds("exp_backoff_restart_delay", &program)
         var limit: Int?
         if let node = node["max_restarts"], !node.isNull {
-            // With 0 it gives none up.
+            // 0 means that PM2 never gives up.
             limit = node.integer.flatMap { $0 > 0 ? min(Self.noLimit, $0) : nil }
             if node.integer == nil {
                 program.remark("max_restarts = \(node.shown) is not a number, and is left out", line: node.line)
@@ -224,12 +224,13 @@ struct PM2App {
                 backoff["factor"] = .integer(1)
                 if let delay, delay > 60 { backoff["cap"] = Amounts.duration(seconds: delay).map(TOMLValue.string) }
             } else {
-                // PM2 starts at once whatever ends at once, again and again.
+                // PM2 restarts an app at once, again and again, if it ends at once.
                 backoff["cap"] = .string("15s")
             }
             backoff["limit"] = .integer(Int64(limit ?? Self.noLimit))
             if let limit {
-                // Whose runs all last for min_uptime has never so many of them in this time.
+                // An app whose runs all last for min_uptime is never restarted as often as `limit` within this
+                // window.
                 let window = max(1e-3, Double(limit) * (stable ?? 1))
                 backoff["window"] = Amounts.duration(seconds: window).map(TOMLValue.string)
             }
@@ -306,7 +307,8 @@ struct PM2App {
         program.remark(leftOut)
     }
 
-    /// A job that ends by itself is started by a timer; what runs for ever needs an app that restarts it.
+    /// Translates `cron_restart`. A job that ends by itself is started by a timer. For an app that runs for ever, a
+    /// remark describes a second app that restarts it at these times.
     private func cron(_ text: String, _ program: inout ImportedProgram) {
         guard let times = CronTimes.calendar(text) else {
             return program.remark("cron_restart = \(quoted(text)) is not a time in cron's syntax, and is left out")

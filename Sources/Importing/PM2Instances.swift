@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// How many processes an app of an ecosystem file has, and how they share a port.
+/// Translates how many processes an app of an ecosystem file has, and how they share a port.
 struct PM2Instances {
     let node: DataNode
     let tree: SourceTree
-    /// Whether node runs it, which alone can be in cluster mode.
+    /// Whether node runs the app: PM2 has the cluster mode only for node.
     let isNode: Bool
 
     func read(into program: inout ImportedProgram) {
@@ -22,7 +22,7 @@ struct PM2Instances {
         program["instances"] = .integer(Int64(count))
         var first = 0
         if let name = node["increment_var"]?.text {
-            // Each instance has one more than the instance before it.
+            // The value of the variable is one greater in each instance than in the instance before.
             if let number = node["env"]?[name]?.integer, (0...1_000_000_000).contains(number) {
                 first = number
                 program.setVariable(name, "%i")
@@ -57,14 +57,14 @@ struct PM2Instances {
         return count
     }
 
-    /// Without a mode several instances of a program of node are a cluster.
+    /// Whether PM2 runs the app in cluster mode. Without `exec_mode`, several instances of a node program do.
     private var isCluster: Bool {
         if let mode = node["exec_mode"]?.text { return mode.hasPrefix("cluster") }
         return isNode
     }
 
-    /// PM2 opens the port of a cluster for all its processes. Here each has a socket of its own at the port, and the
-    /// kernel spreads connections between them.
+    /// Translates the cluster mode, in which PM2 opens the port for all processes. In Torpor each process has a
+    /// socket of its own on the port, and the kernel distributes the connections.
     private func cluster(_ program: inout ImportedProgram) {
         guard node["increment_var"]?.text != "PORT" else { return }
         let howto =

@@ -2,25 +2,25 @@
 
 import Configuration
 
-/// One option of docker-run(1) or podman-run(1).
+/// How to translate an option of docker-run(1) or podman-run(1).
 struct PodmanOption {
     enum Kind {
-        /// A value of a list of `container`.
+        /// Each value is added to a list with this name in `container`.
         case list(String)
-        /// A text of `container`.
+        /// The value is a text with this name in `container`.
         case text(String)
-        /// It has no key, and is given to podman as it is.
+        /// The option has no key in `container`, and is passed to podman unchanged.
         case argument
-        /// It changes nothing for an app.
+        /// The option changes nothing for an app, and is ignored.
         case silent
-        /// It is left out, for this reason.
+        /// The option is left out, for this reason.
         case dropped(String)
-        /// ``ContainerOptions`` knows what it is.
+        /// The option needs code of its own in ``ContainerOptions``.
         case special
     }
 
     var kind: Kind
-    /// Whether it has a value; one without is true or false.
+    /// Whether the option has a value; otherwise it is a boolean.
     var hasValue: Bool
 
     static let letters: [Character: String] = [
@@ -29,7 +29,7 @@ struct PodmanOption {
         "w": "workdir",
     ]
 
-    /// Other names of options.
+    /// Alternative names of options.
     static let aliases = ["net": "network", "net-alias": "network-alias", "dns-opt": "dns-option"]
 
     static let all: [String: PodmanOption] = {
@@ -131,22 +131,22 @@ struct PodmanOption {
     ]
 }
 
-/// The options at the beginning of some words, and the words after them.
+/// Parses options at the beginning of a list of words, and returns the words after them.
 struct PodmanOptions {
     struct Given {
         var name: String
         var option: PodmanOption
-        /// The value of one that has one, else "true" or "false".
+        /// The option's value; "true" or "false" for a boolean.
         var value: String
-        /// Which of the words it is.
+        /// The index of the option among the words.
         var place: Int
     }
 
     private(set) var given: [Given] = []
     private(set) var rest: ArraySlice<String> = []
-    /// Where the rest begins.
+    /// The index of the first word after the options.
     private(set) var end = 0
-    /// A word that is none of their options, and what is wrong with it.
+    /// The word that could not be parsed as an option, and what is wrong with it.
     private(set) var problem: (place: Int, sentence: String)?
 
     init(_ words: [String]) {
@@ -178,7 +178,7 @@ struct PodmanOptions {
         take(name, option, parts.count > 1 ? parts[1] : nil, place, words, &index)
     }
 
-    /// Letters that stand together, of which the last may have a value behind it.
+    /// Parses several options of one letter in one word (`-it`). A value may follow the last one.
     private mutating func short(_ word: String, _ words: [String], _ index: inout Int) {
         let place = index - 1
         var rest = word.dropFirst()

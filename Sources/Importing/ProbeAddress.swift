@@ -1,23 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What a health check asks by HTTP at the address of the machine or container that it runs on.
+/// The URL that a health check requests by HTTP, on the machine or container in which the check runs.
 struct ProbeAddress {
-    /// This machine or container, as it is written.
+    /// The host as it is written; it means this machine or container.
     var host: String
     var port: Int
-    /// Begins with a slash.
+    /// The path; it begins with a slash.
     var path: String
 
     var text: String { "http://\(host):\(port)\(path)" }
 
-    /// The address of a shell's line, such as `curl -f http://localhost/ || exit 1`; nil where it does more than ask.
+    /// The URL of a check written as a shell line, such as `curl -f http://localhost/ || exit 1`; nil if the line
+    /// does more than this request.
     static func ofLine(_ line: String) -> ProbeAddress? {
         var head = line.trimmed
         if let bars = bars(head) {
             guard isFailure(head[bars...].dropFirst(2).trimmed) else { return nil }
             head = head[..<bars].trimmed
         }
-        // Where its output goes.
+        // Redirections of the command's output, which do not matter.
         let sinks = ["2>&1", ">/dev/null", "> /dev/null", "1>", "2>", "&>"]
         while let sink = sinks.first(where: { head.hasSuffix($0) }) {
             head = head.dropLast(sink.count).trimmed
@@ -26,7 +27,7 @@ struct ProbeAddress {
         return ofCommand(words)
     }
 
-    /// Where `||` stands.
+    /// The position of `||`.
     private static func bars(_ line: String) -> String.Index? {
         var rest = line[...]
         while let bar = rest.utf8.firstIndex(of: UInt8(ascii: "|")) {
@@ -37,7 +38,7 @@ struct ProbeAddress {
         return nil
     }
 
-    /// `exit 1`, `false`: what follows a check that has failed.
+    /// Whether a command only reports failure, such as `exit 1` or `false`; a check has it after `||`.
     private static func isFailure(_ text: String) -> Bool {
         var words = text.split(separator: " ").map(String.init)
         if let last = words.last, last.hasSuffix(";") { words[words.count - 1].removeLast() }
@@ -48,7 +49,7 @@ struct ProbeAddress {
         return status > 0
     }
 
-    /// The address of a command that only asks: `curl -f http://…`, `wget --spider http://…`.
+    /// The URL of a command that only makes a request: `curl -f http://…`, `wget --spider http://…`.
     static func ofCommand(_ words: [String]) -> ProbeAddress? {
         guard let program = words.first else { return nil }
         switch SourceTree.lastPart(program) {
@@ -58,7 +59,7 @@ struct ProbeAddress {
         }
     }
 
-    /// Without `--fail` any answer is good enough for curl.
+    /// Parses a curl command. It must have `--fail`: without that, curl succeeds with any answer.
     private static func curl(_ words: ArraySlice<String>) -> ProbeAddress? {
         let flags: Set = [
             "fail", "fail-with-body", "silent", "show-error", "location", "head", "insecure", "verbose", "ipv4",
@@ -90,7 +91,7 @@ struct ProbeAddress {
             "tries", "timeout", "connect-timeout", "read-timeout", "dns-timeout", "wait", "waitretry",
             "output-document", "output-file", "proxy",
         ]
-        // `-nv` is no bundle.
+        // `-nv` is one option, not the letters n and v.
         let words = words.filter { $0 != "-nv" }
         guard
             let found = Options(
@@ -104,7 +105,7 @@ struct ProbeAddress {
         return ProbeAddress(address)
     }
 
-    /// The host is this machine, or the container.
+    /// Parses a URL; nil unless its host is this machine or container.
     init?(_ address: String) {
         var rest = address[...]
         if rest.hasPrefix("http://") { rest = rest.dropFirst("http://".count) }
@@ -126,13 +127,13 @@ struct ProbeAddress {
 }
 
 extension ProbeAddress {
-    /// The options of a command, by GNU's rules.
+    /// The options of a command, parsed by GNU's rules.
     private struct Options {
         private var flags: Set<String> = []
         private(set) var values: [String: String] = [:]
         private(set) var rest: [String] = []
 
-        /// Nil for one with an option that is none of these: it may mean anything.
+        /// Nil if there is an option that is not among these: it may have any meaning.
         init?(
             _ words: ArraySlice<String>,
             flags known: Set<String>,

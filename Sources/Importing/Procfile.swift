@@ -2,12 +2,12 @@
 
 import Configuration
 
-/// A Procfile: a line a process, `NAME: COMMAND`, which foreman, overmind and honcho hand to a shell.
+/// Imports a Procfile: each line is `NAME: COMMAND`. foreman, overmind and honcho run the command in a shell.
 enum Procfile {
-    /// The port that foreman gives the first process; each further one has a hundred more.
+    /// The port that foreman gives to the first process type; each following one gets a port that is 100 greater.
     private static let firstPort = 5000
 
-    /// The name and the command of a line.
+    /// The name and the command of a line; nil if the line has another form.
     static func entry(_ line: some StringProtocol) -> (name: String, command: String)? {
         guard let colon = line.firstIndex(of: ":") else { return nil }
         let name = String(line[..<colon])
@@ -22,7 +22,7 @@ enum Procfile {
         return isName && !command.isEmpty ? (name, command) : nil
     }
 
-    /// Files beside it that its supervisors read, and that are nobody's here.
+    /// Option files of these supervisors beside the Procfile. They are not translated, but named in a remark.
     private static let options = [
         ".foreman":
             "options of foreman: instances sets how many processes an app has, grace how long it may take to stop",
@@ -73,7 +73,7 @@ enum Procfile {
         }
     }
 
-    /// `PORT` of the `.env`, which foreman counts from.
+    /// The value of `PORT` in the file `.env`, from which foreman counts; otherwise the default.
     private static func port(_ path: String, _ tree: SourceTree) -> Int {
         guard let bytes = tree.read(path), let variables = try? EnvironmentFile.parse(bytes, file: path),
             let text = variables.last(where: { $0.name == "PORT" })?.value, let port = Int(text),
@@ -82,13 +82,13 @@ enum Procfile {
         return port
     }
 
-    /// The program and its arguments, by a shell only where one is needed.
+    /// The program and its arguments; a shell runs the command only if that is necessary.
     static func command(_ line: String, port: Int, _ program: inout ImportedProgram) -> [String] {
         let line = withPort(line, port)
         switch ShellWords.need(line) {
         case .script: return ["/bin/sh", "-c", line]
         case .expansion:
-            // Assignments stand before exec, as they would before the program.
+            // Assignments come before `exec`: they then apply to the program.
             let rest = afterAssignments(line)
             return ["/bin/sh", "-c", rest.isEmpty ? line : line[..<rest.startIndex] + "exec " + rest]
         case .none:
@@ -101,10 +101,10 @@ enum Procfile {
         }
     }
 
-    /// The line with the port in place of `$PORT`, where it is nothing but that. A shell that is needed anyway reads it
-    /// from its environment.
+    /// The line with the port in place of `$PORT`, if the line then needs no shell. A line that needs a shell anyway
+    /// reads the port from its environment.
     private static func withPort(_ line: String, _ port: Int) -> String {
-        // In single quotes nothing is expanded, and what assigns or unsets it means another one.
+        // In single quotes nothing is expanded; and a line that sets or unsets PORT means another value.
         guard line.contains("PORT"), !line.contains("'"), !line.contains("\\"), !line.contains("PORT="),
             !line.contains("unset"), let whole = withPorts(line, port), ShellWords.need(whole) == .none
         else { return line }
@@ -135,13 +135,14 @@ enum Procfile {
         return result + rest
     }
 
-    /// What stands behind `NAME=value` at the beginning; nothing where a value is more than one word.
+    /// The rest of a line after assignments (`NAME=value`) at its beginning; empty if a value consists of more than
+    /// one word.
     private static func afterAssignments(_ line: String) -> Substring {
         let blank = UInt8(ascii: " ")
         var rest = line[...]
         while true {
             let word = rest[..<(rest.utf8.firstIndex(of: blank) ?? rest.endIndex)]
-            // A value with quotes may have blanks in it.
+            // A value with quotes may contain blanks.
             guard let (_, value) = ShellWords.assignment(String(word)) else { return rest }
             let hasQuote = value.utf8.contains { "\"'`".utf8.contains($0) } || value.contains("$(")
             if hasQuote, ShellWords.split(String(word)) == nil { return "" }

@@ -3,7 +3,7 @@
 /// The ports of a container that are published on the machine.
 struct PublishedPorts {
     private struct Port {
-        /// What to ask on the machine, as an address has it.
+        /// The host at which the port can be reached on the machine, as written in a URL.
         var host: String
         var outside: ClosedRange<Int>
         var inside: ClosedRange<Int>
@@ -17,7 +17,7 @@ struct PublishedPorts {
         for case .string(let text) in elements { if let port = Self.port(text) { ports.append(port) } }
     }
 
-    /// An address inside, as the machine reaches it; nil where its port is not published.
+    /// The URL by which the machine reaches an address inside the container; nil if its port is not published.
     func outside(_ address: ProbeAddress) -> String? {
         for port in ports where port.inside.contains(address.port) {
             let number = port.outside.lowerBound + address.port - port.inside.lowerBound
@@ -27,7 +27,8 @@ struct PublishedPorts {
         return nil
     }
 
-    /// `[ADDRESS:]OUTSIDE:INSIDE[/tcp]`; of a port without one outside podman chooses it at each launch.
+    /// Parses `[ADDRESS:]OUTSIDE:INSIDE[/tcp]`. nil if there is no OUTSIDE, since podman then chooses the port at
+    /// each launch.
     private static func port(_ text: String) -> Port? {
         var rest = text[...]
         if rest.hasSuffix("/tcp") { rest = rest.dropLast(4) }
@@ -40,7 +41,7 @@ struct PublishedPorts {
         var fields = rest.split(separator: ":", omittingEmptySubsequences: false).map(String.init)
         if fields.count == 3 { host = fields.removeFirst() }
         guard fields.count == 2, let outside = range(fields[0]), let inside = range(fields[1]) else { return nil }
-        // Published on all addresses of the machine.
+        // The port is published on all addresses of the machine: use the loopback address.
         if host.isEmpty || host == "0.0.0.0" { host = "127.0.0.1" }
         if host == "[::]" { host = "[::1]" }
         return Port(host: host, outside: outside, inside: inside)

@@ -2,12 +2,13 @@
 
 import WireText
 
-/// Units of Quadlet, podman-systemd.unit(5): containers, with the networks, volumes, pods and images that they name.
+/// Imports units of Quadlet (podman-systemd.unit(5)): containers, with the networks, volumes, pods and images that
+/// they name.
 enum Quadlet {
     static let suffixes = [".container", ".pod", ".kube", ".build", ".image", ".network", ".volume"]
     static let sections = ["Container", "Pod", "Kube", "Build", "Image", "Network", "Volume"]
-    /// The suffixes that show that a folder has Quadlet units: files with the other suffixes may belong to another
-    /// program.
+    /// The suffixes by which a folder is detected as one of Quadlet: files with the other suffixes may belong to
+    /// another program.
     static let programs = [".container", ".pod", ".kube"]
 
     static func read(
@@ -27,7 +28,8 @@ enum Quadlet {
         let folder = SourceTree.folder(paths.first ?? result.source)
         var files = QuadletFiles(given, folder: folder, tree: tree)
         var units = given.filter { $0.suffix == ".container" }
-        // A pod comes before its containers; one beside them is read with them.
+        // Pods come before their containers. A pod that a container names is read too, if its file is in the same
+        // folder.
         var pods = given.filter { $0.suffix == ".pod" }
         for unit in units {
             guard let name = unit.value("Container", "Pod"), name.hasSuffix(".pod"),
@@ -71,13 +73,13 @@ enum Quadlet {
     }
 }
 
-/// The units that are read, and those beside them that they name.
+/// The imported units, and further units in their folder that they name.
 struct QuadletFiles {
     private let folder: String
     private let tree: SourceTree
     private var units: [WireText: SystemdUnit] = [:]
     private var used: Set<WireText> = []
-    /// What has to be done before the first start.
+    /// Sentences about what the user must do before the first start.
     private(set) var remarks: [String] = []
 
     init(_ given: [SystemdUnit], folder: String, tree: SourceTree) {
@@ -86,7 +88,7 @@ struct QuadletFiles {
         for unit in given { units[WireText(unit.name + unit.suffix)] = unit }
     }
 
-    /// The unit of that name, which has no slash.
+    /// The unit with this file name; nil if there is none in the folder, or the name contains a slash.
     mutating func unit(_ name: String) -> SystemdUnit? {
         if let known = units[WireText(name)] { return known }
         guard !name.contains("/"), let unit = SystemdUnit(path: folder + "/" + name, tree: tree) else { return nil }
@@ -94,7 +96,8 @@ struct QuadletFiles {
         return unit
     }
 
-    /// Units of networks, volumes and images, by all of their names: podman has what they make when it is needed.
+    /// The names of units for networks, volumes and images, with all their aliases. No app has to wait for them:
+    /// podman creates what they describe when it is needed.
     var made: Set<WireText> {
         var names: Set<WireText> = []
         for name in tree.names(folder) ?? [] { insert(name, &names) }
@@ -109,7 +112,8 @@ struct QuadletFiles {
         }
     }
 
-    /// What podman calls a network or volume that a unit names as `NAME.network` or `NAME.volume`; another name stays.
+    /// The name in podman of a network or volume that a unit calls `NAME.network` or `NAME.volume`. Other names stay
+    /// as they are.
     mutating func resource(_ name: String, _ suffix: String, _ program: inout ImportedProgram) -> String {
         guard name.hasSuffix(suffix) else { return name }
         let usual = "systemd-" + name.dropLast(suffix.count)
@@ -123,7 +127,8 @@ struct QuadletFiles {
         return own
     }
 
-    /// An image that a unit names as `NAME.image` or `NAME.build`, and whether it is built.
+    /// The image that a unit calls `NAME.image` or `NAME.build`, and whether it must be built. Other names stay as
+    /// they are.
     mutating func image(_ name: String, _ program: inout ImportedProgram) -> (name: String, isBuilt: Bool)? {
         guard name.hasSuffix(".image") || name.hasSuffix(".build") else { return (name, false) }
         guard let unit = unit(name) else {
@@ -233,7 +238,7 @@ struct QuadletFiles {
         }
     }
 
-    /// A unit that no container names.
+    /// Adds a remark about a unit that no container names.
     func tellUnused(_ unit: SystemdUnit, _ result: inout ImportedConfiguration) {
         let name = unit.name + unit.suffix
         guard !used.contains(WireText(name)) else { return }
@@ -247,6 +252,6 @@ struct QuadletFiles {
 }
 
 extension String {
-    /// Whether systemd takes it for true.
+    /// Whether systemd treats the text as true.
     var isTruth: Bool { ["yes", "true", "1", "on"].contains(lowercased()) }
 }

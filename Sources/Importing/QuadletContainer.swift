@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// One container of Quadlet, or a pod, which is a container that holds the network of others.
+/// Translates a container of Quadlet, or a pod: a container whose network other containers join.
 struct QuadletContainer {
     let service: SystemdService
     let section: String
     private var options: ContainerOptions
     private var leftOut = LeftOutKeys()
     private var image = ""
-    /// What systemd expands variables of command lines with; those of files are not known here.
+    /// The variables with which systemd expands command lines. Those in environment files are not known here.
     private let environment: OrderedTable<String>
 
     private var unit: SystemdUnit { service.unit }
     private var isPod: Bool { section == "Pod" }
 
-    /// It does nothing but hold what the containers of a pod share.
+    /// The image of a pod's own container, which only holds what the pod's containers share.
     private static let pause = "registry.k8s.io/pause:3.10"
 
     init(service: SystemdService, folder: String) {
@@ -26,18 +26,18 @@ struct QuadletContainer {
     }
 
     private enum Form {
-        /// The whole value; the last one counts.
+        /// The option's value is the whole value of the key; if there are several, the last one.
         case text
-        /// The whole value, each of them.
+        /// Each value of the key is a value of the option.
         case each
-        /// Words, each an option.
+        /// The value is a list of words, each of which is a value of the option.
         case words
-        /// Words with quotes and escapes.
+        /// The value is a list of words with quotes and escapes, each of which is a value of the option.
         case quoted
         case flag
     }
 
-    /// Keys that are options of podman-run(1).
+    /// Keys that correspond to options of podman-run(1).
     private static let keys: [String: (option: String, form: Form)] = [
         "AddCapability": ("cap-add", .words), "AddHost": ("add-host", .each), "Annotation": ("annotation", .quoted),
         "CgroupsMode": ("cgroups", .text), "DNS": ("dns", .each), "DNSOption": ("dns-option", .each),
@@ -65,7 +65,7 @@ struct QuadletContainer {
         "HealthStartupSuccess": ("health-startup-success", .text),
         "HealthStartupTimeout": ("health-startup-timeout", .text), "HealthTimeout": ("health-timeout", .text),
     ]
-    /// Keys that are values of `--security-opt`, with what stands before them there.
+    /// Keys that correspond to values of `--security-opt`, with the prefix of these values.
     private static let security = [
         "AppArmor": "apparmor=", "Mask": "mask=", "SeccompProfile": "seccomp=",
         "SecurityLabelFileType": "label=filetype:",
@@ -75,11 +75,11 @@ struct QuadletContainer {
         "NoNewPrivileges": "no-new-privileges", "SecurityLabelDisable": "label=disable",
         "SecurityLabelNested": "label=nested",
     ]
-    /// Keys of a container that its pod has for all.
+    /// Keys of a container that, in a pod, only the pod itself may have.
     private static let pods: Set = [
         "AddHost", "DNS", "DNSOption", "DNSSearch", "HostName", "IP", "IP6", "Network", "NetworkAlias", "PublishPort",
     ]
-    /// Keys that are read one by one.
+    /// Keys that have code of their own.
     private static let others: Set = [
         "Image", "Exec", "Entrypoint", "User", "Group", "Volume", "Mount", "Network", "AddDevice", "Notify", "Pod",
         "PodmanArgs", "ServiceName", "StartWithPod", "VolatileTmp", "AutoUpdate",
@@ -134,7 +134,7 @@ struct QuadletContainer {
         guard program.isTranslated else { return }
         let before = program["launch_deadline"]
         options.finish(image: image, command: command, &program)
-        // Its service waits for the health check, and no longer than this.
+        // The unit's service waits for the health check, but no longer than this.
         if notify?.lowercased() == "healthy", unit.value("Service", "TimeoutStartSec") != nil {
             program["launch_deadline"] = before
         }
@@ -159,7 +159,8 @@ struct QuadletContainer {
         return words
     }
 
-    /// The words stand in a command line of systemd's, which expands their variables from the service's environment.
+    /// Expands variables in a word. systemd expands them, from the service's environment, since it runs podman's
+    /// whole command line.
     private func dollars(_ word: String, _ key: String, _ program: inout ImportedProgram) -> [String] {
         let marked = SystemdCommand.marked(word)
         if let words = Late.filled(marked, environment) { return words }
@@ -197,7 +198,7 @@ struct QuadletContainer {
         case .each: for value in values(key) { add(option, value, key, place, &program) }
         case .words:
             for word in unit.lists(section, key).map(service.text.expanded) {
-                // podman takes capabilities in any case.
+                // podman accepts capabilities in lower and upper case.
                 add(option, option.hasPrefix("cap-") ? word.uppercased() : word, key, place, &program)
             }
         case .quoted: for word in words(key, &program) { add(option, word, key, place, &program) }
@@ -228,7 +229,7 @@ struct QuadletContainer {
         return true
     }
 
-    /// Whether it joins its pod.
+    /// Lets the container join its pod; false if that is not possible.
     private func join(_ pod: String, _ files: inout QuadletFiles, _ program: inout ImportedProgram) -> Bool {
         guard let other = files.unit(pod), other.suffix == ".pod" else {
             program.cannot("it is in the pod \(quoted(pod)), which is not here", at: unit.line(section, "Pod"))
@@ -249,7 +250,8 @@ struct QuadletContainer {
         return true
     }
 
-    /// What is a service's, and another for one that podman runs.
+    /// Translates the keys of the service around the container, some of which have a different meaning if podman runs
+    /// the program.
     private func around(_ program: inout ImportedProgram) {
         if let type = unit.value("Service", "Type"), type == "oneshot" {
             program["type"] = .string("oneshot")
@@ -265,7 +267,7 @@ struct QuadletContainer {
                 &program
             )
         }
-        // podman kills what has not ended by then, before systemd does.
+        // podman kills a container that has not ended after 10 s, before systemd would.
         program["grace"] = .string("10s")
         if isPod, unit.value("Service", "Restart") == nil { program["restart"] = .string("on-failure") }
         let podmans = [
@@ -285,7 +287,7 @@ struct QuadletContainer {
         if let pod = unit.value(section, "Pod"), !isPod, let other = files.unit(pod) {
             volumes += other.values("Pod", "Volume").map { (service.text.expanded($0), "Volume", nil) }
         }
-        // The container of a pod has no files of its own.
+        // A pod's own container has no volumes: its containers have them.
         if !isPod {
             for (volume, key, place) in volumes {
                 let parts = volume.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false).map(
@@ -344,7 +346,7 @@ struct QuadletContainer {
         }
     }
 
-    /// Options of podman-run(1) as they are written.
+    /// Adds the options of podman-run(1) that the unit contains as they are (PodmanArgs).
     private mutating func more(_ program: inout ImportedProgram) {
         let words = words("PodmanArgs", &program)
         let place = unit.line(section, "PodmanArgs")

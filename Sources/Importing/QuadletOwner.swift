@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The user whose unit of Quadlet a path names: its containers are those of that user's podman.
+/// The user to whom a unit of Quadlet belongs, from its path: that user's podman runs the container.
 struct QuadletOwner {
     private enum Kind {
-        /// The machine's, or that of the user who imports it.
+        /// The machine (root), or the user who imports the unit.
         case own
         case user(String)
         case unknown(String)
     }
 
     private var kind = Kind.own
-    /// Specifiers of the user; nil for those that are not known here.
+    /// The values of specifiers that depend on the user; nil if they are not known here.
     private(set) var specifiers: [Character: String?] = [:]
 
     init(path: String, tree: SourceTree) {
@@ -29,7 +29,7 @@ struct QuadletOwner {
             let home = String(path[..<begin.lowerBound])
             let name = home == "/root" ? "root" : SourceTree.lastPart(home)
             let caller = tree.variables["USER"]
-            // sudo may leave HOME as it is.
+            // HOME may be that of the caller even under sudo.
             if home == tree.variables["HOME"], caller != "root" || name == "root" { return }
             for name in "tU" { specifiers[name] = .some(nil) }
             specifiers["h"] = home

@@ -2,13 +2,14 @@
 
 import WireText
 
-/// A sentence about what became of something.
+/// A remark: a sentence about how a part of the source was translated, or why it was not. In torpor.toml it is a
+/// comment.
 public struct Remark: Sendable, Hashable {
     /// The sentence.
     public var text: String
-    /// Where it stands in the source, where that is known.
+    /// The line in the source that the remark is about; nil if unknown.
     public var line: Int?
-    /// The name of the file that the line is of; nil for the source itself.
+    /// The name of the file that contains this line; nil for the imported file itself.
     public var file: String?
 
     init(_ text: String, at place: SourceLine?) {
@@ -17,13 +18,13 @@ public struct Remark: Sendable, Hashable {
         file = place?.file
     }
 
-    /// Whether both say the same.
+    /// Whether two remarks have the same text and place. Texts are compared by their bytes.
     public static func == (one: Remark, other: Remark) -> Bool {
         one.line == other.line && WireText(one.text) == WireText(other.text)
             && one.file.map(WireText.init) == other.file.map(WireText.init)
     }
 
-    /// By what it says.
+    /// Hashes the text and the place.
     public func hash(into hasher: inout Hasher) {
         hasher.combine(line)
         hasher.combine(WireText(text))
@@ -31,10 +32,10 @@ public struct Remark: Sendable, Hashable {
     }
 }
 
-/// Where something stands.
+/// A line of the source.
 struct SourceLine: Sendable, Hashable {
     var number: Int
-    /// The name of its file, where it is not the source itself.
+    /// The name of the file that contains the line; nil for the imported file itself.
     var file: String?
 
     init(_ number: Int, of file: String? = nil) {
@@ -43,7 +44,7 @@ struct SourceLine: Sendable, Hashable {
     }
 }
 
-/// Sentences in their order, each once.
+/// Remarks in their order, without duplicates.
 struct Remarks: Sendable {
     private(set) var list: [Remark] = []
     private var known: Set<Remark> = []
@@ -53,7 +54,7 @@ struct Remarks: Sendable {
     }
 }
 
-/// Keys that nothing is made of: those that are left out for the same reason are one sentence.
+/// Keys that are not translated. Keys with the same reason are named in one sentence.
 struct LeftOutKeys {
     private var groups: [(reason: String, keys: OrderedTable<Void>, place: SourceLine?)] = []
     private var places: [String: Int] = [:]
@@ -67,9 +68,9 @@ struct LeftOutKeys {
         groups[index].keys[key] = ()
     }
 
-    /// The sentences, each with the place of its first key.
+    /// The sentences, each with the place of the first key that it names.
     ///
-    /// - Parameter owner: what the keys are of, as in “of [supervisord]”; empty where that is clear.
+    /// - Parameter owner: where the keys are from, such as “of [supervisord]”; empty if that is clear.
     func sentences(of owner: String = "") -> [(text: String, place: SourceLine?)] {
         groups.map { reason, keys, place in
             let names = keys.members.map(\.key)

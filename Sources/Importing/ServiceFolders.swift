@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Service directories of s6, s6-rc and runit: `run` is executed as it is.
+/// Imports service directories of s6, s6-rc and runit. Their program `run` is executed unchanged.
 enum ServiceFolders {
     static func read(_ path: String, _ tree: SourceTree, into result: inout ImportedConfiguration) throws(ImportError) {
         let own = Set(tree.names(path) ?? [])
@@ -17,7 +17,7 @@ enum ServiceFolders {
         bundles(&result)
     }
 
-    /// Who requires a bundle requires what is in it.
+    /// Replaces a required bundle by the services in it.
     private static func bundles(_ result: inout ImportedConfiguration) {
         var contents: [String: [String]] = [:]
         for program in result.programs where !program.contents.isEmpty { contents[program.name] = program.contents }
@@ -34,7 +34,7 @@ enum ServiceFolders {
     }
 }
 
-/// One service directory.
+/// Translates one service directory.
 struct ServiceFolder {
     let path: String
     let names: Set<String>
@@ -69,7 +69,7 @@ struct ServiceFolder {
             guard names.contains("run") else { return program.cannot("it has no file run") }
             program["exec"] = .strings([path + "/run"])
             program["restart"] = .string("always")
-            // They wait a second between two starts, and never give up.
+            // These supervisors wait a second between two starts, and never give up.
             program["restart_backoff"] = .table([
                 ("initial", .string("1s")), ("factor", .integer(1)), ("limit", .integer(10_000)),
             ])
@@ -94,14 +94,14 @@ struct ServiceFolder {
             program.remark("control is not translated: stop_signal and grace set how it stops")
         }
         for name in names.sorted() where !Self.known.contains(name) && !name.hasPrefix(".") && kind == .s6 {
-            // Further files are the program's own.
+            // Files with other names belong to the program itself.
             if name.hasPrefix("timeout-") || name.hasPrefix("flag-") {
                 program.remark("\(name) is not known, and is left out")
             }
         }
     }
 
-    /// Names in a folder `NAME.d`, or in the lines of a file.
+    /// The names in a folder `NAME.d`, or in the lines of the file `NAME`.
     private func list(_ name: String) -> [String] {
         if let names = tree.names(path + "/" + name + ".d") { return names.filter { $0 != "base" } }
         return (text(name) ?? "").split(separator: "\n").map(\.trimmed).filter {
@@ -109,7 +109,7 @@ struct ServiceFolder {
         }
     }
 
-    /// A file with milliseconds, of which 0 is for ever.
+    /// Reads a file that contains a time in milliseconds; 0 means no limit.
     private func limit(_ name: String) -> String? {
         guard let text = text(name), let milliseconds = Double(text) else { return nil }
         return milliseconds == 0 ? "none" : Amounts.duration(seconds: milliseconds / 1000)
@@ -118,7 +118,7 @@ struct ServiceFolder {
     private func ending(_ program: inout ImportedProgram) {
         program["kill_mode"] = .string("main")
         if kind == .s6 {
-            // Without timeout-kill nothing follows SIGTERM.
+            // Without timeout-kill, s6 sends no SIGKILL after SIGTERM.
             program["grace"] = .string(limit("timeout-kill") ?? "none")
             if let signal = text("down-signal"), !signal.isEmpty, Amounts.signal(signal) != "SIGTERM" {
                 program["stop_signal"] = .string(Amounts.signal(signal))

@@ -2,13 +2,13 @@
 
 import WireText
 
-/// Variables and what else begins with `$` or a backquote.
+/// Expands variables, and detects all other expansions that begin with `$` or a backquote.
 extension ShellText {
     private typealias Place = (line: Int, column: Int)
 
     private static let folders = ["$(pwd)", "`pwd`", "$(PWD)"].map { Array($0.utf8) }
 
-    /// Expands what begins here; the index is at its last byte then.
+    /// Expands what begins at the index. Afterwards the index is at the last byte of it.
     mutating func expand(isQuoted: Bool, depth: Int = 0) {
         let place = (line, column)
         let rest = bytes[index...]
@@ -31,7 +31,7 @@ extension ShellText {
         guard let first = next() else { return append(bytes[index]) }
         if first == UInt8(ascii: "{") { return braced(isQuoted: isQuoted, depth: depth, place) }
         if !isQuoted, first == UInt8(ascii: "'") || first == UInt8(ascii: "\"") {
-            // The quote is read as any other; the word is refused all the same.
+            // Continue to read the quote as a normal one, though the word is refused.
             return fail("$\(String(wire: [first])) needs a shell", line: place.0, column: place.1)
         }
         if Self.special.contains(first) {
@@ -45,10 +45,11 @@ extension ShellText {
         index = end - 1
     }
 
-    /// Parameters that are not variables.
+    /// Special parameters, which are not variables.
     private static let special = Set("0123456789@*#?$!-".utf8)
 
-    /// Passes over what ends with this byte, quotes and parentheses in it included; the index is at the end then.
+    /// Skips everything up to the byte `end`, including quotes and parentheses in between. Afterwards the index is at
+    /// `end`.
     mutating func skip(to end: UInt8) {
         var depth = 0
         let open: UInt8? = end == UInt8(ascii: ")") ? UInt8(ascii: "(") : end == 0x7d ? 0x7b : nil
@@ -73,7 +74,7 @@ extension ShellText {
         }
     }
 
-    /// `${NAME}`, and with a default or another word for what is set.
+    /// Expands `${NAME}`, also with an operator such as `:-` and a word after it.
     private mutating func braced(isQuoted: Bool, depth: Int, _ place: Place) {
         var end = index + 2
         while end < bytes.count, Self.isNameByte(bytes[end]) { end += 1 }
@@ -116,14 +117,14 @@ extension ShellText {
         }
     }
 
-    /// A word behind an operator of `${…}`.
+    /// The word after an operator in `${…}`.
     private struct Operand {
         var bytes: [UInt8] = []
-        /// What it uses and nothing knows.
+        /// Why the word's value cannot be known; nil if it is known.
         var problem: String?
     }
 
-    /// Reads up to the brace that closes; nil where there is none.
+    /// Reads the word up to the closing brace; nil if there is none.
     private mutating func operand(depth: Int) -> Operand? {
         var operand = Operand()
         var isQuoted = false
@@ -152,7 +153,8 @@ extension ShellText {
         return nil
     }
 
-    /// Expands apart from the word, since it may not become part of it.
+    /// Expands a variable in the operand. It is collected separately, since the operand may not become part of the
+    /// current word.
     private mutating func nested(_ operand: inout Operand, depth: Int) {
         var inner = ShellFragment()
         exchange(&inner)
@@ -174,7 +176,7 @@ extension ShellText {
         put(bytes: operand.bytes, isQuoted: isQuoted, place)
     }
 
-    /// The value of a variable.
+    /// Appends the value of a variable to the current word.
     mutating func put(_ name: String, isQuoted: Bool, isRequired: Bool = false, _ place: (line: Int, column: Int)) {
         switch isRequired ? nil : variables[name] {
         case .text(let text)?: put(bytes: Array(text.utf8), isQuoted: isQuoted, place)
@@ -189,7 +191,7 @@ extension ShellText {
         }
     }
 
-    /// Outside quotes a value is split into words.
+    /// Appends a value to the current word. Outside quotes the value is split into words.
     private mutating func put(bytes value: [UInt8], isQuoted: Bool, _ place: Place) {
         expanded += value.count
         guard (word?.count ?? 0) + value.count <= Self.wordLimit, expanded <= Self.expansionLimit else {

@@ -2,41 +2,43 @@
 
 import WireText
 
-/// Commands of a shell's text: words with quotes, escapes, continued lines, comments and variables. Nothing is run.
+/// Parses the commands in a shell script: words with quotes, escapes, continued lines, comments and variables.
+/// Nothing is executed.
 struct ShellText {
-    /// Why something cannot be known here, and the line.
+    /// Why a value cannot be known without a shell, and the line.
     typealias Problem = (sentence: String, line: Int)
 
     struct Word {
         var text: String
         var line: Int
-        /// In bytes, from 1.
+        /// The column in bytes, from 1.
         var column: Int
-        /// Whether it stands in the text as it is, without quotes and variables.
+        /// Whether the word is written literally, without quotes and variables.
         var isPlain: Bool
         var problem: Problem?
     }
 
     struct Command {
         var words: [Word] = []
-        /// Whether all of its words set variables.
+        /// Whether all words of the command set variables.
         var isSetting = true
-        /// What needs a shell, and where.
+        /// Why the command needs a shell, and where; nil if it does not.
         var problem: Problem?
-        /// How many of ``ShellText/exports`` come before it.
+        /// How many elements of ``ShellText/exports`` come before the command.
         var exports = 0
     }
 
-    /// The value of a variable.
+    /// A variable of the script.
     enum Variable {
         case text(String)
-        /// The text does not say what it is, for this reason.
+        /// The value cannot be known from the script, for this reason.
         case unknown(String)
     }
 
-    /// Bytes that a word may have.
+    /// The maximum length of a word in bytes.
     static let wordLimit = 1 << 20
-    /// Bytes that all variables may expand to: more than a torpor.toml may have is of no use.
+    /// The maximum number of bytes that all variables together may expand to. The result may not be larger than a
+    /// torpor.toml.
     static let expansionLimit = ImportedConfiguration.sizeLimit
 
     let bytes: [UInt8]
@@ -45,11 +47,11 @@ struct ShellText {
     var lineStart = 0
     let folder: String
     private(set) var variables: [String: Variable]
-    /// Variables that programs get, and each change of one.
+    /// The names of exported variables, and each change of one.
     private var exported: Set<String>
     private(set) var exports: [(name: String, value: Variable)] = []
     private(set) var commands: [Command] = []
-    /// Bytes that variables have expanded to.
+    /// How many bytes variables have expanded to so far.
     var expanded = 0
 
     private var command = Command()
@@ -57,28 +59,29 @@ struct ShellText {
     private var start = (line: 1, column: 1)
     private var isPlain = true
     private var problem: Problem?
-    /// Whether the word is `NAME=…` where that sets a variable.
+    /// Whether the current word is an assignment `NAME=…`.
     private(set) var isAssigning = false
     private var braces = Braces.none
     private var bracket: Int?
 
     /// Whether the next word is the file of a redirection.
     private var isFile = false
-    /// Whether the next word ends a here-document, and whether tabs before its last line count.
+    /// Whether the next word is the delimiter of a here-document, and whether tabs before the delimiter must be kept
+    /// (`<<`, not `<<-`).
     private var here: (isNext: Bool, hasTabs: Bool) = (false, true)
     private var documents: [(end: [UInt8], hasTabs: Bool)] = []
 
-    /// How many conditions and loops are open.
+    /// How many conditions and loops are open at this point.
     private var depth = 0
     private var parentheses = 0
-    /// Whether `&&`, `||` or `|` stands before the command.
+    /// Whether `&&`, `||` or `|` precedes the command.
     private var isConditional = false
 
     private enum Braces { case none, open, list }
 
     /// - Parameters:
-    ///   - variables: what `$NAME` is; the text may set more.
-    ///   - folder: what `$(pwd)` is.
+    ///   - variables: the values of variables; the script may set more.
+    ///   - folder: the working directory, the value of `$(pwd)`.
     init(_ text: String, variables: [String: String], folder: String) {
         bytes = Array(text.utf8)
         self.folder = folder
@@ -96,7 +99,7 @@ struct ShellText {
 
     var column: Int { index - lineStart + 1 }
 
-    /// Begins a word here, unless one has begun.
+    /// Begins a word at this position, unless one has begun already.
     mutating func begin() {
         guard word == nil else { return }
         word = []
@@ -113,7 +116,7 @@ struct ShellText {
         lineStart = index + 1
     }
 
-    /// The word cannot be known, for this reason; the first one counts.
+    /// Marks the current word as unknown, for this reason; only the first reason is kept.
     mutating func fail(_ sentence: String, line: Int, column: Int) {
         begin()
         if problem == nil { problem = ("\(sentence) (column \(column))", line) }
@@ -144,14 +147,14 @@ struct ShellText {
         )
     }
 
-    /// Ends a word within what a variable expands to.
+    /// Ends a word within the value of a variable.
     mutating func endField() {
         guard word != nil else { return }
         endWord()
         isPlain = false
     }
 
-    /// Sets the word aside for another one, or takes it back.
+    /// Exchanges the current word with another one that was set aside.
     mutating func exchange(_ fragment: inout ShellFragment) {
         swap(&word, &fragment.word)
         swap(&problem, &fragment.problem)
@@ -177,7 +180,8 @@ struct ShellText {
         isConditional = conditional
     }
 
-    /// Counts conditions and loops, and sets variables; true for a command that does no more than that.
+    /// Handles keywords and assignments of the command: counts open conditions and loops, and sets variables. Returns
+    /// true if the command consists only of these.
     private mutating func isUnderstood() -> Bool {
         var rest = command.words[...]
         keywords: while let first = rest.first, first.isPlain {
@@ -226,7 +230,7 @@ struct ShellText {
         exports.append((name, value))
     }
 
-    /// `NAME=` or `NAME+=`: the name.
+    /// The name in `NAME=` or `NAME+=`; nil if the word is not an assignment.
     private static func name(ofAssignment word: String) -> String? {
         guard let equals = word.utf8.firstIndex(of: UInt8(ascii: "=")) else { return nil }
         var name = word[..<equals]
@@ -255,7 +259,7 @@ struct ShellText {
         set(name, before + value, line: word.line)
     }
 
-    /// Sets a variable, which is known where nothing decides whether it is set.
+    /// Sets a variable. Its value is known only if no condition decides whether this command runs.
     mutating func set(_ name: String, _ value: String, line: Int) {
         let isSure = depth == 0 && parentheses == 0 && !isConditional
         store(isSure ? .text(value) : .unknown("line \(line) sets it under a condition"), in: name)
@@ -292,7 +296,7 @@ struct ShellText {
         endCommand()
     }
 
-    /// A byte outside quotes.
+    /// Handles a byte outside quotes.
     private mutating func plain(_ byte: UInt8) {
         switch byte {
         case UInt8(ascii: "="): equals()
@@ -319,7 +323,7 @@ struct ShellText {
         append(byte)
     }
 
-    /// A pattern is one of files, where the word sets no variable.
+    /// Handles a wildcard: it makes the word a pattern of file names, except in an assignment.
     mutating func pattern(_ byte: UInt8) {
         guard !isAssigning else { return }
         let sign = String(wire: [byte])
@@ -334,7 +338,7 @@ struct ShellText {
         isAssigning = ShellWords.isName(String(wire: name))
     }
 
-    /// `~` or `~/`.
+    /// Expands `~` at the end of a word or before `/`.
     private mutating func home() {
         isPlain = false
         guard next().map(Set(" \t\n\r;&|<>()/:".utf8).contains) ?? true else {
@@ -348,7 +352,7 @@ struct ShellText {
     }
 
     private mutating func redirect() {
-        // The number of a stream belongs to it.
+        // A number before `<` or `>` is that of a stream, and no word.
         if let done = word, done.allSatisfy({ (0x30...0x39).contains($0) }) { word = nil }
         endWord()
         let begin = index
@@ -360,7 +364,7 @@ struct ShellText {
         isFile = true
     }
 
-    /// The lines of here-documents whose commands have ended; the index is at the end of a line.
+    /// Skips the here-documents of the commands in this line. The index must be at the end of the line.
     private mutating func skipDocuments() {
         for (end, hasTabs) in documents {
             while index + 1 < bytes.count {
@@ -379,7 +383,7 @@ struct ShellText {
     private mutating func parenthesis(_ byte: UInt8) {
         let isOpen = byte == UInt8(ascii: "(")
         if word != nil, isOpen, next() == UInt8(ascii: ")") {
-            // The head of a function.
+            // `NAME()` is the head of a function.
             index += 1
             return endCommand()
         }
@@ -393,7 +397,7 @@ struct ShellText {
             endCommand()
             parentheses -= 1
         } else {
-            // A pattern of case.
+            // A `)` without an opening parenthesis ends a pattern of case.
             endWord()
             _ = isUnderstood()
             command = Command()
@@ -459,7 +463,7 @@ struct ShellText {
         }
     }
 
-    /// Records a command that stands within `$(…)`, whose effect is not known.
+    /// Adds a command that runs within `$(…)`, with a problem: its effect is not known.
     mutating func record(_ text: ArraySlice<UInt8>, line: Int) {
         let text = String(wire: text)
         guard let program = ["docker", "podman"].first(where: { text.contains("\($0) run ") }) else { return }
@@ -469,7 +473,7 @@ struct ShellText {
     }
 }
 
-/// A word that is set aside.
+/// The state of a word that was set aside.
 struct ShellFragment {
     var word: [UInt8]?
     var problem: ShellText.Problem?

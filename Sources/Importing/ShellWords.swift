@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The shell's words, as far as supervisors read commands by them.
+/// Splits and quotes words by the shell's rules, as far as supervisors follow them.
 enum ShellWords {
-    /// The words of a text, as Python's shlex and the shell split them where nothing is expanded; nil where a quote is
+    /// Splits a text into words as Python's shlex does, and as the shell does without expansions; nil if a quote is
     /// not closed.
     ///
-    /// What stands between ``Late/open`` and ``Late/close`` outside quotes is left as ``Late/openBare``.
+    /// Outside quotes the mark ``Late/open`` becomes ``Late/openBare``.
     static func split(_ text: String) -> [String]? {
         var words: [String] = []
         var word: String.UnicodeScalarView?
@@ -39,7 +39,7 @@ enum ShellWords {
         return words
     }
 
-    /// The word as the shell reads it again.
+    /// The word with quotes if necessary, so that the shell reads it as the same word.
     static func quote(_ word: String) -> String {
         let isPlain =
             !word.isEmpty
@@ -49,7 +49,8 @@ enum ShellWords {
                         || "-_./:=,+@%^".unicodeScalars.contains(scalar))
             }
         guard !isPlain else { return word }
-        // By scalars: a quote with a mark behind it is one Character, but the shell sees the quote.
+        // Iterate over scalars: a quote with a combining mark after it is one Character, but the shell sees the
+        // quote.
         var quoted = "'"
         for scalar in word.unicodeScalars {
             if scalar == "'" { quoted += "'\\''" } else { quoted.unicodeScalars.append(scalar) }
@@ -57,7 +58,7 @@ enum ShellWords {
         return quoted + "'"
     }
 
-    /// Whether a text is a variable's name and a value: `NAME=…`; gives both.
+    /// Splits `NAME=…` into the variable's name and its value; nil if the text has another form.
     static func assignment(_ word: String) -> (name: String, value: String)? {
         guard let equals = word.firstIndex(of: "=") else { return nil }
         let name = String(word[..<equals])
@@ -74,24 +75,24 @@ enum ShellWords {
         }
     }
 
-    /// What no program is: the shell does it itself.
+    /// Names of commands that the shell itself executes: no such program exists.
     static let builtins: Set = [
         "cd", "unset", "export", "exec", "while", "until", "if", "for", "case", "source", ".", ":", "set", "ulimit",
         "umask", "trap", "wait", "eval", "read", "shift", "alias", "function", "{", "}", "!", "local", "return", "exit",
         "then", "do", "command", "type", "time", "[[",
     ]
 
-    /// How much of a shell a command line needs.
+    /// Whether a command line needs a shell.
     enum Need {
-        /// None: its words are the program's arguments.
+        /// No shell: the words are the program's arguments.
         case none
-        /// It is one command with something to expand.
+        /// A shell for expansions in a single command.
         case expansion
-        /// It is more than one command.
+        /// A shell for more than one command.
         case script
     }
 
-    /// What of a shell a command line needs.
+    /// Whether and for what a command line needs a shell.
     static func need(_ line: String) -> Need {
         var quote: Unicode.Scalar?
         var escaped = false
@@ -129,8 +130,8 @@ enum ShellWords {
     }
 }
 
-/// Variables that a supervisor would expand with values that are known only where it runs. They stand in texts between
-/// marks, and end up in a shell's hands.
+/// Variables whose values are known only where the program runs. In texts each is enclosed by marks (private-use
+/// characters); at the end a shell expands them.
 enum Late {
     static let open: Unicode.Scalar = "\u{e000}"
     static let openBare: Unicode.Scalar = "\u{e001}"
@@ -147,7 +148,8 @@ enum Late {
         text.unicodeScalars.contains { $0 == open || $0 == openBare }
     }
 
-    /// The word for a shell, its variables expanded: those outside quotes are split into words.
+    /// The word in shell syntax, with variables instead of marks. The shell splits the values of those outside quotes
+    /// into words.
     static func shell(_ word: String) -> String {
         var result = ""
         var plain = ""
@@ -172,7 +174,8 @@ enum Late {
         return result.isEmpty ? "''" : result
     }
 
-    /// The words that a word becomes with these values: a variable outside quotes is split; nil where one is not there.
+    /// The words that a word becomes with these values: the value of a variable outside quotes is split. nil if a
+    /// variable has no value.
     static func filled(_ word: String, _ values: OrderedTable<String>) -> [String]? {
         var result = String.UnicodeScalarView()
         var name: String?
@@ -195,11 +198,11 @@ enum Late {
         return result.split { $0 == " " || $0 == "\t" || $0 == "\n" }.map { String($0) }
     }
 
-    /// The command as it is, or by a shell where something is left to expand, in it or in variables of its own.
+    /// The command itself or, if it or one of these variables contains something to expand, a shell that runs it.
     ///
     /// - Parameters:
-    ///   - variables: what is set in any case.
-    ///   - defaults: what is set where nothing else has set it.
+    ///   - variables: variables that are always set.
+    ///   - defaults: variables that are set only if they are not set already.
     static func command(
         _ words: [String],
         variables: [(name: String, value: String)] = [],
@@ -214,7 +217,7 @@ enum Late {
         return ["/bin/sh", "-c", script + "exec " + words.map(shell).joined(separator: " ")]
     }
 
-    /// The text with `$NAME` for each mark, for a sentence.
+    /// The text with `$NAME` in place of marks, for a message.
     static func plain(_ text: String) -> String {
         String(
             String.UnicodeScalarView(

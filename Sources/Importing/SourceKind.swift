@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Whose configuration can be imported.
+/// The kinds of configurations that can be imported.
 public enum SourceKind: String, Sendable, CaseIterable {
     /// A Procfile, as foreman, overmind, honcho and Heroku read it.
     case procfile
     /// The INI files of supervisord.
     case supervisord
-    /// A compose file: its commands.
+    /// A compose file.
     case compose
     /// An ecosystem file of PM2, in JSON or YAML.
     case pm2
@@ -14,14 +14,14 @@ public enum SourceKind: String, Sendable, CaseIterable {
     case s6
     /// A folder of service directories for runit.
     case runit
-    /// Units of systemd.
+    /// Units of systemd (services, sockets, timers and paths).
     case systemd
     /// Containers of Quadlet, podman's units for systemd.
     case quadlet
     /// Command lines of docker run and podman run.
     case dockerRun = "docker-run"
 
-    /// What a sentence calls it.
+    /// The kind in a sentence, with its article.
     public var title: String {
         switch self {
         case .procfile: "a Procfile"
@@ -38,7 +38,7 @@ public enum SourceKind: String, Sendable, CaseIterable {
 }
 
 extension SourceKind {
-    /// The kind that a file's name, and its text, tell.
+    /// Detects the kind from a file's name and text; nil if unknown.
     static func ofFile(_ path: String, _ text: String) -> SourceKind? {
         let name = SourceTree.lastPart(path).lowercased()
         let isYAML = name.hasSuffix(".yml") || name.hasSuffix(".yaml")
@@ -57,12 +57,13 @@ extension SourceKind {
     }
 
     static let unitSuffixes = [".service", ".socket", ".timer", ".path"]
-    /// Units that start nothing.
+    /// Suffixes of units that start no program.
     static let otherUnitSuffixes = [".target", ".mount", ".automount", ".swap", ".slice", ".scope", ".device"]
 
-    /// A Procfile is known by its name alone: `NAME: TEXT` is what lines of many other files are, as those of /etc/passwd.
+    /// Detects the kind from a text. Procfiles are recognised only by their names: lines such as `NAME: TEXT` are in
+    /// many other files, for example /etc/passwd.
     private static func ofText(_ text: String, isJSON: Bool) -> SourceKind? {
-        // Units of both have it.
+        // Both systemd's and Quadlet's units contain the section [Unit].
         var isUnit = false
         for line in text.split(whereSeparator: \.isNewline).prefix(2_000) {
             let trimmed = line.trimmed
@@ -85,7 +86,7 @@ extension SourceKind {
         "sudo podman run ",
     ]
 
-    /// The kind of a folder.
+    /// Detects the kind of a folder; nil if unknown.
     static func ofFolder(_ path: String, _ tree: SourceTree) -> SourceKind? {
         let names = tree.names(path) ?? []
         if names.contains(where: { name in Quadlet.programs.contains { name.hasSuffix($0) } }) { return .quadlet }
@@ -115,7 +116,7 @@ extension SourceKind {
 }
 
 extension StringProtocol {
-    /// Without blanks at both ends.
+    /// The text without white space at both ends.
     var trimmed: String {
         var part = self[...]
         while let first = part.unicodeScalars.first, first.properties.isWhitespace { part = part.dropScalar() }

@@ -2,49 +2,49 @@
 
 import WireText
 
-/// What an importer may read: the files beside its source, and the variables of its caller. A test puts its own in.
+/// The files and variables that an importer may read. Tests replace them.
 public struct SourceTree {
-    /// The bytes of a file; nil where there is none, or it cannot be read.
+    /// The bytes of a file; nil if there is no such file, or it cannot be read.
     public var read: (String) -> [UInt8]?
-    /// The names in a folder, sorted; nil where there is none.
+    /// The names in a folder, sorted; nil if there is no such folder.
     public var names: (String) -> [String]?
-    /// The variables that a supervisor started here would have.
+    /// The environment variables that a supervisor started here would have.
     public var variables: [String: String]
     /// How many processors the machine has.
     public var processors: Int
-    /// What the machine is called.
+    /// The host name of the machine.
     public var hostName: String
     /// How many files a program that is started here may open.
     public var openFiles: Bound
-    /// How many processes its user may have.
+    /// How many processes the user of such a program may have.
     public var processes: Bound
-    /// PM2: the name of `--env`.
+    /// For PM2: the name given with `--env`.
     public var environmentName: String?
-    /// Compose: whether services become programs of this machine instead of containers.
+    /// For compose: whether services become programs on this machine instead of containers.
     public var hasPrograms = false
-    /// Compose: the profiles whose services are started with the others; "*" for all.
+    /// For compose: the active profiles, whose services are started with the others; "*" means all.
     public var profiles: [String] = []
 
-    /// A limit of setrlimit(2); `UInt64.max` for none.
+    /// A limit of setrlimit(2); `UInt64.max` means no limit.
     public struct Bound: Sendable, Hashable {
-        /// What holds.
+        /// The limit that is in force.
         public var soft: UInt64
-        /// How far a program may raise it.
+        /// The value up to which a program may raise the soft limit.
         public var hard: UInt64
 
-        /// The two of getrlimit(2).
+        /// Creates it from the two values of getrlimit(2).
         public init(soft: UInt64, hard: UInt64) {
             self.soft = soft
             self.hard = hard
         }
 
-        /// Raised to what something needs, as a limit of an app.
+        /// The limits raised to at least `least`, as text for the key `limits` of an app.
         func raised(to least: UInt64) -> String {
             [soft, hard].map { $0 == .max ? "unlimited" : "\(max(least, $0))" }.joined(separator: ":")
         }
     }
 
-    /// Everything that an importer may read. Without more, limits are those of a service of systemd.
+    /// Creates a tree. The default limits are those of a systemd service.
     public init(
         read: @escaping (String) -> [UInt8]?,
         names: @escaping (String) -> [String]?,
@@ -65,12 +65,12 @@ public struct SourceTree {
         self.environmentName = environmentName
     }
 
-    /// The text of a file, without a byte order mark and with newlines alone at the ends of lines.
+    /// The text of a file, without a byte order mark, and with \n at the ends of all lines.
     func text(_ path: String) -> String? {
         guard var bytes = read(path) else { return nil }
         if bytes.starts(with: [0xef, 0xbb, 0xbf]) { bytes.removeFirst(3) }
         var text = String(wire: bytes)
-        // The marks of what is expanded late are nobody's text.
+        // Remove the characters that mark variables (``Late``): a source must not contain them.
         if text.unicodeScalars.contains(where: { (Late.open...Late.close).contains($0) }) {
             text.unicodeScalars.removeAll { (Late.open...Late.close).contains($0) }
         }
@@ -89,7 +89,7 @@ public struct SourceTree {
         return slash == path.startIndex ? "/" : String(path[..<slash])
     }
 
-    /// The path, beginning at the folder unless it is absolute, without `.`, `..` and empty parts.
+    /// The path in normal form: without `.`, `..` and empty components. A relative path starts from the folder.
     static func join(_ folder: String, _ path: String) -> String {
         let whole = path.hasPrefix("/") ? path : folder + "/" + path
         var parts: [Substring] = []
@@ -105,13 +105,13 @@ public struct SourceTree {
     }
 }
 
-/// A pattern of `*` and `?` for a name.
+/// A pattern for names, with the wildcards `*` and `?`.
 struct NamePattern {
     private let pattern: [UInt8]
-    /// How many bytes a name has at least.
+    /// The minimum length of a matching name in bytes.
     private let least: Int
 
-    /// A row of stars is one.
+    /// Creates a pattern; several stars in a row count as one.
     init(_ text: String) {
         var pattern: [UInt8] = []
         for byte in text.utf8 where byte != UInt8(ascii: "*") || pattern.last != byte { pattern.append(byte) }
@@ -119,14 +119,14 @@ struct NamePattern {
         least = pattern.count { $0 != UInt8(ascii: "*") }
     }
 
-    /// Whether it is more than a name.
+    /// Whether the pattern contains a wildcard.
     var isPattern: Bool { pattern.contains(UInt8(ascii: "*")) || pattern.contains(UInt8(ascii: "?")) }
 
     func matches(_ name: String) -> Bool {
         let text = Array(name.utf8)
         guard text.count >= least else { return false }
         var (here, place) = (0, 0)
-        // Where to go on behind the last star.
+        // Where to continue, in the name and the pattern, after the last star.
         var retry: (here: Int, place: Int)?
         while true {
             if place < pattern.count {

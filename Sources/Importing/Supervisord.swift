@@ -2,9 +2,9 @@
 
 import WireText
 
-/// The configuration of supervisord.
+/// Imports a configuration of supervisord.
 enum Supervisord {
-    /// - Parameter folder: where the paths of the text begin.
+    /// - Parameter folder: the folder from which relative paths start.
     static func read(
         _ text: String,
         in folder: String,
@@ -55,10 +55,11 @@ enum Supervisord {
         general(&result)
     }
 
-    /// As many of a level are named by each of the next one: all of both would be the square of what there is.
+    /// How many programs of the next lower priority a program names in `after`. If each named all, their number would
+    /// be quadratic.
     private static let mostBefore = 16
 
-    /// A lower priority is started first.
+    /// Orders the programs: those with a lower priority are started first.
     private static func order(_ result: inout ImportedConfiguration) {
         var levels: [SupervisordPriority: [Int]] = [:]
         for (index, program) in result.programs.enumerated() where program.isTranslated {
@@ -79,7 +80,7 @@ enum Supervisord {
         }
     }
 
-    /// What is another here for every program.
+    /// Adds remarks about differences to supervisord that concern all programs.
     private static func general(_ result: inout ImportedConfiguration) {
         let programs = result.programs.filter(\.isTranslated)
         guard !programs.isEmpty else { return }
@@ -107,8 +108,7 @@ enum Supervisord {
     }
 }
 
-/// When a program is started: groups by their priority, and those within a group by their own. A program of no group is
-/// a group of its own.
+/// The priority of a program: first that of its group, then its own. A program without a group is a group of its own.
 struct SupervisordPriority: Hashable, Comparable {
     static let usual = 999
 
@@ -120,7 +120,7 @@ struct SupervisordPriority: Hashable, Comparable {
     }
 }
 
-/// The groups of a configuration, which become tags.
+/// The groups of a configuration, which become tags of apps.
 struct SupervisordGroups {
     struct Group {
         var name: String
@@ -128,13 +128,13 @@ struct SupervisordGroups {
     }
 
     private var groups: [WireText: Group] = [:]
-    /// The programs that they name, and where.
+    /// The programs that groups name, and where.
     private var members: [(program: String, group: String, place: SourceLine?)] = []
 
     /// The group of a program.
     subscript(program: String) -> Group? { groups[WireText(program)] }
 
-    /// Tells which of the programs that groups name are not there.
+    /// Adds remarks about programs that a group names and that do not exist.
     func tellMissing(_ result: inout ImportedConfiguration) {
         let names = Set(result.programs.map { WireText($0.name) })
         for (program, group, place) in members where !names.contains(WireText(program)) {
@@ -169,15 +169,15 @@ struct SupervisordGroups {
     }
 }
 
-/// The files of `[include]`.
+/// Reads the files that `[include]` names.
 struct SupervisordIncludes {
     let folder: String
     let tree: SourceTree
-    /// Where a section comes from, if it is not the source.
+    /// For sections from included files, the folder of the file.
     private var folders: [WireText: String] = [:]
     private var listings: [String: [String]] = [:]
 
-    /// Each pattern is held against each name of a folder.
+    /// The maximum number of patterns: each is compared with every name in its folder.
     private static let mostPatterns = 100
 
     init(folder: String, tree: SourceTree) {
@@ -185,7 +185,7 @@ struct SupervisordIncludes {
         self.tree = tree
     }
 
-    /// The folder of the file that a section is in, `%(here)s`.
+    /// The folder of the file that contains the section: the value of `%(here)s`.
     func folder(of section: INI.Section) -> String { folders[WireText(section.name)] ?? folder }
 
     mutating func read(into ini: inout INI, _ result: inout ImportedConfiguration) {
@@ -229,7 +229,7 @@ struct SupervisordIncludes {
         }
     }
 
-    /// The files that a path names, which may have a pattern in its last part.
+    /// The files that a path names. Its last component may be a pattern.
     private mutating func files(_ path: String) -> [String] {
         let pattern = NamePattern(SourceTree.lastPart(path))
         guard pattern.isPattern else { return [path] }

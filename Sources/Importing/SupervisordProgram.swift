@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// One `[program:x]`.
+/// Translates a section `[program:x]`.
 struct SupervisordProgram {
     let name: String
     let section: INI.Section
     let defaults: SupervisordDefaults
     let group: SupervisordGroups.Group?
-    /// The folder of its file, `%(here)s`.
+    /// The folder of the file that contains the section: the value of `%(here)s`.
     let folder: String
     let tree: SourceTree
 
-    /// Keys with a reader of their own.
+    /// Keys that have code of their own.
     private static let known: Set = [
         "command", "process_name", "numprocs", "numprocs_start", "priority", "autostart", "autorestart", "startsecs",
         "exitcodes", "stopsignal", "stopwaitsecs", "stopasgroup", "killasgroup", "user", "directory",
@@ -19,7 +19,7 @@ struct SupervisordProgram {
     ]
     private static let syslog = "log = \"journal\" comes closest"
     private static let events = "‘torpor logs -f’ shows the output of an app as it arrives"
-    /// Keys that mean something only within supervisord.
+    /// Keys that have a meaning only within supervisord, with the reason why they are left out.
     private static let idle: [String: String] = [
         "startretries": "Torpor gives up no program, and restarts one that exits soon after longer and longer delays",
         "stdout_capture_maxbytes": events, "stderr_capture_maxbytes": events, "stdout_events_enabled": events,
@@ -27,7 +27,7 @@ struct SupervisordProgram {
         "stdout_syslog": syslog, "stderr_syslog": syslog,
     ]
 
-    /// The program; its processes are its instances.
+    /// The translated program. Its processes become instances of the app.
     func program() -> ImportedProgram {
         var program = ImportedProgram(name, line: section.line.number)
         let count = number("numprocs", 1, in: 1...1000, &program)
@@ -107,7 +107,7 @@ struct SupervisordProgram {
         }
     }
 
-    /// The value of a key that must be known at once.
+    /// The value of a key, with all variables expanded now.
     private func value(_ key: String, _ expansion: SupervisordExpansion, _ program: inout ImportedProgram) -> String? {
         guard let text = section[key], !text.isEmpty else { return nil }
         do throws(SupervisordExpansion.Failure) {
@@ -161,14 +161,16 @@ struct SupervisordProgram {
         }
         let seconds = number("startsecs", 1, in: 0...1_000_000, &program)
         if seconds > 0 {
-            // Until then it is launching, and a launch that ends before has failed. No deadline ends what is up.
+            // For startsecs the app is launching, and if it ends before, the launch has failed. No deadline ends an
+            // app that is running.
             program["ready"] = .table([
                 ("command", .strings(["/bin/sleep", "\(seconds)"])), ("timeout", .string("\(seconds + 10)s")),
             ])
             program["launch_deadline"] = .string("none")
         }
         if program["restart"] != .string("never") {
-            // It gives up those alone that end within startsecs, so many times in a row. A limit here counts every end.
+            // supervisord gives up only programs that end within startsecs, several times in a row. Torpor's limit
+            // counts every end, so it is set very high.
             program["stable_after"] = .string("\(seconds)s")
             program["restart_backoff"] = .table([("limit", .integer(10_000))])
         }
@@ -238,7 +240,7 @@ struct SupervisordProgram {
         rotation(&program)
     }
 
-    /// What is kept of the log, in which both streams are.
+    /// Translates the rotation of logs. In Torpor one log contains both streams.
     private func rotation(_ program: inout ImportedProgram) {
         for end in ["maxbytes", "backups"] {
             let keys = ["stdout_logfile_" + end, "stderr_logfile_" + end].filter { section[$0] != nil }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Sections that concern supervisord itself, and what becomes of their keys.
+/// Handles sections that concern supervisord itself: they are left out, with a remark that gives the reason.
 enum SupervisordSections {
     private static let log = "torpord's own messages go to its standard error, or to the journal of its service"
     private static let daemon = "torpord stays in the foreground, and [supervisor] says where its files are"
 
-    /// Keys of `[supervisord]` that are no program's.
+    /// Keys of `[supervisord]` that do not concern programs, with the reason why they are left out.
     private static let settings: [String: String] = [
         "logfile": log, "logfile_maxbytes": log, "logfile_backups": log, "loglevel": log, "silent": log,
         "pidfile": daemon, "nodaemon": daemon, "identifier": daemon,
@@ -13,19 +13,19 @@ enum SupervisordSections {
         "childlogdir": "the output of all programs goes to log_directory of [supervisor]",
         "strip_ansi": "output is logged as it comes, with its colors",
     ]
-    /// Keys of `[supervisord]` that programs have.
+    /// Keys of `[supervisord]` that apply to all programs.
     private static let ofPrograms: Set = ["environment", "user", "umask", "directory", "minfds", "minprocs"]
 
     private static let socket =
         "Torpor has its own control socket, and readers and operators of [supervisor] set who may use it"
     private static let plugin = "it extends supervisord itself"
-    /// Sections of which nothing is translated, with the reason.
+    /// Sections that are not translated, with the reason.
     private static let others: [String: String] = [
         "unix_http_server": socket, "inet_http_server": socket, "supervisorctl": socket, "rpcinterface": plugin,
         "ctlplugin": plugin,
     ]
 
-    /// Tells what of `[supervisord]` is left out.
+    /// Adds remarks about the keys of `[supervisord]` that are left out.
     fileprivate static func settings(_ section: INI.Section, _ result: inout ImportedConfiguration) {
         var leftOut = LeftOutKeys()
         for entry in section.entries where !ofPrograms.contains(entry.key) {
@@ -34,7 +34,7 @@ enum SupervisordSections {
         tell(leftOut, section, &result)
     }
 
-    /// Tells that a section is left out, with its keys.
+    /// Adds a remark about a section that is left out, with its keys.
     static func other(_ section: INI.Section, _ result: inout ImportedConfiguration) {
         guard let reason = others[String(section.name.prefix { $0 != ":" })] else {
             return result.remark("The section [\(section.name)] is not known, and is left out.", at: section.line)
@@ -53,13 +53,13 @@ enum SupervisordSections {
     }
 }
 
-/// What `[supervisord]` says for all programs.
+/// The values of `[supervisord]` that apply to all programs.
 struct SupervisordDefaults {
     private(set) var variables = OrderedTable<String>()
     private(set) var directory: String?
     private(set) var user: String?
     private(set) var umask: String?
-    /// How many files each may open, and how many processes its user may have, as soft and hard limits.
+    /// The limits of open files per program and of processes per user, as soft and hard limits.
     private(set) var limits = OrderedTable<String>()
 
     init(_ section: INI.Section?, folder: String, _ tree: SourceTree, _ result: inout ImportedConfiguration) {
@@ -97,9 +97,10 @@ struct SupervisordDefaults {
                 )?.map { ($0.name, $0.value) } ?? []
             )
         user = read("user", expansion.now, "")
-        // What supervisord runs as need not be written for its programs.
+        // root is the default, and need not be written for each program.
         if let name = user, ["root", "0"].contains(name) { user = nil }
-        // Both are minima, to which supervisord raises its own limits; apps of the service begin with 1024 files.
+        // minfds and minprocs are minima, to which supervisord raises its own limits. Apps of Torpor's service have a
+        // limit of 1024 files.
         limits["nofile"] = read(
             "minfds",
             { UInt64($0).flatMap { $0 > 1024 ? tree.openFiles.raised(to: $0) : nil } },

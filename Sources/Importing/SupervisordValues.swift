@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Expands `%(name)s` as supervisord does.
+/// Expands `%(name)s` by supervisord's rules.
 struct SupervisordExpansion {
-    /// What the names stand for; `ENV_X` is left to a shell where it is not among them.
+    /// The values of the names. `ENV_X` that is not among them becomes a variable that a shell expands.
     var values: [String: String]
-    /// The variables of supervisord, for values that must be known at once.
+    /// The environment variables of supervisord, for values that must be known now.
     var variables: [String: String]
 
     struct Failure: Error {
@@ -15,12 +15,12 @@ struct SupervisordExpansion {
         "%(host_node_name)s becomes \(quoted(tree.hostName)), the name of this machine at the import"
     }
 
-    /// The text expanded; variables are left to be looked up when it runs (``Late``).
+    /// Expands a text; environment variables stay to be expanded when the program runs (``Late``).
     func late(_ text: String) throws(Failure) -> String {
         try expand(text) { name in Late.variable(name) }
     }
 
-    /// The text expanded with the variables that are there now.
+    /// Expands a text, with the environment variables that are set now.
     func now(_ text: String) throws(Failure) -> String {
         var missing: String?
         let result = try expand(text) { name in
@@ -31,7 +31,7 @@ struct SupervisordExpansion {
         return result
     }
 
-    /// Bytes of a text with what its names stand for: Linux gives a program no longer argument or variable.
+    /// The maximum length of an expanded text in bytes: Linux allows no longer argument or variable.
     private static let limit = 131_072
 
     private func expand(_ text: String, variable: (String) -> String) throws(Failure) -> String {
@@ -74,7 +74,8 @@ struct SupervisordExpansion {
         return result + rest
     }
 
-    /// `02` of `%(process_num)02d`: an instance's number gets its digits when there is one.
+    /// Pads a value with zeros or blanks, as `02` in `%(process_num)02d` requires. The number of an instance is
+    /// padded later, when it is known: `%02i`.
     private func padded(_ value: String, _ flags: String) -> String {
         guard let width = Int(flags), width < 100 else { return value }
         if value == "%i" { return flags.hasPrefix("0") && (1...9).contains(width) ? "%0\(width)i" : value }
@@ -84,9 +85,9 @@ struct SupervisordExpansion {
     }
 }
 
-/// Values of supervisord's keys.
+/// Parses values of supervisord's keys.
 enum SupervisordValues {
-    /// `KEY=value,KEY="value"`; nil where it is not that.
+    /// Parses `KEY=value,KEY="value"`; nil if the text has another form.
     static func environment(_ text: String) -> [(name: String, value: String)]? {
         var variables: [(name: String, value: String)] = []
         var rest = text[...]
@@ -114,7 +115,7 @@ enum SupervisordValues {
         }
     }
 
-    /// `true`, `yes`, `on`, `1` and their opposites.
+    /// Parses `true`, `yes`, `on`, `1` and their opposites; nil for anything else.
     static func flag(_ text: String) -> Bool? {
         switch text.lowercased() {
         case "true", "yes", "on", "1": true

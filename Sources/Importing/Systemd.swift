@@ -2,7 +2,7 @@
 
 import WireText
 
-/// Units of systemd: services, with the sockets, timers and paths of the same name.
+/// Imports units of systemd: services, with the sockets, timers and paths that start them.
 enum Systemd {
     static func read(
         _ paths: [String],
@@ -22,7 +22,7 @@ enum Systemd {
         }
         let services = units.filter { $0.suffix == ".service" }
         if services.isEmpty, let other = units.first {
-            // A socket, timer or path alone: its service may be beside it.
+            // A socket, timer or path was imported alone: read its service from the same folder.
             let folder = SourceTree.folder(paths.first ?? result.source)
             let target = other.target
             guard let service = SystemdUnit(path: folder + "/" + target, tree: tree) else {
@@ -54,9 +54,10 @@ enum Systemd {
         }
     }
 
-    /// `Before=` is the other's `After=`; a unit that another one wants is started with it.
+    /// Translates `Before=` of a unit to `after` of the other one. A unit that another one wants is started only with
+    /// that.
     ///
-    /// - Parameter wanted: the names of services that others want.
+    /// - Parameter wanted: the names of services that other services want.
     static func order(_ units: SystemdUnits, _ wanted: Set<WireText>, _ result: inout ImportedConfiguration) {
         var places: [WireText: Int] = [:]
         for (index, program) in result.programs.enumerated() { places[WireText(program.name)] = index }
@@ -76,7 +77,7 @@ enum Systemd {
         }
     }
 
-    /// The name of a service or container; nil of another unit.
+    /// The name of a service or container without its suffix; nil for other units.
     static func service(_ name: String) -> String? {
         for suffix in [".service", ".container"] where name.hasSuffix(suffix) {
             return String(name.dropLast(suffix.count))

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What of a unit is told and not translated.
+/// Adds remarks about the keys of a unit that are not translated.
 struct SystemdRemarks {
     let unit: SystemdUnit
     let text: SystemdText
-    /// Sections that are read elsewhere.
+    /// Sections that other code translates.
     var own: Set<String> = []
 
-    /// Keys of `[Service]` that are read elsewhere.
+    /// Keys of `[Service]` that other code translates.
     private static let known: Set = [
         "Type", "ExecStart", "ExecStartPre", "ExecStartPost", "ExecCondition", "ExecStop", "ExecStopPost", "ExecReload",
         "Environment", "EnvironmentFile", "PassEnvironment", "UnsetEnvironment", "WorkingDirectory", "User", "Group",
@@ -22,7 +22,7 @@ struct SystemdRemarks {
     private static let journal = "the log of an app has its name and timestamps, and no rate limit"
     private static let terminal = "an app has no terminal"
     private static let cgroup = "an app has its own cgroup, with everything that the kernel can account"
-    /// Keys of `[Service]` that only count where systemd does, with the reason.
+    /// Keys of `[Service]` that have a meaning only under systemd, with the reason.
     private static let idle: [String: String] = [
         "GuessMainPID": process, "PIDFile": process, "RemainAfterExit": "a oneshot is done when it has exited with 0",
         "SyslogIdentifier": journal, "SyslogFacility": journal, "SyslogLevel": journal, "SyslogLevelPrefix": journal,
@@ -35,7 +35,7 @@ struct SystemdRemarks {
         "IgnoreSIGPIPE": "an app starts with the default action for SIGPIPE",
         "PermissionsStartOnly": "all commands run as the app's user",
     ]
-    /// Folders that systemd makes, and below what.
+    /// Keys for folders that systemd creates, with the parent of these folders.
     private static let folders = [
         "RuntimeDirectory": "/run", "StateDirectory": "/var/lib", "CacheDirectory": "/var/cache",
         "LogsDirectory": "/var/log", "ConfigurationDirectory": "/etc",
@@ -46,12 +46,12 @@ struct SystemdRemarks {
         "ProcSubset", "TemporaryFileSystem", "IPAddress", "NoExecPaths", "ExecPaths", "MountFlags", "MountAPIVFS",
         "UMaskFor", "KeyringMode", "Personality", "SELinux", "AppArmor",
     ]
-    /// Keys of `[Unit]` that are read elsewhere.
+    /// Keys of `[Unit]` that other code translates.
     private static let knownOfUnit: Set = [
         "Description", "After", "Before", "Wants", "Requires", "BindsTo", "Requisite", "PartOf", "Conflicts",
         "Upholds", "StartLimitBurst", "StartLimitInterval", "StartLimitIntervalSec",
     ]
-    /// Keys of `[Unit]` and `[Install]` that only count where systemd does.
+    /// Keys of `[Unit]` and `[Install]` that have a meaning only under systemd, with the reason.
     private static let idleOfUnit: [String: String] = [
         "Documentation": "Torpor does not show it", "DefaultDependencies": "torpord is started when the machine is up",
         "SourcePath": "Torpor does not show it", "CollectMode": "an app that failed stays in the list",
@@ -112,7 +112,7 @@ struct SystemdRemarks {
         }
     }
 
-    /// What a specifier stands for is put in at the import; some are not known here.
+    /// Adds remarks about specifiers: their values at the time of the import are used, and some are not known here.
     private func specifiers(_ entry: SystemdUnit.Entry, _ program: inout ImportedProgram) {
         for name in SystemdText.specifiers(in: entry.value) {
             guard let value = text.specifiers[name] else {

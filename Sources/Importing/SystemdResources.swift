@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Limits and shares of a service of systemd.
+/// Translates the resource limits and shares of a systemd service.
 struct SystemdResources {
     let service: SystemdService
 
@@ -51,7 +51,7 @@ struct SystemdResources {
         )
     }
 
-    /// A size; infinity, which is no limit, is nil.
+    /// A size in bytes; nil for infinity, which means no limit.
     private func bytes(_ key: String, _ program: inout ImportedProgram) -> UInt64? {
         guard let text = service.value(key), text != "infinity" else { return nil }
         if let bytes = Amounts.bytes(text), bytes > 0 { return bytes }
@@ -59,7 +59,7 @@ struct SystemdResources {
         return nil
     }
 
-    /// Limits of times, and what one of them is in seconds.
+    /// Limits that are times, with the unit of the limit in seconds.
     private static let times = ["cpu": 1.0, "rttime": 1e-6]
     private static let names: Set = [
         "cpu", "fsize", "data", "stack", "core", "rss", "nofile", "as", "nproc", "memlock", "locks", "sigpending",
@@ -81,7 +81,7 @@ struct SystemdResources {
         program.set(inTable: "limits", name, Int64(text).map(TOMLValue.integer) ?? .string(text))
     }
 
-    /// One of the two numbers of a limit, in the limit's own unit.
+    /// The soft or hard value of a limit, in the limit's own unit; nil if it is not valid.
     private func bound(_ text: String, of name: String) -> String? {
         if text == "infinity" { return "unlimited" }
         if let number = UInt64(text) { return "\(number)" }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// `Restart=` and what ends a service of systemd.
+/// Translates `Restart=` of a systemd service and the keys that it depends on.
 struct SystemdRestart {
     let service: SystemdService
 
@@ -39,12 +39,13 @@ struct SystemdRestart {
         }
     }
 
-    /// What counts as a good end: what systemd and the unit say, and what `RestartPreventExitStatus=` lets end for good,
-    /// but for what `RestartForceExitStatus=` starts again.
+    /// Sets which exits count as success: those of systemd and of the unit, and those after which
+    /// `RestartPreventExitStatus=` forbids a restart, without those after which `RestartForceExitStatus=` demands
+    /// one.
     private func success(_ rule: String, _ program: inout ImportedProgram) {
         let unit = service.unit
         let isOnFailure = program["restart"] == .string("on-failure")
-        // Signals that systemd itself counts as a good end.
+        // Signals that systemd itself counts as success.
         let usual = isOnFailure && program["type"] == nil ? ["SIGHUP", "SIGINT", "SIGPIPE", "SIGTERM"] : []
         var words = usual + statuses("SuccessExitStatus", &program)
         let prevented = statuses("RestartPreventExitStatus", &program)
@@ -70,7 +71,7 @@ struct SystemdRestart {
         if !values.isEmpty { program["success_exit_status"] = .array(values) }
     }
 
-    /// Exit codes and signals of a key.
+    /// The exit codes and signals that a key names.
     private func statuses(_ key: String, _ program: inout ImportedProgram) -> [String] {
         service.unit.lists("Service", key).compactMap { word in
             if Int64(word) != nil || word.hasPrefix("SIG") { return word }
@@ -94,7 +95,8 @@ struct SystemdRestart {
         if delay > 60 { backoff["cap"] = Amounts.duration(seconds: delay).map(TOMLValue.string) }
         let starts = burst.flatMap { Int64($0) } ?? 5
         if window > 0, starts > 0, let text = Amounts.duration(seconds: window) {
-            // So many starts are allowed in any such time; the first one may have been long before, and does not count here.
+            // systemd allows this many starts within any such window. The first start may have been long before, so
+            // it does not count here.
             backoff["limit"] = .integer(min(10_000, starts))
             backoff["window"] = .string(text)
         } else {

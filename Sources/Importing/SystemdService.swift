@@ -3,13 +3,13 @@
 import Configuration
 import WireText
 
-/// One service of systemd.
+/// Translates one systemd service.
 struct SystemdService {
     let unit: SystemdUnit
     let units: SystemdUnits
     let tree: SourceTree
     let text: SystemdText
-    /// Sections that are read elsewhere.
+    /// Sections that other code translates.
     var own: Set<String> = []
 
     init(unit: SystemdUnit, units: SystemdUnits, tree: SourceTree) {
@@ -21,14 +21,14 @@ struct SystemdService {
 
     func value(_ key: String) -> String? { unit.value("Service", key).map(text.expanded) }
 
-    /// Of the services that are imported, those that this one starts.
+    /// The imported services that this service starts with itself.
     var wanted: [String] {
         (["Wants", "Requires", "BindsTo", "Upholds", "Requisite"].flatMap { unit.lists("Unit", $0) }).compactMap(
             service
         )
     }
 
-    /// The name of a service, of whatever other unit nil.
+    /// The name of a service; nil for any other unit.
     private func service(_ name: String) -> String? {
         Systemd.service(text.expanded(name))
     }
@@ -44,7 +44,7 @@ struct SystemdService {
         template(&program)
     }
 
-    /// A template has instances where something says which one it is.
+    /// A template becomes an app with instances if something in it depends on the instance.
     func template(_ program: inout ImportedProgram) {
         if unit.instance == "", !program.keys.values.allSatisfy({ !$0.text.contains("%i") }) {
             program["instances"] = .integer(1)
@@ -52,7 +52,8 @@ struct SystemdService {
         }
     }
 
-    /// What a service has in common with a container that a unit describes: all but what runs, and where.
+    /// Translates what a service and a Quadlet container have in common: everything except the command and how it is
+    /// run.
     func readAround(into program: inout ImportedProgram) {
         title(&program)
         steps(&program)
@@ -151,7 +152,7 @@ struct SystemdService {
         return true
     }
 
-    /// The deadline, and what runs before and after it.
+    /// Translates the launch deadline, and the commands that run before and after the main one.
     private func steps(_ program: inout ImportedProgram) {
         let limit = value("TimeoutStartSec") ?? value("TimeoutSec") ?? (value("Type") == "oneshot" ? "infinity" : "90s")
         let isWaiting = program["ready"] != nil || program["type"] != nil
@@ -178,7 +179,8 @@ struct SystemdService {
         program[key] = .array(commands.map { .table([("command", .strings($0.hook)), ("deadline", deadline)]) })
     }
 
-    /// `ExecStop=` that only sends a signal is a stop signal; anything else is told.
+    /// Translates `ExecStop=`: if the command only sends a signal, that becomes the stop signal; for other commands a
+    /// remark is added.
     private func ending(_ program: inout ImportedProgram) {
         for line in unit.values("Service", "ExecStop") {
             let words = SystemdText.words(line) ?? []
@@ -214,7 +216,7 @@ struct SystemdService {
 
     // MARK: Where
 
-    /// `NAME=VALUE` of `Environment=`, the last of a name.
+    /// The variables of `Environment=`; of several with the same name, the last one.
     func variables(_ program: inout ImportedProgram) -> OrderedTable<String> {
         var variables = OrderedTable<String>()
         for value in unit.values("Service", "Environment") {
@@ -229,8 +231,8 @@ struct SystemdService {
         return variables
     }
 
-    /// Files win over `Environment=` with systemd, and `environment` over files with Torpor: where there are both, the
-    /// variables are set by a shell, unless a file has them.
+    /// Variables that a shell must set unless they are set already. In systemd, files override `Environment=`; in
+    /// Torpor, `environment` overrides files. So if a unit has both, its variables cannot become `environment`.
     private var defaults: [(name: String, value: String)] {
         guard !unit.values("Service", "EnvironmentFile").isEmpty else { return [] }
         var nobody = ImportedProgram("")
@@ -255,7 +257,7 @@ struct SystemdService {
         if var directory = value("WorkingDirectory") {
             if directory.hasPrefix("-") { directory.removeFirst() }
             if directory == "~" {
-                // Torpor's own default is the home of its user.
+                // In Torpor the default directory is the home of the app's user.
                 if value("User") == nil { program["directory"] = .string(text.specifiers["h"] ?? "/root") }
             } else {
                 program["directory"] = .string(SourceTree.join("/", directory))
@@ -276,7 +278,7 @@ struct SystemdService {
         if let nice = integer("Nice", &program) { program["nice"] = .integer(nice) }
     }
 
-    /// The number that a key has; one that is none is told.
+    /// The value of a key as a number; if it is not a number, adds a remark.
     func integer(_ key: String, _ program: inout ImportedProgram) -> Int64? {
         guard let text = value(key) else { return nil }
         if let number = Int64(text) { return number }
@@ -291,7 +293,7 @@ struct SystemdService {
             program.requires += known(key, &program)
         }
         for key in ["Wants", "After", "Upholds"] { program.after += known(key, &program) }
-        // The other one has it as its own.
+        // `Before=` becomes `after` of the other service.
         _ = known("Before", &program)
         for key in ["PartOf", "Conflicts"] where !unit.lists("Unit", key).isEmpty {
             let names = unit.lists("Unit", key).joined(separator: " ")
@@ -310,7 +312,7 @@ struct SystemdService {
         }
     }
 
-    /// The services that a key names, of those that are imported; the other units are told.
+    /// The imported services that a key names; adds remarks about its other units.
     private func known(_ key: String, _ program: inout ImportedProgram) -> [String] {
         var found: [String] = []
         var others: [String] = []

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Words and specifiers of units: systemd.syntax(7), systemd.unit(5), and command lines of systemd.service(5).
+/// Splits the values of units into words (systemd.syntax(7)), expands specifiers (systemd.unit(5)), and parses
+/// command lines (systemd.service(5)).
 struct SystemdText {
-    /// What a specifier stands for.
+    /// The values of specifiers, by their letter.
     var specifiers: [Character: String]
 
     init(_ unit: SystemdUnit, tree: SourceTree) {
@@ -25,15 +26,15 @@ struct SystemdText {
         for (name, value) in QuadletOwner(path: unit.path, tree: tree).specifiers { specifiers[name] = value }
     }
 
-    /// `a-b` is `a/b`, and `\x2d` a byte.
+    /// Unescapes a unit's name: `a-b` becomes `a/b`, and `\x2d` becomes `-`.
     private static func unescaped(_ text: String) -> String {
         text.replacing("-", with: "/").replacing("\\x2d", with: "-")
     }
 
-    /// Specifiers of which the machine says what they are.
+    /// Specifiers whose values depend on the machine.
     static let ofMachine: Set<Character> = ["H", "l"]
 
-    /// The names of the specifiers of a text.
+    /// The letters of the specifiers that a text contains.
     static func specifiers(in text: String) -> Set<Character> {
         var names: Set<Character> = []
         var rest = text[...]
@@ -46,7 +47,7 @@ struct SystemdText {
         return names
     }
 
-    /// The text with what its specifiers stand for; unknown ones stay.
+    /// The text with the values of its specifiers; unknown ones stay as they are.
     func expanded(_ text: String) -> String {
         guard text.contains("%") else { return text }
         var result = ""
@@ -64,9 +65,9 @@ struct SystemdText {
         return result + rest
     }
 
-    /// The words of a value, without their quotes and escapes; nil where a quote is not closed.
+    /// Splits a value into words without their quotes and escapes; nil if a quote is not closed.
     ///
-    /// By scalars: a quote with a mark behind it is one Character, but systemd sees the quote.
+    /// Iterates over scalars: a quote with a combining mark after it is one Character, but systemd sees the quote.
     static func words(_ text: String) -> [String]? {
         var words: [String] = []
         var word = String.UnicodeScalarView()
@@ -96,7 +97,7 @@ struct SystemdText {
         return words
     }
 
-    /// What a backslash and what follows it stand for.
+    /// The text that an escape sequence stands for. `rest` begins after the backslash.
     private static func escape(_ rest: inout Substring.UnicodeScalarView) -> String {
         guard let letter = rest.popFirst() else { return "\\" }
         let plain: [Unicode.Scalar: String] = [
@@ -125,18 +126,18 @@ struct SystemdText {
     }
 }
 
-/// One command of `ExecStart=` and its like.
+/// A command of `ExecStart=` or a similar key.
 struct SystemdCommand {
-    /// The program and its arguments; variables are marked (``Late``).
+    /// The program and its arguments; variables in them are marked (``Late``).
     var words: [String]
-    /// `-`: whether a failure does not count.
+    /// Whether a failure of the command is ignored (prefix `-`).
     var isForgiven = false
-    /// `+`, `!`: what it was to run as.
+    /// The prefix that changes the command's privileges: `+` or `!`.
     var privileges: Character?
-    /// `@`: the name that it was to see.
+    /// The name that the program gets as its first argument (prefix `@`).
     var shownName: String?
 
-    /// The commands of a line, which `;` separates; nil where it cannot be read.
+    /// The commands of a line, separated by `;`; nil if the line is not valid.
     static func commands(_ line: String, _ text: SystemdText) -> [SystemdCommand]? {
         guard let all = SystemdText.words(line) else { return nil }
         var commands: [SystemdCommand] = []
@@ -174,7 +175,8 @@ struct SystemdCommand {
             }
     }
 
-    /// `$NAME` that is a word of its own is split, `${NAME}` is put in as it is, `$$` is a dollar.
+    /// Marks the variables of a word: the value of `$NAME`, if it is the whole word, is split into words; that of
+    /// `${NAME}` is not. `$$` stands for a dollar.
     static func marked(_ word: String) -> String {
         if word.hasPrefix("$"), ShellWords.isName(String(word.dropFirst())) {
             return Late.variable(String(word.dropFirst())).replacing(String(Late.open), with: String(Late.openBare))
@@ -199,10 +201,10 @@ struct SystemdCommand {
         return result + rest
     }
 
-    /// The command as an app runs it.
+    /// The command in the form of an app's `exec`.
     var plain: [String] { Late.command(words) }
 
-    /// The command as a hook, which may fail where it was forgiven.
+    /// The command in the form of a hook; if its failure is ignored, a shell makes it succeed.
     var hook: [String] {
         isForgiven ? ["/bin/sh", "-c", words.map(Late.shell).joined(separator: " ") + " || :"] : plain
     }

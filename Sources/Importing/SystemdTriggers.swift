@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The socket, the timer and the paths of a service of systemd.
+/// Translates the sockets, timers and paths that start a systemd service.
 struct SystemdTriggers {
     let service: SystemdService
 
-    /// As many as an app may have.
+    /// The maximum number of sockets of an app.
     private static let mostSockets = 64
 
     func read(into program: inout ImportedProgram) {
@@ -59,7 +59,7 @@ struct SystemdTriggers {
         for (kind, address) in addresses.prefix(Self.mostSockets) {
             var socket: OrderedTable = [(kind, TOMLValue.string(address))]
             for (key, (value, _)) in common where Self.fits(key, kind, address) {
-                // Names are each socket's own.
+                // Each socket of an app needs a name of its own.
                 if key == "name", addresses.count > 1 { continue }
                 socket[key] = value
                 unused.remove(key)
@@ -74,7 +74,8 @@ struct SystemdTriggers {
         if !installs { program["launch"] = .string("on-demand") }
     }
 
-    /// Whether a key means something for a socket: systemd lets stand what does not, and Torpor does not.
+    /// Whether a key has a meaning for this kind of socket: systemd ignores a key that has none, Torpor reports an
+    /// error.
     private static func fits(_ key: String, _ kind: String, _ address: String) -> Bool {
         let isPath = address.hasPrefix("/")
         let isUnix = isPath || address.hasPrefix("@")

@@ -2,7 +2,7 @@
 
 import WireText
 
-/// A unit file of systemd, as systemd.syntax(7) has it, with its drop-ins.
+/// A unit file of systemd (systemd.syntax(7)), with its drop-ins.
 struct SystemdUnit {
     struct Entry {
         var section: String
@@ -16,24 +16,24 @@ struct SystemdUnit {
         var key: WireText
     }
 
-    /// Without `.service`: `web`, `web@` of a template.
+    /// The name without its suffix: `web`, or for a template `web@`.
     var name: String
     var suffix: String
     let path: String
     private(set) var entries: [Entry] = []
-    /// Where the entries of each key are.
+    /// The indices of the entries of each key.
     private var places: [Key: [Int]] = [:]
-    /// Lines that are nothing of it.
+    /// Lines that are neither a section, an entry nor a comment.
     private(set) var strays: [SourceLine] = []
-    /// Whether it is for a user's manager, which its folder says.
+    /// Whether the unit is for a user's service manager, as shown by its folder.
     let isUser: Bool
 
-    /// The unit at a path; nil where it cannot be read.
+    /// Reads the unit at a path; nil if it cannot be read.
     init?(path: String, tree: SourceTree) {
         guard let text = tree.text(path) else { return nil }
         self.path = path
         var file = SourceTree.lastPart(path)
-        // Files of a collection have their origin before their name.
+        // In a collection of unit files, the origin precedes the name: `ORIGIN__NAME`.
         if let cut = file.range(of: "__", backwards: true) { file = String(file[cut...]) }
         let dot = file.lastIndex(of: ".") ?? file.endIndex
         name = String(file[..<dot])
@@ -50,12 +50,12 @@ struct SystemdUnit {
 
     private mutating func read(_ text: String, of file: String) {
         var section = ""
-        // The parts of a line that goes on, and where it begins.
+        // The parts of a continued line, and the number of its first line.
         var parts: [String] = []
         var start = 0
         for (index, raw) in text.split(separator: "\n", omittingEmptySubsequences: false).enumerated() {
             let line = raw.trimmed
-            // A comment within a continued line is not its end.
+            // A comment between continued lines does not end them.
             if line.hasPrefix("#") || line.hasPrefix(";") { continue }
             if parts.isEmpty { start = index + 1 }
             guard line.hasSuffix("\\") else {
@@ -86,7 +86,7 @@ struct SystemdUnit {
         places[Key(section: WireText(section), key: WireText(key))] ?? []
     }
 
-    /// The last value of a key; nil where there is none, or an empty one took it back.
+    /// The last value of a key; nil if there is none, or if it is empty, which resets the key.
     func value(_ section: String, _ key: String) -> String? {
         guard let last = entries(section, key).last, !entries[last].value.isEmpty else { return nil }
         return entries[last].value
@@ -94,7 +94,7 @@ struct SystemdUnit {
 
     func line(_ section: String, _ key: String) -> SourceLine? { entries(section, key).last.map { entries[$0].line } }
 
-    /// All values of a key; an empty one takes those before it back.
+    /// All values of a key; an empty value removes those before it.
     func values(_ section: String, _ key: String) -> [String] {
         var values: [String] = []
         for index in entries(section, key) {
@@ -104,12 +104,12 @@ struct SystemdUnit {
         return values
     }
 
-    /// The words of all values of a key.
+    /// The words of all values of a key, split at blanks.
     func lists(_ section: String, _ key: String) -> [String] {
         values(section, key).flatMap { $0.split(separator: " ").map(String.init) }
     }
 
-    /// The instance's name; nil of what is none. A template without a default one has an empty one.
+    /// The instance's name; nil if the unit is not an instance. Empty for a template without DefaultInstance=.
     var instance: String? {
         guard let at = name.firstIndex(of: "@") else { return nil }
         let written = String(name[name.index(after: at)...])
@@ -118,8 +118,8 @@ struct SystemdUnit {
 
     var prefix: String { name.firstIndex(of: "@").map { String(name[..<$0]) } ?? name }
 
-    /// The name of its service, without `.service`: Quadlet makes `web.service` of web.container, and web-pod.service of
-    /// web.pod.
+    /// The name of the unit's service without `.service`: Quadlet makes `web.service` from web.container, and
+    /// `web-pod.service` from web.pod.
     var serviceName: String {
         switch suffix {
         case ".container": value("Container", "ServiceName") ?? name
@@ -128,14 +128,14 @@ struct SystemdUnit {
         }
     }
 
-    /// What the app is called.
+    /// The name of the app.
     var title: String {
         suffix == ".pod" ? serviceName : instance?.isEmpty == false && !name.hasSuffix("@") ? name : prefix
     }
 }
 
 extension String {
-    /// Where the last one of a text ends; nil where that is the end of this one.
+    /// The end of the last occurrence of a text; nil if there is none, or if it is at the very end.
     fileprivate func range(of text: String, backwards: Bool) -> String.Index? {
         var found: String.Index?
         var rest = self[...]
@@ -147,13 +147,13 @@ extension String {
     }
 }
 
-/// Units that are read together.
+/// Units that are imported together.
 struct SystemdUnits {
-    /// Services, and containers, which become services.
+    /// The services, and the containers, which become services too.
     let services: [SystemdUnit]
-    /// What they are called as programs, by their names without `.service`.
+    /// The names of the services' programs, by their unit names without `.service`.
     private(set) var names: [WireText: String] = [:]
-    /// Units that nothing has to wait for, since what they make is there when it is needed.
+    /// Units that no service has to wait for, since podman creates what they describe when it is needed.
     let made: Set<WireText>
     private var triggers: [WireText: [SystemdUnit]] = [:]
 
@@ -166,7 +166,7 @@ struct SystemdUnits {
         }
     }
 
-    /// Sockets, timers and paths of a service.
+    /// The sockets, timers and paths that start a service.
     func triggers(of service: SystemdUnit) -> [SystemdUnit] {
         triggers[WireText(service.serviceName + ".service")] ?? []
     }
@@ -178,7 +178,8 @@ extension SystemdUnit {
         value("Timer", "Unit") ?? value("Path", "Unit") ?? value("Socket", "Service") ?? name + ".service"
     }
 
-    /// Whether systemd makes a user for it, and it would be root's without.
+    /// Whether systemd creates a temporary user for the service (DynamicUser=). Without it the program would run as
+    /// root.
     var isDynamic: Bool {
         guard !isUser, value("Service", "User") == nil, let text = value("Service", "DynamicUser") else { return false }
         return ["yes", "true", "1", "on"].contains(text.lowercased())

@@ -11,7 +11,7 @@ enum TOMLValue: Sendable {
 
     static func strings(_ texts: [String]) -> TOMLValue { .array(texts.map(TOMLValue.string)) }
 
-    /// On one line.
+    /// The value on one line.
     var text: String {
         switch self {
         case .string(let text): Self.basic(text)
@@ -25,7 +25,8 @@ enum TOMLValue: Sendable {
         }
     }
 
-    /// As it stands behind `key = `: long arrays on lines of their own, texts of several lines as such.
+    /// The value as it is written after `key = `: a long array on several lines, and a text of several lines as a
+    /// multi-line string.
     func text(after key: String) -> String {
         let line = text
         let isLong = line.unicodeScalars.count + key.count + 3 > 110
@@ -37,7 +38,7 @@ enum TOMLValue: Sendable {
         }
     }
 
-    /// As many elements on a line as there is room for.
+    /// The elements in lines, as many in each as there is room for.
     private static func filled(_ elements: [String]) -> String {
         var lines: [String] = []
         for element in elements {
@@ -80,7 +81,7 @@ enum TOMLValue: Sendable {
         return isBare ? name : basic(name)
     }
 
-    /// In single quotes where that saves backslashes, else in double ones.
+    /// The text in single quotes if that saves backslashes, otherwise in double quotes.
     static func basic(_ text: String) -> String {
         let needs = text.contains("\"") || text.contains("\\")
         let isPlain = text.unicodeScalars.allSatisfy { $0.value >= 0x20 && $0.value != 0x7f && $0 != "'" }
@@ -106,7 +107,7 @@ enum TOMLValue: Sendable {
 }
 
 extension TOMLValue {
-    /// How many bytes it has as text, about.
+    /// The approximate size of the value as text, in bytes.
     var size: Int {
         switch self {
         case .string(let text): text.utf8.count

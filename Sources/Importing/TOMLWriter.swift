@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 extension ImportedConfiguration {
-    /// The configuration as a torpor.toml, with a comment for all that was not translated.
+    /// The text of a torpor.toml with the configuration, and with remarks as comments.
     public var toml: String {
         var text = head
         let common = commonKeys
@@ -25,7 +25,7 @@ extension ImportedConfiguration {
         return text
     }
 
-    /// The order in which keys are written.
+    /// The order in which the keys of an app are written.
     static let order = [
         "title", "type", "exec", "directory", "user", "group", "supplementary_groups", "umask", "nice",
         "environment_file",
@@ -37,7 +37,7 @@ extension ImportedConfiguration {
         "resources", "limits", "log", "stderr", "log_max_size", "log_max_files", "tags", "environment",
     ]
 
-    /// Keys with the same value in every app, where there are several: they stand in `[defaults]`.
+    /// Keys with the same value in all apps, if there are several: they are written once, in `[defaults]`.
     private var commonKeys: [(key: String, value: TOMLValue)] {
         let apps = programs.filter(\.isTranslated)
         guard apps.count > 1, let first = apps.first else { return [] }
@@ -80,7 +80,7 @@ extension ImportedConfiguration {
         return text + "# [apps.\(TOMLValue.key(program.appName))]\n"
     }
 
-    /// A comment of lines that are not too long.
+    /// A sentence as comment, wrapped into lines.
     static func wrapped(_ sentence: String) -> String {
         var text = ""
         var line = "#"
@@ -94,7 +94,7 @@ extension ImportedConfiguration {
         return text + line + "\n"
     }
 
-    /// Without what must not stand in a comment.
+    /// The text without control characters, which must not be in a comment.
     static func harmless(_ text: String) -> String {
         var result = ""
         for scalar in text.unicodeScalars {

@@ -3,43 +3,45 @@
 public import Configuration
 
 extension ImportedConfiguration {
-    /// Has Torpor's own validation read it, and takes out what it refuses, with a remark; what is left is valid.
+    /// Validates the configuration as torpord would, and removes the keys that it refuses, with remarks. The rest is
+    /// valid.
     ///
     /// - Parameters:
-    ///   - path: where the file will be; relative paths begin there.
-    ///   - system: the machine, whose users and groups must be there.
-    ///   - environment: the variables of the supervisor.
+    ///   - path: the path that the file will have, from which relative paths start.
+    ///   - system: the machine, whose users and groups must exist.
+    ///   - environment: the environment variables of the supervisor.
     public mutating func validate(
         at path: String,
         system: ConfigurationSystem = .live,
         environment: [String: String] = [:]
     ) {
-        // The validation stops at so many errors as nobody reads: each round would find a few apps' only.
+        // Validation stops after a limited number of errors. If there are many, each round would find only those of a
+        // few apps: so validate in parts.
         if errors(at: path, system, environment).count > Self.manyErrors {
             for part in parts() { validate(part, at: path, system, environment) }
             ContainerNames.assign(&self)
         }
         guard !mend(at: path, system, environment) else { return }
-        // Nothing is refused any more that has a place; a file that is not valid is of no use to anybody.
+        // All errors with a known place are removed. If one is left, the whole file is not valid, and of no use.
         if let error = errors(at: path, system, environment).first {
             for index in programs.indices { programs[index].cannot(error.message) }
             remark(error.message)
         }
     }
 
-    /// Errors of a file that is validated in parts.
+    /// With more errors than this, a configuration is validated in parts.
     private static let manyErrors = 100
-    /// Bytes of the programs of a part, about.
+    /// The approximate size of a part, in bytes of its programs.
     private static let partSize = 1 << 14
 
-    /// Takes out what is refused, until nothing is, or nothing that has a place; true in the first case.
+    /// Removes refused keys until there is no error, or none that can be removed. Returns true if there is no error.
     private mutating func mend(
         at path: String,
         _ system: ConfigurationSystem,
         _ environment: [String: String],
         isWhole: Bool = true
     ) -> Bool {
-        // Each round takes out one key of a program at least, or the program.
+        // The maximum number of rounds: each removes at least one key of a program, or a program.
         let rounds = programs.reduce(programs.count + 1) { $0 + 2 * $1.keys.count }
         let places = Dictionary(
             programs.indices.map { (programs[$0].appName, $0) },
@@ -50,19 +52,20 @@ extension ImportedConfiguration {
             guard !errors.isEmpty else { return true }
             var isBetter = false
             isRenamed = false
-            // From the last one: what is taken out of a list must not move what the others are about.
+            // Begin with the last error: if an element of a list is removed, the places of errors in earlier elements
+            // stay right.
             var done: Set<String> = []
             for error in errors.reversed() where done.insert(error.path).inserted {
                 if refuse(error, places, isOneOfMany: errors.count >= Self.manyErrors) { isBetter = true }
             }
             if !isBetter { return false }
-            // Other programs and its probe go by a container's name.
+            // Other programs refer to the container's name, and so does the probe.
             if isRenamed, isWhole { ContainerNames.assign(&self) }
         }
         return false
     }
 
-    /// Programs in a row that are not large together.
+    /// Divides the programs into parts of limited size.
     private func parts() -> [Range<Int>] {
         var parts: [Range<Int>] = []
         var begin = 0
@@ -77,7 +80,7 @@ extension ImportedConfiguration {
         return parts + [begin..<programs.count]
     }
 
-    /// Takes out what is refused of some programs, whatever the others are.
+    /// Removes refused keys of some programs, validated without the others.
     private mutating func validate(
         _ part: Range<Int>,
         at path: String,
@@ -111,11 +114,11 @@ extension ImportedConfiguration {
         }
     }
 
-    /// Takes out what the sentence is about; false where that is nothing of it.
+    /// Removes the key or program that an error is about; false if the error is about something else.
     ///
     /// - Parameters:
-    ///   - places: where each app is, by its name.
-    ///   - isOneOfMany: whether a list goes as a whole, since its elements would need too many rounds.
+    ///   - places: the index of each app's program, by the app's name.
+    ///   - isOneOfMany: whether to remove a list as a whole, since to remove its elements would need too many rounds.
     private mutating func refuse(_ error: Diagnostic, _ places: [String: Int], isOneOfMany: Bool) -> Bool {
         let parts = Self.parts(error.path)
         guard let table = parts.first else { return false }
@@ -132,7 +135,8 @@ extension ImportedConfiguration {
             return true
         }
         if Self.key(parts[2]) == "container" {
-            // Without its container it would be a program of this machine, with the rights of torpord.
+            // Without its container it would be a program on this machine, with the rights of torpord: do not
+            // translate it.
             guard parts.count > 3 else {
                 programs[index].cannot(error.message)
                 return true
@@ -143,12 +147,13 @@ extension ImportedConfiguration {
         return refuse(Self.key(parts[2]), of: index, error.message)
     }
 
-    /// Keys of `container` that limit what the container may do: without a part of one it could do more.
+    /// Keys of `container` that limit the container's rights: if a part of one were removed, the container would have
+    /// more rights.
     private static let limiting: Set = ["cap_drop", "image", "networks", "security", "user"]
 
-    /// Takes one key out of the table `container`, or one element of its list.
+    /// Removes a key from the table `container`, or one element of the key's list.
     ///
-    /// - Parameter place: which element; nil for the whole value.
+    /// - Parameter place: the index of the element; nil to remove the key.
     private mutating func refuse(
         ofContainer key: String,
         at place: Int?,
@@ -186,7 +191,7 @@ extension ImportedConfiguration {
         return true
     }
 
-    /// The keys of a path such as `apps."my.app".exec[0]`.
+    /// The keys in a path such as `apps."my.app".exec[0]`.
     private static func parts(_ path: String) -> [String] {
         var parts: [String] = []
         var part = ""
@@ -207,7 +212,7 @@ extension ImportedConfiguration {
 
     private static func key(_ part: String) -> String { String(part.prefix { $0 != "[" }) }
 
-    /// The `2` of `volumes[2]`.
+    /// The index in a text such as `volumes[2]`; nil if there is none.
     private static func place(_ part: String) -> Int? {
         Int(part.drop { $0 != "[" }.dropFirst().prefix { $0 != "]" })
     }

@@ -3,21 +3,21 @@
 import CYAML
 import WireText
 
-/// YAML by libyaml, of which every distribution has a maintained package: a C library of a hundred kilobytes instead of
-/// a Swift package with its own copy of it.
+/// Parses YAML with libyaml. That is a C library of a hundred kilobytes, which every distribution maintains; a Swift
+/// package would have its own copy of it.
 enum YAML {
-    /// Values within each other.
+    /// The maximum nesting of values.
     private static let depthLimit = 64
-    /// Values in all, those that aliases repeat included.
+    /// The maximum number of values, including those that aliases repeat.
     private static let countLimit = 200_000
-    /// Bytes of texts that aliases repeat.
+    /// The maximum bytes of text that aliases repeat.
     private static let repeatedLimit = 1 << 20
 
-    /// The first document of a text.
+    /// Parses the first document of a text.
     ///
     /// - Parameters:
-    ///   - language: what an error says that the text is not.
-    ///   - file: the name of its file, where that is not the source itself.
+    ///   - language: the name of the language, for error messages.
+    ///   - file: the name of the file, if it is not the imported file itself.
     static func parse(
         _ text: String,
         as language: String = "YAML",
@@ -56,7 +56,7 @@ enum YAML {
             bytes.deallocate()
         }
 
-        /// What comes next of a document, without its memory.
+        /// The next event of a document; it refers to no memory of libyaml.
         private enum Event {
             case alias(String)
             case scalar(String, isPlain: Bool, anchor: String?, tag: DataNode.Tag?)
@@ -121,7 +121,7 @@ enum YAML {
             }
         }
 
-        /// The value that begins with an event; nil where a list or table ends.
+        /// The value that begins with an event; nil if the event ends a list or table.
         private mutating func node(_ event: Event, _ line: Int, depth: Int) throws(ImportError) -> DataNode? {
             count += 1
             guard depth < YAML.depthLimit, count < YAML.countLimit, repeated < YAML.repeatedLimit else {
@@ -181,7 +181,7 @@ enum YAML {
             return members
         }
 
-        /// Counts what an alias repeats.
+        /// Adds what an alias repeats to the counters.
         private mutating func measure(_ node: DataNode) {
             count += 1
             switch node.value {
