@@ -71,7 +71,7 @@ struct ComposeHealth {
             )
         }
         // The time until compose counts a service as unhealthy: the start period, in which failures do not count, and
-        // so many failures.
+        // then the configured number of failures.
         let whole = begin + Double(max(1, min(retries, 10_000))) * (interval + timeout)
         program["launch_deadline"] = Amounts.duration(seconds: max(1, whole.rounded())).map(TOMLValue.string)
         if ends, !isInside {

@@ -47,7 +47,7 @@ struct ShellText {
     var lineStart = 0
     let folder: String
     private(set) var variables: [String: Variable]
-    /// The names of exported variables, and each change of one.
+    /// The names of exported variables; `exports` contains each change of one.
     private var exported: Set<String>
     private(set) var exports: [(name: String, value: Variable)] = []
     private(set) var commands: [Command] = []

@@ -60,7 +60,7 @@ struct PendingRows<Row: StoredRow>: Sendable {
 
     mutating func remove(_ key: Row.Key) {
         let wasThere = changed.removeValue(forKey: key) != nil
-        // A row that the writer is just writing is not in `changed`: then a removal must follow.
+        // If the writer is writing the row right now, `changed` does not contain it: then queue its removal.
         if fresh.remove(key) == nil || !wasThere { removed.insert(key) }
     }
 

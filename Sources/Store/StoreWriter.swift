@@ -21,8 +21,8 @@ final class StoreWriter {
     /// How often, since the last write, a file reported as damaged was found intact.
     private var falseAlarms = 0
     private static let mostFalseAlarms = 8
-    /// How often to try to open the file at the start, before torpord continues with the file opened read-only. That
-    /// ignores the write-ahead log, whose changes a single failed read must not lose.
+    /// How often to try to open the file at the start, before torpord continues with the file opened read-only.
+    /// SQLite then ignores the write-ahead log, and a single failed read must not lose the changes in it.
     private static let mostFirstTries = 64
     /// Whether to reopen the file, since the connection may have caused the last error.
     private var isSuspect = false

@@ -2,7 +2,7 @@
 
 package import Linux
 
-/// What helps the machine when memory is short, and what prevents this help: a part of `torpor doctor`.
+/// The part of `torpor doctor` that checks what the machine can do when memory is short.
 public struct MemoryChecks {
     private let root: String
     private let support: MemoryAdvice.Support
@@ -139,8 +139,8 @@ public struct MemoryChecks {
     }
 
     /// How large a zram device should be: as percent of memory, and as a size for zram-generator.conf(5). With up to
-    /// 8 GiB of memory it is as large as memory, since pages shrink to about a third; from 16 GiB half; in between 8
-    /// GiB.
+    /// 8 GiB of memory the device is as large as memory, since pages shrink to about a third; with 16 GiB or more
+    /// half as large; otherwise 8 GiB.
     package static func zramSize(_ total: UInt64) -> (percent: UInt64, expression: String) {
         let little: UInt64 = 8 << 30
         if total <= little { return (100, "ram") }

@@ -64,6 +64,7 @@ public enum Metric: String, CaseIterable, Sendable {
         case counter, gauge, histogram, info, stateset, summary
     }
 
+    /// The metric's type in OpenMetrics.
     public var kind: Kind {
         switch self {
         case .supervisor: .info

@@ -30,7 +30,8 @@ public struct UnhandledInfo: Hashable, Sendable {
     public var why: String
     /// In how many runs of apps the message was delivered.
     public var attempts: Int64
-    /// The last run that the message crashed; the termination report has the same number.
+    /// The number of the last run that crashed while it handled the message; the termination report has the same
+    /// number.
     public var incarnation: Int64?
     /// The apps that received the message and did not handle it, in that order.
     public var asked: [String]

@@ -94,8 +94,8 @@ static void start(void)
         closer++;
     if (closer == closers + CLOSERS)
         return;  // all are in use: retry when a closer has ended
-    // If no process can be created, close the descriptors here, though that may block: to keep them could be what
-    // prevents new processes.
+    // If no process can be created, close the descriptors here, though that may block: if they stayed open, they
+    // could use up the limit that prevents new processes.
     if (pipe2(gate, O_CLOEXEC) < 0) {
         close_graves(true);
         return;

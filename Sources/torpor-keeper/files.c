@@ -95,8 +95,8 @@ static int trusted_folder(const char *path, char name[NAME_MAX + 1], bool *is_th
         if (found < 0)
             return is_last && errno == ENOENT && !here.is_sticky ? folder : -1;
         there = look(found);
-        // A user can move a file or symlink that root owns from a folder of that user into a sticky folder. That is
-        // impossible for a directory (rename(2)).
+        // A user can move a file or symlink that root owns from a folder of that user into a sticky folder. The
+        // kernel refuses this for a directory (rename(2)).
         if (here.is_sticky && !there.is_folder)
             return -1;
         if (there.is_link) {

@@ -129,7 +129,7 @@ public enum OwnedFile {
         guard isOurs(folder.uid) else { return false }
         if folder.mode & 0o022 == 0 { return true }
         // In a sticky folder users can replace only their own entries. But a user can move a file or symlink that
-        // root owns from a folder of that user into the sticky folder. That is impossible for a directory
+        // root owns from a folder of that user into the sticky folder. The kernel refuses this for a directory
         // (rename(2)).
         return folder.mode & 0o1000 != 0 && isOurs(found.uid) && found.kind == .directory
     }

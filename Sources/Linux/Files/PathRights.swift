@@ -83,7 +83,7 @@ public enum PathRights {
         guard isOurs(folder.uid) else { return (folder.uid, nobody) }
         guard folder.mode & 0o022 != 0, let found, !isLast || found.kind == .link else { return nil }
         // In a sticky folder users can replace only their own entries. But a user can move a file or symlink that
-        // root owns from a folder of that user into the sticky folder. That is impossible for a directory
+        // root owns from a folder of that user into the sticky folder. The kernel refuses this for a directory
         // (rename(2)). Without the sticky bit, every member of the folder's group can replace all entries.
         if folder.mode & 0o1000 != 0 {
             if !isOurs(found.uid) { return (found.uid, nobody) }

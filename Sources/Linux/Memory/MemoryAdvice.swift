@@ -55,7 +55,8 @@ public enum MemoryAdvice: Sendable {
     /// Whether this process can advise on other processes' memory. The kernel checks later, for each process, whether
     /// its memory may be read.
     public static var support: Support {
-        // An invalid descriptor shows whether the call exists; the kernel checks the capability only after that.
+        // An invalid descriptor shows whether the kernel has process_madvise(2), which checks the capability only
+        // later.
         do throws(Errno) {
             _ = try call { tlx_process_madvise(-1, nil, 0, tlx_madv_cold) }
         } catch {
