@@ -11,8 +11,8 @@
 // exits as the container does. Signals that it gets are passed on to the first process in the container.
 //
 // During a pull, `start` extends the launch's deadline (EXTEND_TIMEOUT_USEC), for PULL-SECONDS at most (0: no limit).
-// If LAUNCH-MS is not 0, podman has another 60 s, and then the program inside has LAUNCH-MS to become ready. If anything
-// fails before the container runs, `start` exits with 125, as podman does.
+// If LAUNCH-MS is not 0, podman has another 60 s, and then the program inside has LAUNCH-MS to become ready. If
+// anything fails before the container runs, `start` exits with 125, as podman does.
 //
 // `remove` deletes the container that `start` has created, unless podman has done so already.
 //
