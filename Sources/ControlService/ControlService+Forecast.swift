@@ -13,6 +13,18 @@ import TorporAPI
 
 /// Forecasts for an app's status: what wakes it, and what suspends it.
 extension ControlService {
+    /// What the app's sleep in this run has saved; nil if the app does not run.
+    func sleep(of app: AppRuntime, _ summary: AppSummary) -> SleepInfo? {
+        guard let tree = app.run.tree else { return nil }
+        let asleep = app.times.asleep(until: loop.now).inSeconds
+        return SleepInfo(
+            seconds: asleep,
+            awake: max(0, (summary.uptime ?? 0) - asleep),
+            processor: summary.cpuSeconds ?? 0,
+            pagedOut: Int64(clamping: tree.pagedOut())
+        )
+    }
+
     /// Adds to the app's status what wakes the app and what suspends it.
     func forecast(_ app: AppRuntime, in status: inout AppStatus) {
         let machine = coordinator.machine(app.id)

@@ -177,30 +177,6 @@ extension ControlService {
         }
     }
 
-    /// Refuses verbs that are only for scenes, and launches beyond the limit of live scenes.
-    private func requireScene(_ request: VerbRequest, _ app: AppRuntime) throws(RequestError) {
-        let refusal: String? =
-            switch request.verb {
-            case .start, .foreground, .background, .restart, .resume: supervisor.scenes.refusalToLaunch(app)
-            case .disconnect: supervisor.scenes.refusalToDisconnect(app)
-            case .discard: app.specification.scene == nil ? "is not a scene" : nil
-            case .stop, .suspend, .interrupt, .kill, .reset, .hold, .wait: nil
-            }
-        if let refusal { throw RequestError(refusal) }
-    }
-
-    /// Brings scenes inside the app to the foreground, since the app cannot come there without one: those that were
-    /// there last, else the one used last.
-    private func requireScene(inside app: AppRuntime) throws(RequestError) {
-        guard app.specification.innerScenes != nil, !machine(app).canComeToForeground else { return }
-        let last = supervisor.innerScenes.toComeBack(with: app)
-        guard let first = last.first else {
-            throw RequestError("has no scenes to show: ‘torpor scene open \(app.name)@NAME’ opens one")
-        }
-        try supervisor.innerScenes.move(first, to: .active, app)
-        for other in last.dropFirst() { try? supervisor.innerScenes.move(other, to: .active, app) }
-    }
-
     private func request(for request: VerbRequest, _ machine: AppMachine) -> Request? {
         switch request.verb {
         case .start: .start(background: request.background)

@@ -12,6 +12,30 @@ import VarlinkServer
 
 /// Requests of clients about templates and their scenes.
 extension ControlService {
+    /// Refuses verbs that are only for scenes, and launches beyond the limit of live scenes.
+    func requireScene(_ request: VerbRequest, _ app: AppRuntime) throws(RequestError) {
+        let refusal: String? =
+            switch request.verb {
+            case .start, .foreground, .background, .restart, .resume: supervisor.scenes.refusalToLaunch(app)
+            case .disconnect: supervisor.scenes.refusalToDisconnect(app)
+            case .discard: app.specification.scene == nil ? "is not a scene" : nil
+            case .stop, .suspend, .interrupt, .kill, .reset, .hold, .wait: nil
+            }
+        if let refusal { throw RequestError(refusal) }
+    }
+
+    /// Brings scenes inside the app to the foreground, since the app cannot come there without one: those that were
+    /// there last, else the one used last.
+    func requireScene(inside app: AppRuntime) throws(RequestError) {
+        guard app.specification.innerScenes != nil, !machine(app).canComeToForeground else { return }
+        let last = supervisor.innerScenes.toComeBack(with: app)
+        guard let first = last.first else {
+            throw RequestError("has no scenes to show: ‘torpor scene open \(app.name)@NAME’ opens one")
+        }
+        try supervisor.innerScenes.move(first, to: .active, app)
+        for other in last.dropFirst() { try? supervisor.innerScenes.move(other, to: .active, app) }
+    }
+
     /// Creates a scene unless it exists, and brings it to the foreground like an app.
     func openScene(_ request: OpenSceneRequest, for peer: Peer, _ reply: Reply) {
         guard supervisor.isStarted else {

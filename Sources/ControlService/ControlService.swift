@@ -356,17 +356,6 @@ package final class ControlService: ShellRoom, ClientService {
         }
     }
 
-    private func sleep(of app: AppRuntime, _ summary: AppSummary) -> SleepInfo? {
-        guard let tree = app.run.tree else { return nil }
-        let asleep = app.times.asleep(until: loop.now).inSeconds
-        return SleepInfo(
-            seconds: asleep,
-            awake: max(0, (summary.uptime ?? 0) - asleep),
-            processor: summary.cpuSeconds ?? 0,
-            pagedOut: Int64(clamping: tree.pagedOut())
-        )
-    }
-
     private func status(_ app: AppRuntime) -> AppStatus {
         if let tree = app.run.tree { app.run.usage = tree.usage() }
         supervisor.processControl.checkStillSuspended(app)

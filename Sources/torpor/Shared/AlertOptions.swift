@@ -29,7 +29,10 @@ struct AlertOptions: ParsableArguments {
     @Option(help: ArgumentHelp("Replace the app's alert of this id.", valueName: "id"))
     var id: String?
     @Option(
-        help: ArgumentHelp("low, normal or critical; a critical one on the desktop interrupts apps.", valueName: "word"),
+        help: ArgumentHelp(
+            "low, normal or critical; a critical one on the desktop interrupts apps.",
+            valueName: "word"
+        ),
         completion: .list(["low", "normal", "critical"])
     )
     var urgency = "normal"
