@@ -23,15 +23,13 @@ PACKAGES := libsystemd-dev libtomlplusplus-dev libsqlite3-dev pkg-config python3
 # What runs containers, and finds them by name.
 CONTAINERS := podman crun netavark aardvark-dns iptables uidmap slirp4netns
 
-# What a desktop opens apps with.
-DESKTOP := desktop-file-utils xdg-utils libgtk-3-bin libglib2.0-bin python3-gi shared-mime-info xvfb
+# A desktop without a screen: what opens apps, notifications, badges and the focus.
+DESKTOP := desktop-file-utils xdg-utils libgtk-3-bin libglib2.0-bin python3-gi shared-mime-info \
+	dunst xvfb sway foot i3-wm xterm
 
 # Servers that tests start by themselves.
 SERVERS := nats-server mosquitto mosquitto-clients gpsd python3-flask nginx-light lighttpd caddy openssl iproute2 \
-	$(CONTAINERS) $(DESKTOP)
-
-# A desktop without a screen: notifications, badges and the focus.
-DESKTOP := dunst xvfb sway foot i3-wm xterm
+	$(CONTAINERS)
 
 # The browser in which the dashboard is tested, and which takes its pictures.
 BROWSER := chromium chromium-driver fonts-inter

@@ -161,10 +161,8 @@ let package = Package(
             name: "FuzzTargets",
             dependencies: [
                 "CFuzzTargets", "CalendarTime", "Configuration", "DesktopEntries", "DesktopProtocol", "DesktopRules",
-                "EventSources", "Gateway", "GatewayConfiguration",
-                "Importing",
-                "KeeperProtocol", "Lifecycle",
-                "Linux", "Location", "Mailbox", "Notify", "Policies", "Recovery", "Schedules", "Store", "Supervisor",
+                "EventSources", "Gateway", "GatewayConfiguration", "Importing", "KeeperProtocol", "Lifecycle", "Linux",
+                "Location", "Mailbox", "Notify", "Policies", "Recovery", "Schedules", "Store", "Supervisor",
                 "TorporAPI", "TorporPolicyABI", "TransferProtocol", "TransferRules", "Transfers", "Varlink", "Web",
                 "WireText",
             ],
@@ -242,13 +240,11 @@ let package = Package(
         .target(
             name: "Supervisor",
             dependencies: [
-                "Alerts", "Archives", "Configuration", "DesktopProtocol", "Engine", "EventLoop", "EventSources",
-                "HTTPAsking",
-                "KeeperProtocol", "Lifecycle", "Linux", "LoginManager", "Mailbox", "MemoryPressure", "Notify", "Output",
-                "Policies",
-                "PolicyHost", "CalendarTime", "Processes", "Recovery", "Schedules", "ServiceManager", "Store",
-                "TorporAPI", "TorporPolicyABI", "TransferProtocol", "TransferRules", "Transfers", "Varlink",
-                "VarlinkServer", "WireText",
+                "Alerts", "Archives", "CalendarTime", "Configuration", "DesktopEntries", "DesktopProtocol", "Engine",
+                "EventLoop", "EventSources", "HTTPAsking", "KeeperProtocol", "Lifecycle", "Linux", "LoginManager",
+                "Mailbox", "MemoryPressure", "Notify", "Output", "Policies", "PolicyHost", "Processes", "Recovery",
+                "Schedules", "ServiceManager", "Store", "TorporAPI", "TorporPolicyABI", "TransferProtocol",
+                "TransferRules", "Transfers", "Varlink", "VarlinkServer", "WireText",
             ]
         ),
         .target(name: "SystemBus", dependencies: ["CSystemd", "EventLoop", "Linux", "WireText"]),
@@ -548,9 +544,7 @@ let package = Package(
             name: "SupervisorTests",
             dependencies: [
                 "Alerts", "CalendarTime", "Configuration", "ControlService", "DesktopProtocol", "Engine",
-                "EngineHarness", "EventLoop", "EventSources",
-                "KernelFiles",
-                "Lifecycle", "Linux", "Mailbox", "MeasuredProgram", "Policies", "Processes", "Store", "Supervisor",
+                "EngineHarness", "EventLoop", "EventSources", "KernelFiles", "Lifecycle", "Linux", "Mailbox", "MeasuredProgram", "Policies", "Processes", "Store", "Supervisor",
                 "TestAddresses", "TorporAPI", "TorporPolicyABI", "Varlink", "VarlinkServer",
             ]
         ),

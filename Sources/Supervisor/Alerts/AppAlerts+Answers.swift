@@ -104,7 +104,7 @@ extension AppAlerts {
     func greet(_ screen: any AlertScreen) {
         screen.onReport = { [weak self] report in self?.take(report) }
         guard isLoaded, shownOn != nil else { return }
-        for (name, badge) in badges where badge.count > 0 { screen.badge(name, badge.count) }
+        for (name, badge) in badges where badge.count > 0 { screen.badge(Self.entry(of: name), badge.count) }
         showAgain { !($0.opening?.isShown ?? true) }
     }
 

@@ -3,6 +3,7 @@
 import Alerts
 import CalendarTime
 import Configuration
+import DesktopEntries
 import DesktopProtocol
 import Engine
 import EventLoop
@@ -114,6 +115,9 @@ extension AppAlerts {
     /// The screen, if alerts are shown there.
     var shownOn: (any AlertScreen)? { host.alertRules.desktop == .none ? nil : screen }
 
+    /// The name of an app's desktop entry, as ‘torpor desktop sync’ writes it.
+    static func entry(of app: String) -> String { DesktopEntryName.name(of: app) }
+
     /// The alert as the screen shows it, or the bundle that it belongs to.
     func desktopAlert(_ alert: Alert, _ app: AppRuntime, isSilent: Bool = false) -> DesktopAlert {
         let number = alert.opening?.bundle ?? alert.number
@@ -124,7 +128,7 @@ extension AppAlerts {
         shown.sound = isSilent ? nil : alert.sound
         shown.actions = alert.actions.map { DesktopAlert.Action(id: $0.id, label: $0.label) }
         shown.icon = app.specification.presentation.icon
-        shown.entry = app.name
+        shown.entry = Self.entry(of: app.name)
         if others > 0 {
             shown.body = Self.more(others)
             shown.actions = []

@@ -225,7 +225,7 @@ extension AppAlerts {
             badges[app.name] = Badge(number: badges[app.name]?.number ?? nextID(), count: count)
             saveBadge(of: app.name)
         }
-        shownOn?.badge(app.name, count)
+        shownOn?.badge(Self.entry(of: app.name), count)
         engine.touch(app.id)
     }
 

@@ -154,7 +154,7 @@ package final class AppAlerts: Room, LifecycleObserver {
 
     package func forget(_ app: AppRuntime) {
         for alert in table.alerts(of: app.name) { close(alert.number) }
-        if badges.removeValue(forKey: app.name) != nil { shownOn?.badge(app.name, 0) }
+        if badges.removeValue(forKey: app.name) != nil { shownOn?.badge(Self.entry(of: app.name), 0) }
         bundles.forget(app.name)
         tokens.forget(app.name)
     }

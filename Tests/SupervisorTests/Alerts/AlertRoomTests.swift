@@ -33,7 +33,7 @@ import Varlink
         #expect(alerts.screen.shown.isEmpty)
         try alerts.pass(1)
         let shown = try #require(alerts.screen.shown.first)
-        #expect((shown.title, shown.body, shown.sound, shown.entry) == ("tea", "hot", "bell", "web"))
+        #expect((shown.title, shown.body, shown.sound, shown.entry) == ("tea", "hot", "bell", "io.torpor.web"))
         #expect(shown.actions == [DesktopAlert.Action(id: "later", label: "Later")])
         #expect(alerts.screen.badges == ["web 3"] && alerts.room.badge(of: alerts.web) == 3)
         #expect(alerts.open == ["tea"] && alerts.told.isEmpty && alerts.mail.host.events.isEmpty)
