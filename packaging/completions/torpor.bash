@@ -175,13 +175,13 @@ _torpor() {
     unset 'unparsed_words[0]'
     unparsed_words=("${unparsed_words[@]}")
     case "${subcommand}" in
-    list|status|top|logs|events|history|report|snapshot|graph|memory|timers|mailbox|settings|unhandled|transfers|alerts|data|health|metrics|start|stop|restart|foreground|open|background|suspend|resume|interrupt|scene|hold|force-quit|signal|post|notify|badge|reset|wait|init|import|check|apply|policy|doctor|upgrade|app|help)
+    list|status|top|logs|events|history|report|snapshot|graph|memory|timers|mailbox|settings|unhandled|transfers|alerts|data|health|metrics|start|stop|restart|foreground|open|background|suspend|resume|interrupt|scene|hold|force-quit|signal|post|notify|badge|reset|wait|init|import|check|apply|policy|desktop|doctor|upgrade|app|help)
         # Offer subcommand argument completions
         "_torpor_${subcommand}"
         ;;
     *)
         # Offer subcommand completions
-        COMPREPLY+=($(compgen -W 'list status top logs events history report snapshot graph memory timers mailbox settings unhandled transfers alerts data health metrics start stop restart foreground open background suspend resume interrupt scene hold force-quit signal post notify badge reset wait init import check apply policy doctor upgrade app help' -- "${cur}"))
+        COMPREPLY+=($(compgen -W 'list status top logs events history report snapshot graph memory timers mailbox settings unhandled transfers alerts data health metrics start stop restart foreground open background suspend resume interrupt scene hold force-quit signal post notify badge reset wait init import check apply policy desktop doctor upgrade app help' -- "${cur}"))
         ;;
     esac
 }
