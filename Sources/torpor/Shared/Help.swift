@@ -59,8 +59,15 @@ enum Help {
 
         """
 
+    /// In lines of at most 80 columns.
     private static func indented(_ words: [String]) -> String {
-        "    " + words.joined(separator: ", ") + "\n"
+        var lines = ["    "]
+        for (index, word) in words.enumerated() {
+            let word = word + (index + 1 < words.count ? ", " : "")
+            if lines[lines.count - 1].utf8.count + word.utf8.count > 80 { lines.append("    ") }
+            lines[lines.count - 1] += word
+        }
+        return lines.map { ($0.hasSuffix(" ") ? String($0.dropLast()) : $0) + "\n" }.joined()
     }
 
     /// Shows the requested help. If the parser is to do that, returns the arguments for the parser.
