@@ -63,8 +63,9 @@ package final class BusService {
             connection = made
             connectedAt = loop.now
             trouble = nil
-            onConnect?(made)
             ask(made)
+            // After the question for the owner, which is answered first.
+            onConnect?(made)
         } catch {
             lost(error)
         }

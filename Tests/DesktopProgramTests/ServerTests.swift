@@ -172,6 +172,16 @@ struct ServerTests {
         #expect(try first(server)["hints"]?["suppress-sound"]?.boolValue == true)
     }
 
+    @Test func `an alert that comes before the bus has answered is shown, and no failure`() throws {
+        let bench = try Bench(starts: false)
+        _ = try Helper(bench, "server", "body")
+        for _ in 0..<5 {
+            try bench.start()
+            try bench.show(Self.alert())
+        }
+        #expect(!bench.reports.contains { if case .failed = $0 { true } else { false } })
+    }
+
     @Test func `the bus starts a server that is installed`() throws {
         let bench = try Bench(hasBus: false)
         try File.makeDirectory(bench.directory + "/services", mode: 0o755)

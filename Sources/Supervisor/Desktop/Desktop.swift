@@ -313,7 +313,9 @@ package final class Desktop: ShellRoom, AlertScreen {
         idle?.disarm()
         // The alerts' room shows those again that are missing in the next `here`.
         ledger.helperEnded()
-        guard isNeeded, !isEnding else { return }
+        guard !isEnding else { return }
+        // Only an earlier torpord's alerts were on the screen.
+        guard isNeeded else { return reportNothing() }
         guard let why else { return look() }
         if now - startedAt >= Self.stableAfter { failures = 0 }
         fail("torpor-desktop \(why)", isRetried: true)
