@@ -110,6 +110,8 @@ public struct Opening: Hashable, Sendable {
     public var isRun = false
     /// A screen has shown it.
     public var isShown = false
+    /// The alert has left the screen, since its time there was over: it is not shown again.
+    public var hasLeft = false
     /// It is one of many that were shown as one: the number of that one.
     public var bundle: Int64?
     /// The apps that it interrupts.
@@ -215,6 +217,7 @@ extension Opening {
         tries = try fields.optionalInt("tries") ?? 0
         isRun = try fields.optionalBool("run") ?? false
         isShown = try fields.optionalBool("shown") ?? false
+        hasLeft = try fields.optionalBool("left") ?? false
         bundle = try fields.optionalInt("bundle")
         interrupted = try fields.list("interrupted") { json throws(FieldError) in
             let fields = try Fields(json)
@@ -235,6 +238,7 @@ extension Opening {
         if tries > 0 { object["tries"] = .int(tries) }
         if isRun { object["run"] = true }
         if isShown { object["shown"] = true }
+        if hasLeft { object["left"] = true }
         if let bundle { object["bundle"] = .int(bundle) }
         if !interrupted.isEmpty {
             object["interrupted"] = .array(

@@ -102,8 +102,10 @@ extension AppAlerts {
 
     /// A screen was connected.
     func greet(_ screen: any AlertScreen) {
+        // Before, every alert that the screen has would be an unknown one, and closed.
+        guard isLoaded else { return }
         screen.onReport = { [weak self] report in self?.take(report) }
-        guard isLoaded, shownOn != nil else { return }
+        guard shownOn != nil else { return }
         for (name, badge) in badges where badge.count > 0 { screen.badge(Self.entry(of: name), badge.count) }
         showAgain { !($0.opening?.isShown ?? true) }
     }
@@ -133,7 +135,7 @@ extension AppAlerts {
             let wall = host.clocks.wall
             showAgain { alert in
                 guard let opening = alert.opening, !ours.contains(opening.bundle ?? alert.number) else { return false }
-                return !opening.isShown || wall - opening.openedAt < Self.recent
+                return !opening.isShown || !opening.hasLeft && wall - opening.openedAt < Self.recent
             }
             boundInterruptions()
         case .server(let server):
@@ -153,7 +155,12 @@ extension AppAlerts {
             switch why {
             case .dismissed: for alert in alerts { close(alert.number) }
             // It can be answered later, but is on no screen.
-            case .expired: for alert in alerts { endInterruption(by: alert.number) }
+            case .expired:
+                for alert in alerts {
+                    table.update(alert.number) { $0.hasLeft = true }
+                    save(alert.number)
+                    endInterruption(by: alert.number)
+                }
             case .closed: break
             }
         case .answered(let id, let action, let token): answered(id, action, token)

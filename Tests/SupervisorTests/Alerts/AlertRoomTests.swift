@@ -296,8 +296,12 @@ import Varlink
         try alerts.add("coffee")
         let ids = alerts.screen.shown.map(\.id)
         alerts.screen.onReport?(.closed(id: ids[0], .dismissed))
+        alerts.screen.onReport?(.shown(id: ids[1]))
         alerts.screen.onReport?(.closed(id: ids[1], .expired))
         #expect(alerts.open == ["coffee"] && alerts.told.isEmpty && alerts.brought.isEmpty)
+        // Another helper, which shows nothing.
+        alerts.screen.onReport?(.here(ids: [], server: nil))
+        #expect(alerts.screen.shown.count == 2, "what has left the screen is not shown again")
     }
 
     @Test("a critical one interrupts the active apps until it is closed")
