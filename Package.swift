@@ -544,7 +544,8 @@ let package = Package(
             name: "SupervisorTests",
             dependencies: [
                 "Alerts", "CalendarTime", "Configuration", "ControlService", "DesktopProtocol", "Engine",
-                "EngineHarness", "EventLoop", "EventSources", "KernelFiles", "Lifecycle", "Linux", "Mailbox", "MeasuredProgram", "Policies", "Processes", "Store", "Supervisor",
+                "EngineHarness", "EventLoop", "EventSources", "KernelFiles", "Lifecycle", "Linux", "Mailbox",
+                "MeasuredProgram", "Policies", "Processes", "Store", "Supervisor",
                 "TestAddresses", "TorporAPI", "TorporPolicyABI", "Varlink", "VarlinkServer",
             ]
         ),
