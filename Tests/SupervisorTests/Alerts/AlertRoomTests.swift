@@ -35,7 +35,7 @@ import Varlink
         let shown = try #require(alerts.screen.shown.first)
         #expect((shown.title, shown.body, shown.sound, shown.entry) == ("tea", "hot", "bell", "io.torpor.web"))
         #expect(shown.actions == [DesktopAlert.Action(id: "later", label: "Later")])
-        #expect(alerts.screen.badges == ["web 3"] && alerts.room.badge(of: alerts.web) == 3)
+        #expect(alerts.screen.badges == ["io.torpor.web 3"] && alerts.room.badge(of: alerts.web) == 3)
         #expect(alerts.open == ["tea"] && alerts.told.isEmpty && alerts.mail.host.events.isEmpty)
         #expect(alerts.web.alertsShown == 1)
     }
@@ -228,7 +228,7 @@ import Varlink
         try alerts.add("later") { $0.after = 60_000 }
         alerts.room.forget(alerts.web)
         #expect(alerts.open.isEmpty && alerts.scheduled.isEmpty)
-        #expect(alerts.screen.closed.count == 1 && alerts.screen.badges == ["web 3", "web 0"])
+        #expect(alerts.screen.closed.count == 1 && alerts.screen.badges == ["io.torpor.web 3", "io.torpor.web 0"])
         try alerts.pass(60)
         #expect(alerts.screen.shown.count == 1)
     }
@@ -348,7 +348,7 @@ import Varlink
             alerts.room.setBadge(count, of: alerts.web) { problems.append($0.map { "\($0)" } ?? "none") }
         }
         try alerts.mail.turn { problems.count == 5 }
-        #expect(problems.count { $0 == "none" } == 3 && alerts.screen.badges == ["web 7", "web 0"])
+        #expect(problems.count { $0 == "none" } == 3 && alerts.screen.badges == ["io.torpor.web 7", "io.torpor.web 0"])
     }
 }
 
@@ -469,7 +469,7 @@ import Varlink
         alerts.room.screen = alerts.screen
         alerts.begin(contents)
         #expect(alerts.room.infos(of: [alerts.web]) == before && alerts.room.badge(of: alerts.web) == 7)
-        #expect(alerts.screen.badges == ["web 7"])
+        #expect(alerts.screen.badges == ["io.torpor.web 7"])
         try alerts.pass(60)
         #expect(alerts.open == ["tea"])
     }
