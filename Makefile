@@ -25,7 +25,7 @@ CONTAINERS := podman crun netavark aardvark-dns iptables uidmap slirp4netns
 
 # A desktop without a screen: what opens apps, notifications, badges and the focus.
 DESKTOP := desktop-file-utils xdg-utils libgtk-3-bin libglib2.0-bin python3-gi shared-mime-info \
-	dunst xvfb sway foot i3-wm xterm
+	dunst mako-notifier xvfb sway foot i3-wm xterm
 
 # Servers that tests start by themselves.
 SERVERS := nats-server mosquitto mosquitto-clients gpsd python3-flask nginx-light lighttpd caddy openssl iproute2 \

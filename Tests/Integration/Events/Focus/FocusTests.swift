@@ -27,7 +27,15 @@ struct SwayScene {
         self.folder = folder ?? daemon.directory + "/run"
     }
 
-    static func run(at location: SourceLocation = #_sourceLocation, _ body: (SwayScene) throws -> Void) throws {
+    /// - Parameters:
+    ///   - apps: more apps, as TOML.
+    ///   - files: more files of the daemon's folder.
+    static func run(
+        _ apps: String = "",
+        files: [String: String] = [:],
+        at location: SourceLocation = #_sourceLocation,
+        _ body: (SwayScene) throws -> Void
+    ) throws {
         // Sway does not run as root.
         let user = Users.isRoot ? "exec setpriv --reuid=65534 --regid=65534 --clear-groups" : "exec env"
         let script = """
@@ -54,10 +62,11 @@ struct SwayScene {
             restart = "never"
             \(terminal("one"))
             \(terminal("two"))
+            \(apps)
             """
         let daemon = try Daemon(
             toml,
-            files: ["sway.conf": "xwayland disable\n"],
+            files: files.merging(["sway.conf": "xwayland disable\n"]) { $1 },
             environment: ["TORPOR_RESTART_DELAY_CAP_MS": "0"],
             wrapper: ["/bin/sh", "-ec", script, "sh"]
         )

@@ -262,7 +262,7 @@ struct ContainerTests {
     @Test("It is asked for its health by a command inside: ready by it, and ended when it fails too often")
     func health() throws {
         let toml = Self.toml(
-            "networks = [\"none\"]\nhealth = { command = [\"/app\", \"check\"], interval = \"20ms\", failures = 2 }",
+            "networks = [\"none\"]\nhealth = { command = [\"/app\", \"check\"], interval = \"20ms\", timeout = \"1min\", failures = 2 }",
             keys: "restart = \"always\"\nrestart_backoff = { initial = \"1ms\", limit = 100 }"
         )
         // The first process of a container ignores signals that it does not handle, such as the watchdog's.
