@@ -60,8 +60,9 @@ public final class CgroupTree {
     /// The name that stands for an app in the path of its transfer process's cgroup. No app can have it.
     public static func transfers(of app: String) -> String { app + ":transfers" }
 
-    /// The name that stands for an app in the path of its checks' cgroup (`ready`, `health`). No app can have it.
-    public static func checks(of app: String) -> String { app + ":checks" }
+    /// The name that stands for an app in the path of the cgroup of one of its checks (`ready`, `health`). No app can have
+    /// it. Each check has another number, since it may begin while processes of the check before are still being ended.
+    public static func check(_ number: UInt64, of app: String) -> String { "\(app):check-\(number)" }
 
     /// The path of an app's cgroup, whether or not it exists.
     public func path(of app: String) -> String { base + "/" + Self.fileName(app) }

@@ -44,6 +44,15 @@ extension Supervisor: AlertHost {
         wakes.followClock { [weak self] isElsewhere in self?.alerts.clockChanged(isElsewhere: isElsewhere) }
     }
 
+    /// Carries out what a person asked for by other means than a verb: policies are told, and their damping ends.
+    func personRequests(_ request: Request, of app: AppRuntime) throws(RequestError) {
+        let before = coordinator.machine(app.id)
+        try self.request(request, of: app.id)
+        let after = coordinator.machine(app.id)
+        guard after.goalGeneration != before.goalGeneration else { return }
+        policyManager?.asked(app, from: before.goal, to: after.goal)
+    }
+
     func bringToForeground(_ app: AppRuntime, for event: WakeEvent) {
         wakes.startedByPerson(app)
         app.kept.goalOfPerson = .active
@@ -51,7 +60,7 @@ extension Supervisor: AlertHost {
         let sleeps = machine.state == .suspended || machine.transition == .suspending || !machine.isAlive
         if sleeps { app.pendingWake = PendingWake(event: event, since: loop.now) }
         do throws(RequestError) {
-            try request(.foreground, of: app.id)
+            try personRequests(.foreground, of: app)
         } catch {
             note(app, .refused, text: "does not come to the foreground for \(event.text): it \(error)")
         }

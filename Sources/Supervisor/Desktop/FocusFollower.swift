@@ -90,6 +90,6 @@ final class FocusFollower: ShellRoom {
         }
         let place = toForeground ? "foreground" : "background"
         supervisor.note(app, .asked, text: "is asked to go to the \(place)", reason: "focus")
-        try? supervisor.request(toForeground ? .foreground : .background, of: app.id)
+        try? supervisor.personRequests(toForeground ? .foreground : .background, of: app)
     }
 }

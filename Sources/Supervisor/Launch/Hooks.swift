@@ -176,7 +176,8 @@ extension Launcher {
     /// Makes the cgroup of a check: processes of a check leave its session easily, such as those of ‘podman exec’.
     private func makeCheckCgroup(_ app: AppRuntime) -> (path: String, directory: Descriptor)? {
         do throws(Errno) {
-            return try makeCgroup(CgroupTree.checks(of: app.name)).map { ($0.path, $0.directory) }
+            checks += 1
+            return try makeCgroup(CgroupTree.check(checks, of: app.name)).map { ($0.path, $0.directory) }
         } catch {
             log.warning("\(app.name): no cgroup of its own for its check (\(error))")
             return nil
@@ -199,7 +200,10 @@ extension Launcher {
             switch result {
             case .success(let launched):
                 self?.helpers[launched.pid] = { [weak self] status in
-                    self?.endRemains(of: launched, path)
+                    // What a check that is done leaves may be ending by itself, such as podman's cleanup.
+                    var isDone = false
+                    if case .exited = status { isDone = path != nil }
+                    self?.endRemains(of: launched, path, mayEndAlone: isDone)
                     completion(.success(status))
                 }
                 started(launched.pidfd)
@@ -212,7 +216,7 @@ extension Launcher {
     }
 
     /// Kills what a command has left running in its cgroup or its session: nothing else would end it.
-    func endRemains(of command: Launched, _ cgroup: String? = nil) {
+    func endRemains(of command: Launched, _ cgroup: String? = nil, mayEndAlone: Bool = false) {
         // Most commands leave nothing: then /proc need not be read.
         if let cgroup {
             do throws(Errno) {
@@ -232,16 +236,21 @@ extension Launcher {
             adopter: ThisProcess.parent
         )
         let remains = CommandRemains(tree)
+        remains.chances = mayEndAlone ? 7 : 0
         remains.timer = try? loop.timer { [weak self] in self?.endRemains(remains) }
         commandRemains.append(remains)
         endRemains(remains)
     }
 
     private func endRemains(_ remains: CommandRemains) {
-        var isGone = remains.tree.killPass() == .gone
-        // Another check of the app may have begun in the same cgroup.
-        if isGone, let path = remains.tree.cgroupPath, File.exists(path) {
-            isGone = (try? Cgroup.removeTree(path)) != nil
+        var isGone = false
+        if remains.chances > 0 {
+            remains.chances -= 1
+        } else {
+            isGone = remains.tree.killPass() == .gone
+        }
+        if let path = remains.tree.cgroupPath {
+            isGone = !File.exists(path) || (try? Cgroup.removeTree(path)) != nil
         }
         guard isGone else {
             remains.timer?.arm(after: remains.delay)
@@ -258,6 +267,8 @@ extension Launcher {
 final class CommandRemains {
     let tree: ProcessTree
     var timer: TimerSource?
+    /// How often to look whether they end by themselves, before they are killed: 7 looks are a second and a quarter.
+    var chances = 0
     /// The delay until the next try. It grows, since a process that hangs in the kernel may never end.
     var delay = Duration.milliseconds(10)
 

@@ -24,6 +24,8 @@ package final class Launcher: ShellRoom, LifecycleObserver {
     var helpers: [Int32: (ExitStatus) -> Void] = [:]
     /// Processes that commands have left running, while they are being killed.
     var commandRemains: [CommandRemains] = []
+    /// How many checks were begun by a command.
+    var checks: UInt64 = 0
     /// Apps in containers.
     package private(set) lazy var containers = Containers(supervisor)
     /// The health checks of running apps.
