@@ -85,9 +85,15 @@ extension Coordinator {
         let after = definition.after.compactMap { ids[$0] }.filter { nodes[$0].standing == .declared }
         if let app = ids[definition.name] {
             let isBack = nodes[app].standing == .leaving
+            let before = nodes[app].definition
             redefine(app, change)
             var launches: [(app: AppID, foreground: Bool)] = []
             if isBack { takeBack(app, change.launchesNew, launches: &launches, now: now) }
+            // What it required may have waited for its end.
+            changed += graph.requires[app]
+            graph.put(app, requires: requires, after: after)
+            _ = passOn(requires.filter { nodes[$0].pendingStop != nil })
+            lookAgain(at: app, since: before, now: now)
         } else {
             let app = place(change)
             graph.put(app, requires: requires, after: after)
@@ -209,17 +215,21 @@ extension Coordinator {
     /// Checks again every app that waits: the new configuration may have removed or changed what it waits for.
     private func lookAgain(since before: [AppDefinition], now: Duration) {
         for app in nodes.indices where nodes[app].standing != .vacant {
-            changed.append(app)
-            if nodes[app].machine.isWaitingForPermission { launching.append(app) }
-            bringWhenAwake(app, now: now)
-            // If a launch failed because of a dependency that is now removed, only this retries it.
-            if app < before.count, before[app].requires != nodes[app].definition.requires,
-                let foreground = nodes[app].retry, isResting(app), graph.requires[app].allSatisfy({ isUp($0) })
-            {
-                nodes[app].retry = nil
-                let actions = nodes[app].machine.launch(foreground: foreground, reason: .dependency, now: now)
-                absorb(actions, of: app, now: now)
-            }
+            lookAgain(at: app, since: app < before.count ? before[app] : nil, now: now)
+        }
+    }
+
+    private func lookAgain(at app: AppID, since before: AppDefinition?, now: Duration) {
+        changed.append(app)
+        if nodes[app].machine.isWaitingForPermission { launching.append(app) }
+        bringWhenAwake(app, now: now)
+        // Without this, a launch that failed for a requirement since removed would never be retried.
+        if let before, before.requires != nodes[app].definition.requires, !isShuttingDown,
+            let foreground = nodes[app].retry, isResting(app), graph.requires[app].allSatisfy({ isUp($0) })
+        {
+            nodes[app].retry = nil
+            let actions = nodes[app].machine.launch(foreground: foreground, reason: .dependency, now: now)
+            absorb(actions, of: app, now: now)
         }
     }
 

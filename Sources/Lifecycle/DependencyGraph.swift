@@ -72,7 +72,8 @@ struct DependencyGraph: Sendable {
         if let cycle = findCycle() { throw .cycle(cycle.map { places[$0]?.app.name ?? "" }) }
     }
 
-    /// Adds an app that no other app depends on, at an unused index or the next one.
+    /// Adds an app that no other depends on, in a vacant place or the next one, or changes what an app depends on.
+    /// `requires` and `after` are places.
     mutating func put(_ app: Int, requires: [Int], after: [Int]) {
         if app == self.requires.count {
             self.requires.append([])

@@ -252,6 +252,43 @@ struct ReconfigureTests {
         #expect(fleet.coordinator.machine(fleet.id("db")).transition == .launching)
     }
 
+    @Test("one that is added again while it is ending waits for what it requires now, which ends after it")
+    func addedAgain() throws {
+        var fleet = try Fleet([Self.app("a"), Self.app("b")])
+        fleet.settle(try fleet.coordinator.add(AppChange(Self.app("scene", ["a"])), now: fleet.now))
+        try fleet.ask(.foreground, "scene")
+        let ending = fleet.coordinator.remove(fleet.id("scene"), now: fleet.now)
+        #expect(fleet.coordinator.isLeaving(fleet.id("scene")))
+        fleet.settle(try fleet.coordinator.add(AppChange(Self.app("scene", ["b"])), now: fleet.now))
+        #expect(fleet.coordinator.requirements(of: fleet.id("scene")) == [fleet.id("b")])
+        fleet.settle(ending)
+        #expect(fleet.state("scene") == .notRunning)
+        _ = fleet.takeLog("launch")
+        try fleet.ask(.foreground, "scene")
+        #expect(fleet.takeLog("launch") == ["b", "scene"])
+        try fleet.ask(.stop(.stopped), "a")
+        #expect(fleet.takeLog("stop") == ["a"])
+        try fleet.ask(.stop(.stopped), "b")
+        #expect(fleet.takeLog("stop") == ["scene", "b"])
+    }
+
+    @Test("the stop of what an app required does not wait for it once it is added again without that")
+    func addedAgainWithout() throws {
+        var fleet = try Fleet([Self.app("a"), Self.app("b")])
+        fleet.settle(try fleet.coordinator.add(AppChange(Self.app("scene", ["a"])), now: fleet.now))
+        try fleet.ask(.foreground, "scene")
+        let ending = fleet.coordinator.remove(fleet.id("scene"), now: fleet.now)
+        try fleet.ask(.stop(.stopped), "a")
+        #expect(fleet.state("a") == .active, "it waits for the scene")
+        _ = fleet.takeLog("stop")
+        fleet.settle(try fleet.coordinator.add(AppChange(Self.app("scene")), now: fleet.now))
+        #expect(fleet.takeLog("stop") == ["a"])
+        #expect(fleet.state("a") == .notRunning)
+        fleet.settle(ending)
+        try fleet.ask(.foreground, "scene")
+        #expect(fleet.takeLog("launch") == ["scene"])
+    }
+
     @Test("an armed watchdog takes the new interval at the next heartbeat, and is off at once without one")
     func watchdog() throws {
         func app(_ seconds: Int?) -> AppDefinition {
