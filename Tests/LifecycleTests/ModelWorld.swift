@@ -269,7 +269,7 @@ enum Whim {
 
     static func rules(_ dice: inout Dice) -> AppRules {
         var rules = AppRules()
-        for message in Message.walked where dice.chance(40) { rules.answeredMessages.insert(message) }
+        for message in Message.allCases where dice.chance(40) { rules.answeredMessages.insert(message) }
         rules.readiness = [.exec, .notify, .delegate][dice.below(3)]
         rules.onLock = [.defer, .terminate, .ignore][dice.below(3)]
         rules.watchdog = dice.chance(50) ? .seconds(3) : nil
@@ -283,10 +283,4 @@ enum Whim {
         rules.backoff.window = .seconds(60)
         return rules
     }
-}
-
-extension Message {
-    /// The messages that random walks draw from. Mail is the same to the core, and a longer list would give each seed
-    /// another walk.
-    static let walked = allCases.filter { $0 != .didReceiveLocalNotification }
 }

@@ -114,7 +114,7 @@ struct Walk {
         case 4, 5: try ask(.scene(id, .background))
         case 6, 7: try ask(.scene(id, .unattached))
         case 8:
-            let message = Message.walked[dice.below(Message.walked.count)]
+            let message = Message.allCases[dice.below(Message.allCases.count)]
             // Who has not been asked has nothing to say that counts.
             if machine.sceneMachines.contains(where: { $0.id == id && $0.awaiting == message }) { return }
             let before = machine.sceneMachines
@@ -154,7 +154,7 @@ struct Walk {
             try handle(.traced(true))
             try passTime()
             try handle(.traced(false))
-        case 8: try handle(.answered(Message.walked[dice.below(Message.walked.count)]))
+        case 8: try handle(.answered(Message.allCases[dice.below(Message.allCases.count)]))
         case 9: try handle(.stopConfirmedLate(machine))
         case 10: try handle(.ready)
         default: try handle(.heartbeat)
@@ -209,9 +209,10 @@ struct Walk {
     /// From here on everything goes as it should: the goal is reached, or the app rests for a reason.
     mutating func quiesce() throws(Violation) {
         app.isCooperative = true
-        // Nothing holds or covers it any longer, or its goal would wait.
+        // Nothing covers it or keeps it awake any longer, or its goal would wait.
         try ask(.cover(begin: false))
         try ask(.release)
+        for mode in machine.modes.modes { try ask(.mode(mode, isTrue: false)) }
         for task in machine.tasks {
             try take(machine.endTask(task.token, now: now) ?? [], for: "the last tasks end")
         }
