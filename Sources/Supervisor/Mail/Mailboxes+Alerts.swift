@@ -23,9 +23,11 @@ extension Mailboxes {
 
     /// Sends the app a person's answer, which is never refused; returns the event that it comes to the foreground for.
     func tellAnswer(_ draft: MailDraft, _ app: AppRuntime) -> WakeEvent {
+        // The mail itself wakes nothing: the answer does, once. Mail that an app is never told would bring the app to the
+        // foreground at each start of torpord.
+        _ = try? add(draft, for: app, limits: Mailbox.Limits(count: .max, bytes: .max))
         var draft = draft
         draft.wake = .foreground
-        _ = try? add(draft, for: app, limits: Mailbox.Limits(count: .max, bytes: .max))
         return Self.event(draft, at: loop.now)
     }
 
