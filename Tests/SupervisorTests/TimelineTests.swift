@@ -90,7 +90,8 @@ struct TimelineTests {
         // An array's header is 32 bytes.
         #expect(32 + 8 * Timeline.mostAtRest <= 200)
         #expect(timeline.all.count <= Timeline.mostAtRest)
-        #expect(timeline.capacity <= Timeline.mostAtRest + 2)
+        // The allocator gives 8 bytes more than a multiple of 16, and 16 more where the rest is too small to be free.
+        #expect(timeline.capacity <= Timeline.mostAtRest + 3 && 32 + 8 * timeline.capacity <= 200)
     }
 
     @Test("survives the supervisor as what its launch took")

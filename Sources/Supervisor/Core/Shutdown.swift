@@ -70,13 +70,12 @@ package final class Shutdown: ShellRoom {
         }
     }
 
-    /// Stops the loop once all apps, their hooks and transfers have ended. If a timer is persistent, first waits
-    /// until
-    /// the store was read, or that wait has timed out: a new timer is saved only after that.
+    /// Stops the loop once all apps, their hooks, checks and transfers have ended. If a timer is persistent, first
+    /// waits until the store was read, or that wait has timed out: a new timer is saved only after that.
     func finishWhenGone() {
         guard isFinishing, coordinator.isEverythingGone, apps.allSatisfy({ $0.hooks == nil }) else { return }
         guard supervisor.persistence.isRemembered || !supervisor.wakes.timers.arePersistent else { return }
-        let areGone = [supervisor.transfers.endAll(), supervisor.desktop.endAll()]
+        let areGone = [supervisor.transfers.endAll(), supervisor.desktop.endAll(), supervisor.launcher.endChecks()]
         guard !areGone.contains(false) else { return }
         isFinished = true
         loop.stop()

@@ -176,8 +176,10 @@ extension Launcher {
     /// Makes the cgroup of a check: processes of a check leave its session easily, such as those of ‘podman exec’.
     private func makeCheckCgroup(_ app: AppRuntime) -> (path: String, directory: Descriptor)? {
         do throws(Errno) {
-            checks += 1
-            return try makeCgroup(CgroupTree.check(checks, of: app.name)).map { ($0.path, $0.directory) }
+            checks.count += 1
+            guard let made = try makeCgroup(CgroupTree.check(checks.count, of: app.name)) else { return nil }
+            checks.paths.insert(made.path)
+            return (made.path, made.directory)
         } catch {
             log.warning("\(app.name): no cgroup of its own for its check (\(error))")
             return nil
@@ -196,19 +198,20 @@ extension Launcher {
         if let given { plan.standardOutput = given.raw }
         plan.cgroup = cgroup?.directory.raw
         let path = cgroup?.path
+        let isPodmans = path != nil && plan.arguments.first == "podman"
         supervisor.keeper.launch(plan) { [weak self] result in
             switch result {
             case .success(let launched):
                 self?.helpers[launched.pid] = { [weak self] status in
-                    // What a check that is done leaves may be ending by itself, such as podman's cleanup.
+                    // What ‘podman exec’ leaves, when it is done, cleans up and ends by itself.
                     var isDone = false
-                    if case .exited = status { isDone = path != nil }
+                    if case .exited = status { isDone = isPodmans }
                     self?.endRemains(of: launched, path, mayEndAlone: isDone)
                     completion(.success(status))
                 }
                 started(launched.pidfd)
             case .failure(let failure):
-                if let path { try? self?.supervisor.place.cgroups?.remove(path) }
+                if let path { self?.checks.remove(path) }
                 completion(.failure(LaunchError(failure.description)))
             }
         }
@@ -219,11 +222,7 @@ extension Launcher {
     func endRemains(of command: Launched, _ cgroup: String? = nil, mayEndAlone: Bool = false) {
         // Most commands leave nothing: then /proc need not be read.
         if let cgroup {
-            do throws(Errno) {
-                return try Cgroup.removeTree(cgroup)
-            } catch {
-                if error != .resourceBusy { return }
-            }
+            if checks.remove(cgroup) { return }
         } else if !Signal.hasGroup(command.pid) {
             return
         }
@@ -249,9 +248,7 @@ extension Launcher {
         } else {
             isGone = remains.tree.killPass() == .gone
         }
-        if let path = remains.tree.cgroupPath {
-            isGone = !File.exists(path) || (try? Cgroup.removeTree(path)) != nil
-        }
+        if let path = remains.tree.cgroupPath { isGone = checks.remove(path) }
         guard isGone else {
             remains.timer?.arm(after: remains.delay)
             remains.delay = min(remains.delay * 2, .seconds(10))
@@ -260,6 +257,40 @@ extension Launcher {
         remains.timer?.cancel()
         remains.timer = nil
         commandRemains.removeAll { $0 === remains }
+    }
+}
+
+/// The cgroups of checks.
+final class CheckCgroups {
+    /// How many were made.
+    var count: UInt64 = 0
+    var paths: Set<String> = []
+    /// How often the end of torpord has waited for them.
+    var waits = 0
+    var timer: TimerSource?
+
+    /// Whether a cgroup is gone: removes it, unless it has processes.
+    @discardableResult
+    func remove(_ path: String) -> Bool {
+        guard !File.exists(path) || (try? Cgroup.removeTree(path)) != nil else { return false }
+        paths.remove(path)
+        return true
+    }
+}
+
+extension Launcher {
+    /// Kills all that checks have started, when torpord ends. Returns whether it is gone, or was waited for long enough;
+    /// otherwise the shutdown continues later.
+    func endChecks() -> Bool {
+        for path in checks.paths where !checks.remove(path) { try? Cgroup.kill(path) }
+        // Half a second: a process that hangs in the kernel may never end.
+        guard !checks.paths.isEmpty, checks.waits < 50 else { return true }
+        checks.waits += 1
+        if checks.timer == nil {
+            checks.timer = try? loop.timer { [weak self] in self?.supervisor.shutdown.finishWhenGone() }
+        }
+        checks.timer?.arm(after: .milliseconds(10))
+        return checks.timer == nil
     }
 }
 

@@ -24,8 +24,8 @@ package final class Launcher: ShellRoom, LifecycleObserver {
     var helpers: [Int32: (ExitStatus) -> Void] = [:]
     /// Processes that commands have left running, while they are being killed.
     var commandRemains: [CommandRemains] = []
-    /// How many checks were begun by a command.
-    var checks: UInt64 = 0
+    /// The cgroups of checks that run, or have left something.
+    let checks = CheckCgroups()
     /// Apps in containers.
     package private(set) lazy var containers = Containers(supervisor)
     /// The health checks of running apps.
