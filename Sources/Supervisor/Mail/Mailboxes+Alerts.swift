@@ -21,11 +21,18 @@ extension Mailboxes {
         host.wake(app, Self.event(draft, at: loop.now))
     }
 
-    /// Sends the app a person's answer, which is never refused; returns the event that it comes to the foreground for.
+    /// How many messages about alerts may wait for an app: another answer only brings the app to the foreground. An app
+    /// that is never told would get more and more.
+    private static let mostAnswers = 64
+
+    /// Sends the app a person's answer, whatever the limits of its mailbox are; returns the event that it comes to the
+    /// foreground for.
     func tellAnswer(_ draft: MailDraft, _ app: AppRuntime) -> WakeEvent {
         // The mail itself wakes nothing: the answer does, once. Mail that an app is never told would bring the app to the
         // foreground at each start of torpord.
-        _ = try? add(draft, for: app, limits: Mailbox.Limits(count: .max, bytes: .max))
+        if waiting(for: app).count(where: { $0.draft.topic == AlertMail.topic }) < Self.mostAnswers {
+            _ = try? add(draft, for: app, limits: Mailbox.Limits(count: .max, bytes: .max))
+        }
         var draft = draft
         draft.wake = .foreground
         return Self.event(draft, at: loop.now)

@@ -271,6 +271,16 @@ import Varlink
         #expect(throws: AlertProblem.self) { try alerts.room.openAlert("tea", of: [alerts.web]) }
     }
 
+    @Test("answers to an app that is never told fill no mailbox without end; each still brings the app")
+    func bounded() throws {
+        let alerts = try FakeAlerts()
+        for number in 1...70 {
+            try alerts.add("tea\(number)")
+            alerts.room.answer(try alerts.room.openAlert("tea\(number)", of: [alerts.web]), "default") { _ in }
+        }
+        #expect(alerts.told.count == 64 && alerts.brought.count == 70 && alerts.open.isEmpty)
+    }
+
     @Test("the URL of an alert is opened instead, but an action is told; what nobody opens is told too")
     func urls() throws {
         let alerts = try FakeAlerts(more: "url_schemes = [\"web\"]\nopen_command = [\"/bin/o\", \"%u\"]")
