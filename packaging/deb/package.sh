@@ -74,7 +74,11 @@ finish() {
                 if [[ $(readelf -d "$file" 2>/dev/null) == *NEEDED* ]]; then printf -- '-e%s\n' "$file"; fi
             done
         )
-        if [ ${#programs[@]} -gt 0 ]; then dpkg-shlibdeps -Tsubstvars "${programs[@]}" 2> >(grep -v libtorpor-swift >&2); fi
+        if [ ${#programs[@]} -gt 0 ]; then
+            dpkg-shlibdeps -Tsubstvars "${programs[@]}" 2>said || { cat said >&2; exit 1; }
+            # Where a library has no version in its name, it only warns.
+            if grep -v libtorpor-swift said >&2 && grep -v libtorpor-swift said | grep -q 'cannot find library'; then exit 1; fi
+        fi
         dpkg-gencontrol "-p$package" -Pstage -Tsubstvars -fdebian/files
     )
     deb=$folder/${package}_${version}_$(sed -n 's/^Architecture: //p' "$stage/DEBIAN/control").deb
