@@ -39,7 +39,7 @@ do throws(Errno) {
     let session = Session()
     // It connects to sockets, some of them abstract, and looks for them in one folder. It opens and executes nothing.
     _ = try Confinement.confine(readable: session.readable, writable: [], reachingAbstractSockets: true)
-    let service = DesktopService(EventLoop(), session)
+    let service = try DesktopService(EventLoop(), session)
     // What it hears from the loop, it hears by weak references.
     defer { withExtendedLifetime(service) {} }
     try service.run()

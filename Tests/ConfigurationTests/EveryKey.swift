@@ -112,6 +112,7 @@ extension LoaderTests {
         "transition_deadline": "\"7s\"",
         "type": "\"oneshot\"", "umask": "\"0027\"", "user": "\"web\"", "wake_after_force_quit": "[]",
         "wake_on_connect": "\"foreground\"",
+        "suspended_connections": "\"close\"",
         "watchdog": "\"10s\"", "watchdog_signal": "\"SIGQUIT\"",
     ]
 
@@ -350,6 +351,7 @@ extension LoaderTests {
         app.user = "web"
         app.wakeAfterForceQuit = []
         app.wakeOnConnect = .foreground
+        app.suspendedConnections = .close
         rules.watchdog = .seconds(10)
         app.watchdogSignal = 3
         app.rules = rules

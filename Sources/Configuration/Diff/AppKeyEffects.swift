@@ -251,6 +251,7 @@ enum AppKeyEffects {
         ),
         .value("regions", \.location.regions, .live),
         .value("wake_on_connect", \.wakeOnConnect, .live),
+        .value("suspended_connections", \.suspendedConnections, .live),
         .value("keep_alive", \.keepAlive, .live),
     ]
 
@@ -370,3 +371,4 @@ extension RestartPolicy: Written {}
 extension MissedTransition: Written {}
 extension EvictionRule: Written {}
 extension SettingsFormat: Written {}
+extension SuspendedConnections: Written {}

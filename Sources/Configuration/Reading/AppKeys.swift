@@ -148,6 +148,7 @@ enum AppKeys {
         },
         .value("regions", \.specification.location.regions, LocationReader.regions),
         .value("wake_on_connect", \.specification.wakeOnConnect, EventReaders.wakeOnConnect),
+        .value("suspended_connections", \.specification.suspendedConnections) { Read.choice($0, $1) },
         .value("keep_alive", \.specification.keepAlive, Read.deadline),
     ]
 

@@ -212,6 +212,8 @@ public struct AppEvents: Sendable, Hashable {
     public var location = LocationSpecification()
     /// How the app is woken by a connection to a socket that it has opened itself.
     public var wakeOnConnect: WakeManner = .none
+    /// What becomes of its clients' open connections when the app is suspended.
+    public var suspendedConnections: SuspendedConnections = .keep
     /// How long a client that waits for the app's answer keeps the app from being suspended; `nil` for no limit.
     public var answerTime: Duration? = .seconds(300)
     /// How long the app is in `suspended` before it is woken to keep its connections open; `nil` for never.
@@ -253,6 +255,14 @@ public struct AppEvents: Sendable, Hashable {
 
     /// The defaults.
     public init() {}
+}
+
+/// The values of `suspended_connections`: what becomes of clients' open connections when the app is suspended.
+public enum SuspendedConnections: String, Sendable, Hashable, CaseIterable {
+    /// They stay open: a client that sends something waits until the app runs, or wakes it.
+    case keep
+    /// Those on which nobody waits are shut down, so that clients see their end instead of silence.
+    case close
 }
 
 /// The values of `launch`: whether and how the supervisor launches the app at its own start.

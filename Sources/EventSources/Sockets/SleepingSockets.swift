@@ -94,8 +94,10 @@ final class SleepingSockets: EventRoom {
     private func watch(_ copies: [SocketCopy]) {
         let places = places(Set(copies.filter(\.facts.listens).map(\.facts.place)))
         let given = sockets.numbers(of: app)
+        let closed = wish.closesConnections ? shutDownIdle(copies, places) : []
         let wanted = copies.compactMap { copy in
-            given.contains(copy.inode) ? nil : wish.wake(for: copy.facts, places).map { (copy, $0) }
+            given.contains(copy.inode) || closed.contains(copy.inode)
+                ? nil : wish.wake(for: copy.facts, places).map { (copy, $0) }
         }
         var waiting: [UInt32: (copy: SocketCopy, wake: Wake, events: IOEvents, pending: LeftBehind.Pending)] = [:]
         for (copy, wake) in wanted {
@@ -127,6 +129,26 @@ final class SleepingSockets: EventRoom {
                 (one.pending, { [weak self] in self?.happened(one.copy.facts, one.events, one.wake) })
             }
         )
+    }
+
+    /// Shuts down clients' connections on which nobody waits, for the app too: it sees their end when it runs again.
+    /// Left alone are connections between the app's own processes. Returns the inode numbers of those shut down.
+    private func shutDownIdle(_ copies: [SocketCopy], _ places: ListeningPlaces) -> Set<UInt32> {
+        let members = Set(tree.quickMembers())
+        let ends = Set(copies.compactMap { $0.facts.isConnected ? $0.facts.end($0.facts.local) : nil })
+        var closed: Set<UInt32> = []
+        for copy in copies where wish.isOfClient(copy.facts, places) {
+            let peer = try? Sockets.peer(copy.descriptor.raw)
+            let isWithin = copy.facts.end(copy.facts.remote).map(ends.contains) ?? false
+            if isWithin || peer.map({ members.contains($0.pid) }) ?? false { continue }
+            let wakes = wish.manner(ofClient: copy.facts, places) != .none
+            if wakes, copy.traffic.unread > 0 || copy.traffic.owesAnswer(app.specification) { continue }
+            if (try? Sockets.shutDown(copy.descriptor.raw)) != nil { closed.insert(copy.inode) }
+        }
+        if !closed.isEmpty {
+            log.debug("\(app.name): closed \(closed.count) connections of clients, since it is suspended")
+        }
+        return closed
     }
 
     /// Whether a client waits for an answer on this connection, because the app was suspended before it sent all of it.
@@ -232,4 +254,14 @@ extension IOEvents {
     fileprivate static let news: IOEvents = [.readable, .peerClosed, .hangup, .error]
     /// The end of the connection or of its input.
     fileprivate static let ends: IOEvents = [.peerClosed, .hangup, .error]
+}
+
+extension SocketFacts {
+    /// An end of a network connection, by which the two sockets of one connection are found; nil for other sockets.
+    fileprivate func end(_ address: String) -> String? {
+        guard family == .internet, !address.isEmpty else { return nil }
+        // A socket for IPv6 and IPv4 has the other's IPv4 address in this form.
+        let mapped = "[::ffff:"
+        return address.hasPrefix(mapped) ? address.dropFirst(mapped.count).filter { $0 != "]" } : address
+    }
 }

@@ -13,14 +13,17 @@ struct ConnectionWish: Hashable {
     let outgoing: Bool
     /// Whether torpord binds sockets for the app (`sockets`): data that their clients send later then wakes it too.
     let isGivenSockets: Bool
+    /// Whether idle connections of clients are to be shut down when the app is suspended: `suspended_connections`.
+    let closesConnections: Bool
 
     init(_ specification: AppSpecification) {
         incoming = specification.wakeOnConnect
         outgoing = specification.backgroundModes.contains(.voip)
         isGivenSockets = specification.sockets.contains { $0.wake != .none && $0.plan.kind != .datagram }
+        closesConnections = specification.suspendedConnections == .close
     }
 
-    var isNothing: Bool { !hasClients && !outgoing }
+    var isNothing: Bool { !hasClients && !outgoing && !closesConnections }
 
     /// Whether the app has clients whose connections wake it.
     var hasClients: Bool { incoming != .none || isGivenSockets }
@@ -46,10 +49,14 @@ struct ConnectionWish: Hashable {
 
     /// How data on an incoming connection wakes the app; `none` for sockets that are not incoming connections.
     func manner(ofClient socket: some WatchableSocket, _ places: ListeningPlaces) -> WakeManner {
-        guard socket.kind != .datagram, !socket.listens, socket.isConnected, socket.place != 0 else { return .none }
-        let given = places.given[socket.place]
-        if incoming != .none, given != nil || places.own.contains(socket.place) { return incoming }
-        return given ?? .none
+        guard isOfClient(socket, places) else { return .none }
+        return incoming != .none ? incoming : places.given[socket.place] ?? .none
+    }
+
+    /// Whether the socket is a connection that the app accepted where it listens.
+    func isOfClient(_ socket: some WatchableSocket, _ places: ListeningPlaces) -> Bool {
+        guard socket.kind != .datagram, !socket.listens, socket.isConnected, socket.place != 0 else { return false }
+        return places.given[socket.place] != nil || places.own.contains(socket.place)
     }
 
     /// Whether the socket accepts new clients, which wake the app.

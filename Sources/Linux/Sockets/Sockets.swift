@@ -287,6 +287,9 @@ public enum Sockets {
     /// Shuts down the sending side.
     public static func shutdownWriting(_ socket: Int32) throws(Errno) { try call { shutdown(socket, Int32(SHUT_WR)) } }
 
+    /// Ends the connection in both directions, for every process that has the socket. What was written is still sent.
+    public static func shutDown(_ socket: Int32) throws(Errno) { try call { shutdown(socket, Int32(SHUT_RDWR)) } }
+
     /// Starts a TCP connection to a numeric address (`127.0.0.1`, `::1`), non-blocking. When the socket becomes
     /// writable, `pendingError` gives the result.
     public static func connectTCP(address: String, port: UInt16) throws(Errno) -> Descriptor {

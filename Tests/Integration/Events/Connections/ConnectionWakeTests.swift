@@ -190,6 +190,78 @@ import TorporAPI
         }
     }
 
+    @Test("suspended_connections = close ends the idle connections of its clients", arguments: [Way.own, .sockets])
+    func closes(way: Way) throws {
+        try withServer(way, "suspended_connections = \"close\"") { daemon in
+            let port = try daemon.port(of: "web")
+            let peer = try Peer(port: port)
+            #expect(try peer.get().contains("served"))
+            try daemon.done(.suspend, "web")
+            _ = try peer.receive(until: "its end")
+            try daemon.waitFor("web", "suspended")
+            // Another connection wakes it, and is ended when it sleeps again.
+            let pid = try #require(try daemon.summary("web").pid)
+            let other = try Peer(port: port)
+            #expect(try (other.get() + other.receive(until: "its end")).hasSuffix("served by \(pid)\n"))
+            // What a client waits for, it gets before.
+            let waiting = try Peer(port: port)
+            try waiting.send("GET /late HTTP/1.1\r\nHost: x\r\n\r\n")
+            try daemon.waitForRecord("web", "asked")
+            try daemon.done(.suspend, "web")
+            daemon.touch("enough")
+            #expect(try waiting.receive(until: "served").contains("served"))
+            _ = try waiting.receive(until: "its end")
+            try daemon.waitFor("web", "suspended")
+        }
+    }
+
+    @Test("It leaves connections between its own processes alone", arguments: ["tcp", "dual", "unix"])
+    func closesNoneOfItsOwn(_ sort: String) throws {
+        let program = #"""
+            import os, socket, sys, tp
+            sort = sys.argv[1]
+            def listening():
+                if sort == "unix":
+                    s = socket.socket(socket.AF_UNIX)
+                    s.bind(tp.HERE + "/server")
+                elif sort == "dual":
+                    s = socket.create_server(("::", 0), family=socket.AF_INET6, dualstack_ipv6=True)
+                else:
+                    s = socket.create_server(("127.0.0.1", 0))
+                s.listen(5)
+                return s
+            s = listening()
+            if os.fork() == 0:
+                c = socket.socket(socket.AF_UNIX if sort == "unix" else socket.AF_INET)
+                c.connect(tp.HERE + "/server" if sort == "unix" else ("127.0.0.1", s.getsockname()[1]))
+                s.close()
+                while c.send(c.recv(16)):
+                    pass
+                os._exit(0)
+            own, _ = s.accept()
+            c = None
+            tp.record("port %s" % (s.getsockname() if sort == "unix" else s.getsockname()[1]))
+            while True:
+                c, _ = s.accept()
+                own.sendall(b"x")
+                c.sendall(b"served" if own.recv(16) == b"x" else b"cut off")
+            """#
+        let toml = Self.toml("wake_on_connect = true\nsuspended_connections = \"close\"")
+            .replacingOccurrences(of: "web.py\"", with: "web.py\", \"\(sort)\"")
+        try withDaemon(toml, files: ["web.py": program]) { daemon in
+            try daemon.eventually("it listens") { !daemon.records("web").isEmpty }
+            let connect = {
+                try sort == "unix"
+                    ? Peer(Sockets.connect(path: daemon.directory + "/server")) : Peer(port: daemon.port(of: "web"))
+            }
+            let client = try connect()
+            #expect(try client.receive(until: "served") == "served")
+            try daemon.done(.suspend, "web")
+            #expect(try client.receive(until: "its end").isEmpty)
+            #expect(try connect().receive(until: "served") == "served")
+        }
+    }
+
     @Test("One that is suspended as the next request follows an answer at once is woken to give that answer")
     func followsAtOnce() throws {
         let toml = Self.toml().replacingOccurrences(of: "event_time = \"400ms\"", with: "event_time = \"10s\"")
