@@ -11,6 +11,9 @@
    execute podman. */
 enum { FAILED = 125, NOT_EXECUTED = 119 };
 
+/* How long podman may take to answer a question. */
+enum { QUERY_SECONDS = 60 };
+
 /* The command line of `start` (main.c). */
 struct order {
     const char *folder, *name, *owner, *image, *pull;
@@ -34,6 +37,31 @@ void restore_environment(void);
 void leave_to_container(void);
 
 int start_container(const struct order *order);
+
+/* Paths of files in a folder, and their first lines. `place` returns false if the path is too long (PATH_MAX);
+   `read_line` if the file or the line is missing. */
+bool place(char *path, const char *folder, const char *name);
+bool read_line(const char *folder, const char *name, char *text, size_t size);
+void write_line(const char *folder, const char *name, const char *text);
+void delete(const char *folder, const char *name);
+
+/* Notes in the folder that podman is about to start the container, and what podman's networks have made before; and
+   that the container runs. */
+void note_run(const char *folder, const char *name);
+void forget_run(const char *folder);
+
+/* Removes what a `podman run` has left that was noted and has not come to its end; returns false if it cannot. */
+bool undo_run(const char *folder);
+
+/* Removes the folder that contains the temporary files of a pull. */
+void remove_pulled(const char *folder);
+
+/* Deletes the container with this ID or name. */
+bool remove_by_id(const char *id);
+
+/* Whether podman has only files, but no record, of a container with this name. That happens when podman is killed
+   while it creates the container. */
+bool is_external(const char *name);
 
 /* Deletes the container whose ID is in the folder; returns true if it does not exist any longer. */
 bool remove_container(const char *folder);
@@ -72,6 +100,8 @@ struct words {
     size_t count, room;
 };
 
+/* Begins a command line of podman. */
+void begin(struct words *words);
 void add(struct words *words, const char *word);
 void addf(struct words *words, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
@@ -82,7 +112,7 @@ enum output {
     OUTPUT_PASSED     /* to standard output and standard error of this process */
 };
 
-/* Runs `podman`. Returns its exit status; 128 and more if a signal ended it; -1 if it cannot be started or took
+/* Runs `podman`, or the program that is the first word. Returns its exit status; 128 and more if a signal ended it; -1 if it cannot be started or took
    longer than `seconds` (0: no limit). `answer` always ends with NUL. With OUTPUT_FOLLOWED, `line` is called with
    each line, and from time to time with NULL. */
 int podman(struct words *words, enum output output, char *answer, size_t size, long seconds, void (*line)(const char *));

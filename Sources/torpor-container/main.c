@@ -18,7 +18,8 @@
 //
 // FOLDER belongs to the app, and is kept until the machine is shut down. Its file `id` contains the container's ID,
 // `bundle` the path of the folder that podman removes with the container, and `pull` the path of the folder for the
-// temporary files of a pull that has not ended. OWNER is a label of the container: a container of the same NAME with
+// temporary files of a pull that has not ended. Its file `begun` is there while `podman run` runs, and `namespaces`
+// lists what /run/netns contained before. OWNER is a label of the container: a container of the same NAME with
 // another owner is never touched.
 
 #include "container.h"

@@ -7,7 +7,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,108 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { QUERY_SECONDS = 60, PODMAN_SECONDS = 60, EXTENSION_SECONDS = 15 };
-
-static bool place(char *path, const char *folder, const char *name) {
-    return snprintf(path, PATH_MAX, "%s/%s", folder, name) < PATH_MAX;
-}
-
-/* Reads the first line of a file; false if the file or the line is missing. */
-static bool read_line(const char *folder, const char *name, char *text, size_t size) {
-    char path[PATH_MAX];
-    if (!place(path, folder, name)) return false;
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-    if (fd < 0) return false;
-    ssize_t count = read(fd, text, size - 1);
-    close(fd);
-    if (count <= 0) return false;
-    text[count] = 0;
-    text[strcspn(text, "\n")] = 0;
-    return text[0] != 0;
-}
-
-static void write_line(const char *folder, const char *name, const char *text) {
-    char path[PATH_MAX];
-    if (!place(path, folder, name)) return;
-    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
-    if (fd < 0) return;
-    dprintf(fd, "%s\n", text);
-    close(fd);
-}
-
-static void delete(const char *folder, const char *name) {
-    char path[PATH_MAX];
-    if (place(path, folder, name)) unlink(path);
-}
-
-static void begin(struct words *words) {
-    // cgroupfs: with systemd as manager, podman would be moved out of the app's cgroup.
-    add(words, "podman");
-    add(words, "--cgroup-manager=cgroupfs");
-}
-
-static bool remove_by_id(const char *id) {
-    struct words words = {0};
-    begin(&words);
-    add(&words, "rm");
-    add(&words, "--force");
-    add(&words, "--ignore");
-    add(&words, "--volumes");
-    add(&words, "--time=0");
-    add(&words, id);
-    char answer[256];
-    return podman(&words, OUTPUT_FOLLOWED, answer, sizeof answer, QUERY_SECONDS, NULL) == 0;
-}
-
-static int remove_one(const char *path, const struct stat *status, int kind, struct FTW *walk) {
-    (void)status, (void)kind, (void)walk;
-    remove(path);
-    return 0;
-}
-
-/* Removes the folder that contains the temporary files of a pull. */
-static void remove_pulled(const char *folder) {
-    char path[PATH_MAX];
-    if (!read_line(folder, "pull", path, sizeof path)) return;
-    nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
-    delete(folder, "pull");
-}
-
-bool remove_container(const char *folder) {
-    char id[128], bundle[PATH_MAX];
-    struct stat status;
-    remove_pulled(folder);
-    if (!read_line(folder, "id", id, sizeof id)) return true;
-    // podman removes the container itself when it ends (--rm), so usually nothing is left to do.
-    bool is_gone = read_line(folder, "bundle", bundle, sizeof bundle) && stat(bundle, &status) != 0 && errno == ENOENT;
-    if (!is_gone && !remove_by_id(id)) return false;
-    delete(folder, "id");
-    delete(folder, "bundle");
-    return true;
-}
-
-/* Whether podman has only files, but no record, of a container with this name. That happens when podman is killed
-   while it creates the container. podman must report this for certain: a failed query proves nothing. */
-static bool is_external(const char *name) {
-    struct words words = {0};
-    char answer[64 * 1024];
-    begin(&words);
-    add(&words, "container");
-    add(&words, "exists");
-    add(&words, name);
-    if (podman(&words, OUTPUT_KEPT, answer, sizeof answer, QUERY_SECONDS, NULL) != 1) return false;
-    struct words list = {0};
-    begin(&list);
-    add(&list, "ps");
-    add(&list, "--all");
-    add(&list, "--external");
-    add(&list, "--format={{.Names}}");
-    addf(&list, "--filter=name=^%s$", name);
-    if (podman(&list, OUTPUT_KEPT, answer, sizeof answer, QUERY_SECONDS, NULL) != 0) return false;
-    for (char *line = strtok(answer, "\n"); line != NULL; line = strtok(NULL, "\n"))
-        if (strcmp(line, name) == 0) return true;
-    return false;
-}
+enum { PODMAN_SECONDS = 60, EXTENSION_SECONDS = 15 };
 
 /* Whether podman still has a record of this app's container with this name, though it was killed while it removed the
    container. */
@@ -418,6 +316,7 @@ static int run(const struct order *order) {
     // The time that podman takes is not part of the app's launch: extend the launch deadline until the container
     // runs.
     if (order->launch_ms > 0) notify("EXTEND_TIMEOUT_USEC=%d000000", PODMAN_SECONDS);
+    note_run(order->folder, order->name);
     // podman's output goes where the container's output goes: so its error message is in the app's log.
     return podman(&words, OUTPUT_PASSED, answer, sizeof answer, 0, NULL);
 }
@@ -437,6 +336,7 @@ int start_container(const struct order *order) {
     if (!pull(order, facts, sizeof facts)) return is_asked_to_end() != 0 ? 128 + is_asked_to_end() : FAILED;
     if (is_asked_to_end() != 0) return 128 + is_asked_to_end();
     int ended = run(order);
+    if (ended > 128 && !undo_run(order->folder)) return fail("could not remove what a podman left that was killed: see its log");
     if (ended != 0 && ended != NOT_EXECUTED) {
         // Perhaps a network was removed, or a podman that was killed left something behind.
         int way = make_way(order);
@@ -446,6 +346,7 @@ int start_container(const struct order *order) {
     if (ended == NOT_EXECUTED) return fail("needs podman, which is not on the PATH");
     if (ended != 0) return fail("could not be started by podman");
     delete(order->folder, "variables");
+    forget_run(order->folder);
     leave_to_container();
     if (!read_line(order->folder, "conmon", conmon, sizeof conmon)) return fail("was started, but podman did not say which process is conmon");
     // There is no first process if the program inside has ended already: conmon then is a zombie, or about to be.

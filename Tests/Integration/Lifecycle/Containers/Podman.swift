@@ -149,11 +149,20 @@ struct Podman {
                 umount -R /sys/fs/cgroup
                 mount -t cgroup2 none /sys/fs/cgroup
             }
-            \(hasNetwork ? "mkdir -p /run/netns; mount -t tmpfs none /run/netns; ip link set lo up" : "")
+            \(hasNetwork ? ownNetwork : "")
             exec "$@"
             """, "sh",
         ]
     }
+
+    /// podman's namespaces, addresses and name server are in folders that no option names.
+    private static let ownNetwork = """
+        for folder in /run/netns /run/containers/networks; do
+            mkdir -p $folder
+            mount -t tmpfs none $folder
+        done
+        ip link set lo up
+        """
 
     @discardableResult
     func run(_ words: [String]) throws -> String {

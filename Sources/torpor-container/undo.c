@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Undoes a `podman run` that was killed before the container ran. podman keeps no record of a network namespace until
+// it is set up, so `podman rm` does not know what a killed podman has made: the namespace in /run/netns with its pair
+// of interfaces, and the rules of iptables for published ports. These rules would send the connections to the next
+// container's ports to the address of the killed one.
+
+#define _GNU_SOURCE
+#include "container.h"
+
+#include <arpa/inet.h>
+#include <ctype.h>
+#include <dirent.h>
+#include <fcntl.h>
+#include <ifaddrs.h>
+#include <limits.h>
+#include <net/if.h>
+#include <poll.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+static const char namespaces[] = "/run/netns";
+/* What the names of podman's network namespaces begin with. */
+static const char prefix[] = "netns-";
+
+enum {
+    MOST_NAMESPACES = 16,
+    MOST_ADDRESSES = 16,
+    /* How long other podmans may take with network namespaces that they have begun. */
+    OTHERS_MS = 10000,
+    /* A podman that is older does not set up a network: it follows a container, or is a service. */
+    OLD_SECONDS = 60,
+};
+
+void note_run(const char *folder, const char *name) {
+    char path[PATH_MAX];
+    if (place(path, folder, "namespaces")) {
+        FILE *file = fopen(path, "we");
+        DIR *entries = opendir(namespaces);
+        for (struct dirent *entry; file != NULL && entries != NULL && (entry = readdir(entries)) != NULL;)
+            fprintf(file, "%s\n", entry->d_name);
+        if (entries != NULL) closedir(entries);
+        if (file != NULL) fclose(file);
+    }
+    write_line(folder, "begun", name);
+}
+
+void forget_run(const char *folder) {
+    delete(folder, "begun");
+    delete(folder, "namespaces");
+}
+
+/* Whether a line of the file `namespaces` is this name. */
+static bool was_there(const char *folder, const char *name) {
+    char path[PATH_MAX], line[NAME_MAX + 2];
+    FILE *file = place(path, folder, "namespaces") ? fopen(path, "re") : NULL;
+    bool is_found = file == NULL;
+    while (!is_found && fgets(line, sizeof line, file) != NULL) {
+        line[strcspn(line, "\n")] = 0;
+        is_found = strcmp(line, name) == 0;
+    }
+    if (file != NULL) fclose(file);
+    return is_found;
+}
+
+/* Calls a function with the ID of each process, until it returns true; returns whether it did. */
+static bool any_process(bool (*is_it)(const char *pid, void *with), void *with) {
+    DIR *entries = opendir("/proc");
+    bool is_found = false;
+    for (struct dirent *entry; !is_found && entries != NULL && (entry = readdir(entries)) != NULL;)
+        if (isdigit((unsigned char)entry->d_name[0])) is_found = is_it(entry->d_name, with);
+    if (entries != NULL) closedir(entries);
+    return is_found;
+}
+
+static bool is_in_namespace(const char *pid, void *with) {
+    struct stat status;
+    const struct stat *other = with;
+    char path[PATH_MAX];
+    snprintf(path, sizeof path, "/proc/%s/ns/net", pid);
+    return stat(path, &status) == 0 && status.st_dev == other->st_dev && status.st_ino == other->st_ino;
+}
+
+/* Whether a network namespace is new since the run began, and has no process. A file of that name on which nothing is
+   mounted is one that podman was about to mount. */
+static bool is_left(const char *folder, const char *name) {
+    char path[PATH_MAX];
+    struct stat status;
+    snprintf(path, sizeof path, "%s/%s", namespaces, name);
+    return strncmp(name, prefix, sizeof prefix - 1) == 0 && !was_there(folder, name) && stat(path, &status) == 0 &&
+           !any_process(is_in_namespace, &status);
+}
+
+/* pidfds of podmans that may be setting up a network. */
+struct others {
+    struct pollfd all[64];
+    nfds_t count;
+    long now;
+};
+
+static bool note_other(const char *pid, void *with) {
+    struct others *others = with;
+    char folder[PATH_MAX], comm[32], stat[1024];
+    snprintf(folder, sizeof folder, "/proc/%s", pid);
+    if (!read_line(folder, "comm", comm, sizeof comm) || strcmp(comm, "podman") != 0) return false;
+    if (!read_line(folder, "stat", stat, sizeof stat)) return false;
+    // The start time is field 22; the name, field 2, may contain spaces.
+    char *field = strrchr(stat, ')');
+    for (int i = 2; i < 22 && field != NULL; i++) field = strchr(field + 1, ' ');
+    if (field == NULL || others->now - strtol(field, NULL, 10) / sysconf(_SC_CLK_TCK) > OLD_SECONDS) return false;
+    int fd = (int)syscall(SYS_pidfd_open, atoi(pid), 0);
+    if (fd >= 0) others->all[others->count++] = (struct pollfd){fd, POLLIN, 0};
+    return others->count == sizeof others->all / sizeof *others->all;
+}
+
+/* Waits until the podmans that run now have ended. Returns false if one of them takes too long. */
+static bool outlast_others(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_BOOTTIME, &now);
+    struct others others = {.now = now.tv_sec};
+    bool has_ended = !any_process(note_other, &others);
+    long end = now.tv_sec * 1000 + now.tv_nsec / 1000000 + OTHERS_MS;
+    for (nfds_t i = 0; i < others.count; i++) {
+        clock_gettime(CLOCK_BOOTTIME, &now);
+        long left = end - now.tv_sec * 1000 - now.tv_nsec / 1000000;
+        has_ended = has_ended && poll(&others.all[i], 1, left > 0 ? (int)left : 0) == 1;
+        close(others.all[i].fd);
+    }
+    return has_ended;
+}
+
+/* The addresses in a network namespace, each with a colon, as iptables shows it before a port. Returns their number. */
+static int addresses_in(const char *path, char addresses[][INET6_ADDRSTRLEN + 4]) {
+    int ends[2], count = 0;
+    if (pipe2(ends, O_CLOEXEC) != 0) return 0;
+    pid_t child = fork();
+    if (child == 0) {
+        struct ifaddrs *all = NULL;
+        int fd = open(path, O_RDONLY | O_CLOEXEC);
+        if (fd < 0 || setns(fd, CLONE_NEWNET) != 0 || getifaddrs(&all) != 0) _exit(1);
+        for (struct ifaddrs *one = all; one != NULL; one = one->ifa_next) {
+            char text[INET6_ADDRSTRLEN];
+            if (one->ifa_addr == NULL || (one->ifa_flags & IFF_LOOPBACK) != 0) continue;
+            if (one->ifa_addr->sa_family == AF_INET) {
+                inet_ntop(AF_INET, &((struct sockaddr_in *)(void *)one->ifa_addr)->sin_addr, text, sizeof text);
+                dprintf(ends[1], "%s:\n", text);
+            } else if (one->ifa_addr->sa_family == AF_INET6) {
+                inet_ntop(AF_INET6, &((struct sockaddr_in6 *)(void *)one->ifa_addr)->sin6_addr, text, sizeof text);
+                dprintf(ends[1], "[%s]:\n", text);
+            }
+        }
+        _exit(0);
+    }
+    close(ends[1]);
+    FILE *file = fdopen(ends[0], "r");
+    while (child > 0 && file != NULL && count < MOST_ADDRESSES && fgets(addresses[count], INET6_ADDRSTRLEN + 4, file) != NULL) {
+        addresses[count][strcspn(addresses[count], "\n")] = 0;
+        if (addresses[count][0] != 0) count++;
+    }
+    if (file != NULL) fclose(file);
+    if (child > 0) waitpid(child, NULL, 0);
+    return count;
+}
+
+/* Deletes one rule of the table nat, as `-S` shows it: `-A CHAIN …`, with quotes around words with spaces. */
+static void delete_rule(const char *program, char *rule) {
+    struct words words = {0};
+    add(&words, program);
+    add(&words, "--wait");
+    add(&words, "--table=nat");
+    add(&words, "-D");
+    for (char *next = rule + 3; *next != 0;) {
+        bool is_quoted = *next == '"';
+        char *word = is_quoted ? next + 1 : next;
+        char *end = word + strcspn(word, is_quoted ? "\"" : " ");
+        next = *end == 0 ? end : end + 1;
+        *end = 0;
+        if (*word != 0) add(&words, word);
+    }
+    char answer[64];
+    podman(&words, OUTPUT_KEPT, answer, sizeof answer, QUERY_SECONDS, NULL);
+}
+
+/* Deletes the rules of iptables that netavark has made for a container: they contain its ID (may be NULL), or send
+   connections to its addresses. */
+static void delete_rules(const char *id, char addresses[][INET6_ADDRSTRLEN + 4], int count) {
+    static const char *const programs[] = {"iptables", "ip6tables"};
+    static char rules[1 << 20];
+    for (size_t i = 0; i < sizeof programs / sizeof *programs; i++) {
+        struct words words = {0};
+        add(&words, programs[i]);
+        add(&words, "--wait");
+        add(&words, "--table=nat");
+        add(&words, "-S");
+        if (podman(&words, OUTPUT_KEPT, rules, sizeof rules, QUERY_SECONDS, NULL) != 0) continue;
+        char *rest = NULL;
+        for (char *rule = strtok_r(rules, "\n", &rest); rule != NULL; rule = strtok_r(NULL, "\n", &rest)) {
+            if (strncmp(rule, "-A NETAVARK", 11) != 0) continue;
+            const char *target = strstr(rule, " --to-destination ");
+            bool is_its = id != NULL && strstr(rule, id) != NULL;
+            for (int n = 0; n < count && target != NULL; n++)
+                is_its |= strncmp(target + strlen(" --to-destination "), addresses[n], strlen(addresses[n])) == 0;
+            if (is_its) delete_rule(programs[i], rule);
+        }
+    }
+}
+
+/* Removes the network namespaces that podman made in this run, and the rules for a container with this ID (NULL: none
+   is known). */
+static void remove_network(const char *folder, const char *id) {
+    char names[MOST_NAMESPACES][NAME_MAX + 1];
+    int count = 0;
+    DIR *entries = opendir(namespaces);
+    for (struct dirent *entry; entries != NULL && count < MOST_NAMESPACES && (entry = readdir(entries)) != NULL;)
+        if (is_left(folder, entry->d_name)) snprintf(names[count++], sizeof names[0], "%s", entry->d_name);
+    if (entries != NULL) closedir(entries);
+    // Another podman may have made a namespace since this run began, and no process yet.
+    if (count == 0 || !outlast_others()) return delete_rules(id, NULL, 0);
+    for (int i = 0; i < count; i++) {
+        char path[sizeof namespaces + NAME_MAX + 2], addresses[MOST_ADDRESSES][INET6_ADDRSTRLEN + 4];
+        if (!is_left(folder, names[i])) continue;
+        snprintf(path, sizeof path, "%s/%.*s", namespaces, NAME_MAX, names[i]);
+        delete_rules(id, addresses, addresses_in(path, addresses));
+        umount2(path, MNT_DETACH);
+        unlink(path);
+    }
+}
+
+/* Unmounts what is mounted in a container's folders: otherwise a killed podman's shm stays, and podman cannot delete
+   the folder that contains it. */
+static void unmount_all(const char *id) {
+    char line[2 * PATH_MAX], point[PATH_MAX];
+    FILE *file = fopen("/proc/self/mountinfo", "re");
+    if (file == NULL) return;
+    while (fgets(line, sizeof line, file) != NULL)
+        if (sscanf(line, "%*s %*s %*s %*s %4095s", point) == 1 && strstr(point, id) != NULL) umount2(point, MNT_DETACH);
+    fclose(file);
+}
+
+bool undo_run(const char *folder) {
+    char name[512], owner[PATH_MAX], answer[1024];
+    if (!read_line(folder, "begun", name, sizeof name)) return true;
+    // The folder is in that of the app, which is the label of its container.
+    snprintf(owner, sizeof owner, "%s", folder);
+    char *slash = strrchr(owner, '/');
+    if (slash != NULL) *slash = 0;
+    struct words words = {0};
+    begin(&words);
+    add(&words, "ps");
+    add(&words, "--all");
+    add(&words, "--no-trunc");
+    add(&words, "--format={{.ID}}");
+    addf(&words, "--filter=label=io.torpor.app=%s", owner);
+    if (podman(&words, OUTPUT_KEPT, answer, sizeof answer, QUERY_SECONDS, NULL) != 0) return false;
+    // There is one at most, since its name is taken.
+    answer[strcspn(answer, "\n")] = 0;
+    bool is_root = geteuid() == 0, is_removed = true;
+    if (answer[0] != 0) {
+        if (is_root) unmount_all(answer);
+        is_removed = remove_by_id(answer);
+    }
+    if (is_external(name)) is_removed &= remove_by_id(name);
+    // A rootless podman's networks are in a namespace of its own, where root's rules and mounts do not exist.
+    if (is_root) remove_network(folder, answer[0] != 0 ? answer : NULL);
+    if (is_removed) forget_run(folder);
+    return is_removed;
+}
