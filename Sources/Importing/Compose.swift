@@ -48,6 +48,7 @@ enum Compose {
         completed(&result)
         guard tree.hasPrograms else {
             for text in project?.networkRemarks ?? [] { result.remark(text) }
+            ContainerNames.alias(&result)
             ContainerValues.mounts(tree, &result)
             return ContainerValues.wake(&result)
         }
@@ -112,6 +113,38 @@ enum Compose {
     private static let overrides = [
         "compose.override.yml", "compose.override.yaml", "docker-compose.override.yml", "docker-compose.override.yaml",
     ]
+
+    /// The other files that COMPOSE_FILE names, in the environment or in `.env`, if this is the first of them; nil if
+    /// the variable is not set, or the file has no usual name. compose reads these instead of an override file.
+    static func listed(
+        after path: String,
+        _ tree: SourceTree,
+        _ result: inout ImportedConfiguration
+    )
+        -> [(path: String, text: String)]?
+    {
+        guard names.contains(SourceTree.lastPart(path)) else { return nil }
+        let folder = SourceTree.folder(path)
+        let variables = variables(folder, tree)
+        guard let list = variables["COMPOSE_FILE"], !list.isEmpty else { return nil }
+        let separator = variables["COMPOSE_PATH_SEPARATOR"].flatMap(\.first) ?? ":"
+        let paths = list.split(separator: separator).map { SourceTree.join(folder, String($0)) }
+        guard paths.first == SourceTree.join(folder, SourceTree.lastPart(path)) else {
+            result.remark(
+                "COMPOSE_FILE names other files, which compose reads instead of this one: \(list). Name them."
+            )
+            return nil
+        }
+        var others: [(path: String, text: String)] = []
+        for path in paths.dropFirst() {
+            guard let text = tree.text(path) else {
+                result.remark("\(path), which COMPOSE_FILE names, cannot be read, and is left out.")
+                continue
+            }
+            others.append((path, text))
+        }
+        return others
+    }
 
     /// The override file that compose merges over a file with a usual name, if the user names no files.
     static func override(of path: String, _ tree: SourceTree) -> (path: String, text: String)? {

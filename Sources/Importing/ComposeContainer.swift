@@ -26,7 +26,7 @@ struct ComposeContainer {
         "dns_search", "domainname", "expose", "extra_hosts", "hostname", "image", "init", "ipc", "label_file", "links",
         "mac_address", "mem_reservation", "network_mode", "networks", "oom_score_adj", "pid", "platform", "privileged",
         "pull_policy", "read_only", "runtime", "secrets", "security_opt", "shm_size", "stdin_open", "sysctls", "tmpfs",
-        "tty", "userns_mode", "uts", "volumes", "attach", "logging",
+        "tty", "userns_mode", "uts", "volumes", "volumes_from", "attach", "logging",
     ]
 
     mutating func read(into program: inout ImportedProgram) {
@@ -43,6 +43,7 @@ struct ComposeContainer {
         put("directory", node["working_dir"]?.text.map { SourceTree.join("/", $0) })
         put("user", node["user"]?.text)
         ports(&program)
+        program.exposes = !texts("expose").isEmpty
         links(&program)
         volumes(&program)
         networks(&program)
@@ -82,6 +83,11 @@ struct ComposeContainer {
 
     private mutating func image(_ program: inout ImportedProgram) {
         let build = node["build"].flatMap { $0.isNull ? nil : $0 }
+        program.origin = node["image"]?.text
+        if let build, program.origin == nil {
+            let parts = [build.text ?? build["context"]?.text ?? ".", build["dockerfile"]?.text, build["target"]?.text]
+            program.origin = "build " + parts.map { $0 ?? "" }.joined(separator: "\n")
+        }
         guard let text = node["image"]?.text, !text.isEmpty else {
             guard let build else {
                 return program.cannot(
@@ -210,11 +216,7 @@ struct ComposeContainer {
             guard let other = parts.first else { continue }
             program.requires.append(other)
             if let alias = parts.last, !alias.utf8.elementsEqual(other.utf8) {
-                program.remark(
-                    "links: \(quoted(alias)) is no name of \(quoted(other)) here: write it into the networks of that app, "
-                        + "as in \"NETWORK:alias=NAME\"",
-                    at: node["links"]?.place
-                )
+                program.links.append((other, alias, node["links"]?.place))
             }
         }
     }
@@ -224,6 +226,23 @@ struct ComposeContainer {
             if let text = volume.text { add(text, &program) } else { add(volume, &program) }
         }
         for text in texts("tmpfs") { temporary.append(text) }
+        for text in texts("volumes_from") { share(text, &program) }
+    }
+
+    /// Mounts the volumes of another service or container: `SERVICE[:ro]` or `container:NAME[:ro]`.
+    private mutating func share(_ text: String, _ program: inout ImportedProgram) {
+        var parts = text.split(separator: ":").map(String.init)
+        let isContainer = parts.count > 1 && parts[0] == "container"
+        if isContainer { parts.removeFirst() }
+        guard let other = parts.first else { return }
+        let options = parts.count > 1 && parts[1] == "ro" ? ":ro" : ""
+        if isContainer {
+            arguments.append("--volumes-from=" + other + options)
+            program.remark("the container \(quoted(other)) must exist already: it has the volumes of that one")
+        } else {
+            program.requires.append(other)
+            program.volumesFrom.append((other, options))
+        }
     }
 
     /// Adds a volume in the short form, a string.

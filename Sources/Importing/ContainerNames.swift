@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Configuration
 import WireText
 
 /// Fills in the values that depend on names of containers, which are known only when all apps have their names.
@@ -12,6 +13,11 @@ enum ContainerNames {
         }
         for index in result.programs.indices where result.programs[index].isTranslated {
             probe(&result.programs[index])
+            forgetVolumes(&result.programs[index])
+            for (other, options) in result.programs[index].volumesFrom {
+                let program = places[WireText(other)].map { result.programs[$0] }
+                share(other, options, program, &result.programs[index])
+            }
             guard let joined = result.programs[index].joined else { continue }
             join(joined, places[WireText(joined)].map { result.programs[$0] }, &result.programs[index])
         }
@@ -61,6 +67,83 @@ enum ContainerNames {
         }
         table["networks"] = .strings(["container:\(name)"])
         program["container"] = .table(table)
+    }
+
+    /// Takes back what ``share(_:_:_:_:)`` has added: names are assigned again if one of them is refused.
+    private static func forgetVolumes(_ program: inout ImportedProgram) {
+        guard program.addedArguments > 0, case .table(var table) = program["container"],
+            case .array(let arguments) = table["args"]
+        else { return }
+        table["args"] = .array(arguments.dropLast(program.addedArguments))
+        program["container"] = .table(table)
+        program.addedArguments = 0
+    }
+
+    /// Mounts the volumes of another container.
+    private static func share(
+        _ title: String,
+        _ options: String,
+        _ other: ImportedProgram?,
+        _ program: inout ImportedProgram
+    ) {
+        guard case .table(var table) = program["container"] else { return }
+        guard let other, other.isTranslated, other.appName != program.appName, let name = container(other) else {
+            return program.remark("volumes_from is left out: \(quoted(title)) is no app with one container")
+        }
+        var arguments: [TOMLValue] = []
+        if case .array(let all) = table["args"] { arguments = all }
+        table["args"] = .array(arguments + [.string("--volumes-from=" + name + options)])
+        program.addedArguments += 1
+        program["container"] = .table(table)
+    }
+
+    /// Adds the names that services have for one another (`links` of compose) to the networks that they share.
+    static func alias(_ result: inout ImportedConfiguration) {
+        var places: [WireText: Int] = [:]
+        for (index, program) in result.programs.enumerated() where program.isTranslated {
+            places[WireText(program.name)] = index
+        }
+        for index in result.programs.indices where result.programs[index].isTranslated {
+            let own = networks(result.programs[index]).map(name)
+            for (other, alias, place) in result.programs[index].links {
+                guard let target = places[WireText(other)], add(alias, to: own, &result.programs[target]) else {
+                    result.programs[index].remark(
+                        "links: \(quoted(alias)) is no name of \(quoted(other)) here, since they share no network",
+                        at: place
+                    )
+                    continue
+                }
+            }
+        }
+    }
+
+    /// Adds a name to those of the program's networks that are shared with another program; false if there is none.
+    private static func add(_ alias: String, to shared: [String], _ program: inout ImportedProgram) -> Bool {
+        guard case .table(var table) = program["container"] else { return false }
+        var isThere = false
+        let networks = networks(program).map { network in
+            guard !ContainerSpecification.isMode(network),
+                shared.contains(where: { $0.utf8.elementsEqual(name(network).utf8) })
+            else { return network }
+            isThere = true
+            let option = "alias=" + alias
+            if network.split(separator: ":").dropFirst().contains(where: {
+                $0.split(separator: ",").contains(option[...])
+            }) {
+                return network
+            }
+            return network.contains(":") ? "\(network),\(option)" : "\(network):alias=\(program.name),\(option)"
+        }
+        if isThere { table["networks"] = .strings(networks) }
+        program["container"] = .table(table)
+        return isThere
+    }
+
+    private static func name(_ network: String) -> String { String(network.prefix { $0 != ":" }) }
+
+    private static func networks(_ program: ImportedProgram) -> [String] {
+        guard case .table(let table) = program["container"], case .array(let all) = table["networks"] else { return [] }
+        return all.compactMap { if case .string(let text) = $0 { text } else { nil } }
     }
 
     /// The name of a program's container in podman; nil if the program has several instances, or does not run in a

@@ -156,9 +156,17 @@ enum ContainerValues {
 
     /// Lets requests wake sleeping containers, whether they come from this machine or from another container.
     static func wake(_ result: inout ImportedConfiguration) {
+        let workers = Workers(result)
         for index in result.programs.indices
         where result.programs[index].isTranslated && result.programs[index]["type"] == nil {
-            result.programs[index]["wake_on_connect"] = .boolean(true)
+            if workers.contains(result.programs[index]) {
+                result.programs[index].remark(
+                    "seems to listen nowhere, so no connection wakes it: with background_modes = [\"voip\"], data on a "
+                        + "connection that it has opened does"
+                )
+            } else {
+                result.programs[index]["wake_on_connect"] = .boolean(true)
+            }
         }
         result.remark(
             "Apps are suspended when you say so, or by a policy: write policies = [\"server\"] into [supervisor]."

@@ -13,7 +13,7 @@ enum DockerRun {
         _ tree: SourceTree,
         into result: inout ImportedConfiguration
     ) throws(ImportError) {
-        let shell = ShellText(text, variables: tree.variables, folder: folder)
+        let shell = ShellText(text, variables: tree.variables, folder: folder, file: tree.text)
         var environment = tree.variables
         var changes = shell.exports[...]
         for command in shell.commands {
@@ -33,8 +33,10 @@ enum DockerRun {
             var program = ImportedProgram("app", line: first.line)
             if let problem = command.problem {
                 program.cannot(problem.sentence, at: SourceLine(problem.line))
+            } else if command.folder == nil, words[begin...].contains(where: { isRelative($0.text) }) {
+                program.cannot("its paths begin in a folder that is not known: write whole paths", at: place)
             } else {
-                read(Array(words[begin...]), in: folder, environment, place, into: &program)
+                read(Array(words[begin...]), in: command.folder ?? folder, environment, place, into: &program)
             }
             if program.isTranslated, SourceTree.lastPart(first.text) == "podman", let name = containerName(program) {
                 program.remark(
@@ -47,6 +49,12 @@ enum DockerRun {
         ContainerNames.link(&result)
         ContainerValues.mounts(tree, &result)
         ContainerValues.wake(&result)
+    }
+
+    /// Whether a word may contain a path that begins in the working directory.
+    private static func isRelative(_ word: String) -> Bool {
+        let value = word.split(separator: "=").last.map(String.init) ?? word
+        return word.contains("env-file") || value == "." || ["./", "../", ".:"].contains { value.hasPrefix($0) }
     }
 
     /// Words that may precede the command.

@@ -102,6 +102,16 @@ public struct ImportedProgram: Sendable {
     /// For a container that joins the network of another one: the program that has the other container, by its name
     /// in the source.
     var joined: String?
+    /// For compose: what the container's image is made from, and whether the service says that it has ports inside.
+    var origin: String?
+    var exposes = false
+    /// For a container with the volumes of others: the programs that have these, by their names in the source, and
+    /// podman's options after the name, such as `:ro`.
+    var volumesFrom: [(program: String, options: String)] = []
+    /// How many of the container's last arguments come from these.
+    var addedArguments = 0
+    /// For compose: further names that other services have in the networks of this one (`links`).
+    var links: [(program: String, alias: String, place: SourceLine?)] = []
     /// For supervisord: the priority; a program with a lower value is started earlier.
     var priority = SupervisordPriority()
     /// Why the program cannot become an app; nil if it can.

@@ -113,6 +113,11 @@ public enum Importer {
         case .procfile: try Procfile.read(text, tree, into: &result)
         case .supervisord: try Supervisord.read(text, in: SourceTree.folder(path), tree, into: &result)
         case .compose:
+            if let others = Compose.listed(after: path, tree, &result) {
+                result.others = others.map(\.path)
+                try Compose.read(text, others: others, tree, into: &result)
+                break
+            }
             let override = Compose.override(of: path, tree)
             if let override {
                 result.others = [override.path]

@@ -220,3 +220,45 @@ extension ShellText {
         }
     }
 }
+
+extension ShellText {
+    mutating func double() {
+        isPlain = false
+        begin()
+        let place = (line, column)
+        index += 1
+        while let byte {
+            switch byte {
+            case UInt8(ascii: "\""): return
+            case UInt8(ascii: "\\"): escapeInQuotes()
+            case UInt8(ascii: "$"), UInt8(ascii: "`"): expand(isQuoted: true)
+            case UInt8(ascii: "\n"):
+                append(byte)
+                newline()
+            default: append(byte)
+            }
+            index += 1
+        }
+        fail("a quote is not closed", line: place.0, column: place.1)
+    }
+
+    mutating func escapeInQuotes() {
+        let escaped: Set = [UInt8(ascii: "\""), UInt8(ascii: "\\"), UInt8(ascii: "$"), UInt8(ascii: "`")]
+        if let other = next(), escaped.contains(other) {
+            index += 1
+            append(other)
+        } else if next() == UInt8(ascii: "\n") {
+            index += 1
+            newline()
+        } else {
+            append(UInt8(ascii: "\\"))
+        }
+    }
+}
+
+/// The state of a word that was set aside.
+struct ShellFragment {
+    var word: [UInt8]?
+    var problem: ShellText.Problem?
+    var start = (line: 1, column: 1)
+}

@@ -26,6 +26,8 @@ struct ShellText {
         var problem: Problem?
         /// How many elements of ``ShellText/exports`` come before the command.
         var exports = 0
+        /// The working directory; nil if it is not known.
+        var folder: String?
     }
 
     /// A variable of the script.
@@ -45,10 +47,15 @@ struct ShellText {
     var index = 0
     var line = 1
     var lineStart = 0
+    /// The working directory at the beginning.
     let folder: String
+    /// Reads a file of variables; nil if there is none.
+    let file: (String) -> String?
+    /// How many files have sourced one another to reach this one.
+    let sourceDepth: Int
     private(set) var variables: [String: Variable]
     /// The names of exported variables; `exports` contains each change of one.
-    private var exported: Set<String>
+    private(set) var exported: Set<String>
     private(set) var exports: [(name: String, value: Variable)] = []
     private(set) var commands: [Command] = []
     /// How many bytes variables have expanded to so far.
@@ -57,7 +64,7 @@ struct ShellText {
     private var command = Command()
     var word: [UInt8]?
     private var start = (line: 1, column: 1)
-    private var isPlain = true
+    var isPlain = true
     private var problem: Problem?
     /// Whether the current word is an assignment `NAME=…`.
     private(set) var isAssigning = false
@@ -74,20 +81,38 @@ struct ShellText {
     /// How many conditions and loops are open at this point.
     private var depth = 0
     private var parentheses = 0
+    /// The working directories outside of the open parentheses.
+    private var outside: [Variable] = []
     /// Whether `&&`, `||` or `|` precedes the command.
     private var isConditional = false
+    /// Whether `||` or `|` does.
+    private var isAlternative = false
+    /// Whether variables are exported when they are set (`set -a`).
+    var exportsAll = false
 
     private enum Braces { case none, open, list }
 
     /// - Parameters:
     ///   - variables: the values of variables; the script may set more.
     ///   - folder: the working directory, the value of `$(pwd)`.
-    init(_ text: String, variables: [String: String], folder: String) {
+    ///   - file: reads a file that the script sources.
+    init(
+        _ text: String,
+        variables: [String: String],
+        folder: String,
+        file: @escaping (String) -> String? = { _ in nil },
+        sourceDepth: Int = 0,
+        exportsAll: Bool = false,
+        exported: Set<String>? = nil
+    ) {
         bytes = Array(text.utf8)
         self.folder = folder
+        self.file = file
+        self.sourceDepth = sourceDepth
+        self.exportsAll = exportsAll
         self.variables = variables.mapValues(Variable.text)
         self.variables["PWD"] = .text(folder)
-        exported = Set(variables.keys)
+        self.exported = exported ?? Set(variables.keys)
         read()
     }
 
@@ -165,19 +190,21 @@ struct ShellText {
 
     private static let declarations: Set = ["declare", "export", "local", "readonly", "typeset"]
 
-    private mutating func endCommand(conditional: Bool = false) {
+    private mutating func endCommand(conditional: Bool = false, alternative: Bool = false) {
         endWord()
         isFile = false
         here.isNext = false
         guard !command.words.isEmpty || command.problem != nil else {
             if conditional { isConditional = true }
+            if alternative { isAlternative = true }
             return
         }
         if command.problem == nil { command.problem = command.words.lazy.compactMap(\.problem).first }
         command.exports = exports.count
+        if case .text(let folder)? = variables["PWD"] { command.folder = folder }
         if !isUnderstood() { commands.append(command) }
         command = Command()
-        isConditional = conditional
+        (isConditional, isAlternative) = (conditional, alternative)
     }
 
     /// Handles keywords and assignments of the command: counts open conditions and loops, and sets variables. Returns
@@ -211,21 +238,28 @@ struct ShellText {
             for word in rest.dropFirst() { forget(word.text, reason) }
             return !hasKeyword && first.text == "unset"
         }
-        guard rest.allSatisfy({ Self.name(ofAssignment: $0.text) != nil }) else { return false }
+        guard rest.allSatisfy({ Self.name(ofAssignment: $0.text) != nil }) else {
+            return first.isPlain && isBuiltIn(first.text, Array(rest.dropFirst())) && !hasKeyword
+        }
         for word in rest { assign(word) }
         return !hasKeyword
     }
+
+    /// Whether it is certain that the commands so far have run, up to this one: `&&` counts, since a script that
+    /// stops there starts nothing.
+    var isCertain: Bool { depth == 0 && !isAlternative }
 
     private mutating func forget(_ name: String, _ reason: String) {
         if ShellWords.isName(name) { store(.unknown(reason), in: name) }
     }
 
-    private mutating func store(_ value: Variable, in name: String) {
+    mutating func store(_ value: Variable, in name: String) {
         variables[name] = value
+        if exportsAll { exported.insert(name) }
         if exported.contains(name) { exports.append((name, value)) }
     }
 
-    private mutating func export(_ name: String) {
+    mutating func export(_ name: String) {
         guard exported.insert(name).inserted, let value = variables[name] else { return }
         exports.append((name, value))
     }
@@ -279,7 +313,8 @@ struct ShellText {
             case UInt8(ascii: "&"), UInt8(ascii: "|"):
                 let isDouble = next() == byte
                 if isDouble { index += 1 }
-                endCommand(conditional: isDouble || byte == UInt8(ascii: "|"))
+                let isBar = byte == UInt8(ascii: "|")
+                endCommand(conditional: isDouble || isBar, alternative: isBar)
             case UInt8(ascii: "<"), UInt8(ascii: ">"): redirect()
             case UInt8(ascii: "("), UInt8(ascii: ")"): parenthesis(byte)
             case UInt8(ascii: "#") where word == nil: comment()
@@ -393,9 +428,11 @@ struct ShellText {
         }
         if isOpen {
             parentheses += 1
+            outside.append(variables["PWD"] ?? .text(folder))
         } else if parentheses > 0 {
             endCommand()
             parentheses -= 1
+            if let folder = outside.popLast() { variables["PWD"] = folder }
         } else {
             // A `)` without an opening parenthesis ends a pattern of case.
             endWord()
@@ -430,39 +467,6 @@ struct ShellText {
         fail("a quote is not closed", line: place.0, column: place.1)
     }
 
-    mutating func double() {
-        isPlain = false
-        begin()
-        let place = (line, column)
-        index += 1
-        while let byte {
-            switch byte {
-            case UInt8(ascii: "\""): return
-            case UInt8(ascii: "\\"): escapeInQuotes()
-            case UInt8(ascii: "$"), UInt8(ascii: "`"): expand(isQuoted: true)
-            case UInt8(ascii: "\n"):
-                append(byte)
-                newline()
-            default: append(byte)
-            }
-            index += 1
-        }
-        fail("a quote is not closed", line: place.0, column: place.1)
-    }
-
-    mutating func escapeInQuotes() {
-        let escaped: Set = [UInt8(ascii: "\""), UInt8(ascii: "\\"), UInt8(ascii: "$"), UInt8(ascii: "`")]
-        if let other = next(), escaped.contains(other) {
-            index += 1
-            append(other)
-        } else if next() == UInt8(ascii: "\n") {
-            index += 1
-            newline()
-        } else {
-            append(UInt8(ascii: "\\"))
-        }
-    }
-
     /// Adds a command that runs within `$(…)`, with a problem: its effect is not known.
     mutating func record(_ text: ArraySlice<UInt8>, line: Int) {
         let text = String(wire: text)
@@ -471,11 +475,4 @@ struct ShellText {
         let problem = ("it runs within $(…), a command of a shell: write it as a command of its own", line)
         commands.append(Command(words: words, problem: problem))
     }
-}
-
-/// The state of a word that was set aside.
-struct ShellFragment {
-    var word: [UInt8]?
-    var problem: ShellText.Problem?
-    var start = (line: 1, column: 1)
 }

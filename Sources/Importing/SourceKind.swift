@@ -75,6 +75,12 @@ extension SourceKind {
             if Quadlet.sections.contains(where: { trimmed == "[\($0)]" }) { return .quadlet }
             if ["[Service]", "[Install]"].contains(trimmed) { return .systemd }
             if commands.contains(where: { trimmed.hasPrefix($0) }) { return .dockerRun }
+            // A command may follow a change of the folder in the same line.
+            if ["cd ", "cd;", "(cd "].contains(where: { trimmed.hasPrefix($0) }),
+                commands.contains(where: { trimmed.contains("&& " + $0) || trimmed.contains("; " + $0) })
+            {
+                return .dockerRun
+            }
             if line.hasPrefix("services:") { return .compose }
             if line.hasPrefix("apps:") { return .pm2 }
         }

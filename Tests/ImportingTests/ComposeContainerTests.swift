@@ -211,10 +211,11 @@ struct ComposeContainerTests {
             files: ["here/x": ""]
         )
         #expect(try found["web"].requires == ["db", "cache"] && found["web"].environment == ["B": "1"])
+        #expect(try found["db"].container?.networks == ["p_default:alias=db,alias=base"])
+        #expect(try found["cache"].container?.networks == ["p_default"])
         let web = found.remarks("web")
         for sentence in [
             "--network host --cache-from a --label x=y -- /srv/app’", "build.ssh is left out",
-            "\"base\" is no name of \"db\"",
             "A and C of environment have no value here", "docker's socket", "podman volume create --driver",
         ] {
             #expect(web.contains { $0.contains(sentence) }, "\(sentence): \(web)")
@@ -234,6 +235,50 @@ struct ComposeContainerTests {
         #expect(try found["web"].requires == ["db"])
         #expect(try found["db"].container?.volumes == ["/srv/app/sub/x:/x"])
         #expect(found.result.remarks.contains { $0.text.contains("none.yaml") })
+    }
+
+    @Test("a link into no common network is told; volumes of another service are mounted by its container's name")
+    func shared() throws {
+        let found = try imported(
+            """
+            name: p
+            services:
+              web: { image: w, links: ["db:base", "db:base"], networks: [front], volumes_from: ["db:ro", "container:old"] }
+              db: { image: d, networks: [back], volumes: ["x:/x"] }
+              one: { image: w, volumes_from: [db, web] }
+            """
+        )
+        #expect(found.remarks("web").contains { $0.contains("\"base\" is no name of \"db\" here") })
+        #expect(found.remarks("web").contains { $0.contains("\"old\" must exist already") })
+        let web = try found["web"]
+        #expect(web.container?.arguments == ["--volumes-from=old", "--volumes-from=torpor-db:ro"])
+        #expect(web.requires == ["db"])
+        #expect(
+            try found["one"].container?.arguments == ["--volumes-from=torpor-db", "--volumes-from=torpor-web"]
+        )
+    }
+
+    @Test("a worker in a server's image is not woken by connections; what anything names, or has a port, is")
+    func workers() throws {
+        let found = try imported(
+            """
+            services:
+              web: { build: ., ports: ["80:80"], environment: { OTHER: "http://named:1/" } }
+              jobs: { build: ., command: [work] }
+              named: { build: ., command: [serve] }
+              exposed: { build: ., command: [serve], expose: [5] }
+              usual: { build: . }
+              other: { image: redis, command: [redis-server] }
+              alone: { image: x, network_mode: none }
+            """
+        )
+        for (name, wakes) in [
+            ("web", true), ("jobs", false), ("named", true), ("exposed", true), ("usual", true), ("other", true),
+            ("alone", false),
+        ] {
+            #expect(try (found[name].wakeOnConnect != .none) == wakes, "\(name)")
+            #expect(found.remarks(name).contains { $0.contains("listen nowhere") } == !wakes, "\(name)")
+        }
     }
 
     private struct Missing: Error {}

@@ -114,6 +114,21 @@ struct ComposeMergeTests {
         #expect(try named["web"].container?.user == nil)
     }
 
+    @Test("COMPOSE_FILE and COMPOSE_PROJECT_NAME of .env count as for compose")
+    func listed() throws {
+        let files = [
+            "compose.yml": "services: {web: {image: w}}\n", "b.yml": "services: {web: {user: \"7\"}}\n",
+            "compose.override.yml": "services: {web: {user: \"8\"}}\n",
+            ".env": "COMPOSE_FILE=compose.yml:b.yml:none.yml\nCOMPOSE_PROJECT_NAME=shop\n",
+        ]
+        let found = try Imported("compose.yml", in: tree(files, hasPrograms: false))
+        #expect(try found["web"].container?.user == "7" && found["web"].container?.networks == ["shop"])
+        #expect(found.result.remarks.contains { $0.text.contains("none.yml, which COMPOSE_FILE names") })
+        let other = files.merging([".env": "COMPOSE_FILE=b.yml\n"]) { $1 }
+        let alone = try Imported("compose.yml", in: tree(other, hasPrograms: false))
+        #expect(alone.result.remarks.contains { $0.text.hasPrefix("COMPOSE_FILE names other files") })
+    }
+
     @Test("services of profiles that are named are launched with the others")
     func profiles() throws {
         let text = "services: {web: {image: w}, a: {image: a, profiles: [x, y]}, b: {image: b, profiles: [z]}}\n"

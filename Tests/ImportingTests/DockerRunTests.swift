@@ -147,6 +147,49 @@ struct DockerRunTests {
         #expect(found.programs[0].obstacle?.contains(sentence) == true, "\(found.programs)")
     }
 
+    @Test(
+        "paths begin in the folder that the script has changed to",
+        arguments: [
+            ("cd sub && docker run --name web -v ./d:/d img", "/srv/app/sub/d:/d"),
+            ("cd /data/x\ndocker run --name web -v $(pwd)/d:/d img", "/data/x/d:/d"),
+            ("cd \"$(dirname \"$0\")\"; cd sub/..; docker run --name web -v ./d:/d img", "/srv/app/d:/d"),
+            ("(cd sub; docker run img)\ndocker run --name web -v ./d:/d img", "/srv/app/d:/d"),
+            ("cd sub && mkdir -p x && docker run --name web -v $PWD/d:/d img", "/srv/app/sub/d:/d"),
+            ("cd; docker run --name web -v ./d:/d img", "/home/me/d:/d"),
+        ]
+    )
+    func folders(text: String, volume: String) throws {
+        #expect(try imported(text)["web"].container?.volumes == [volume])
+    }
+
+    @Test(
+        "a folder that is not known is told if a path begins in it",
+        arguments: ["cd $UNKNOWN_X", "cd -", "a || cd sub"]
+    )
+    func unknownFolder(text: String) throws {
+        let found = try imported(text + "\ndocker run --name web -v ./d:/d img\ndocker run --name db -v /d:/d img")
+        #expect(found.apps["web"] == nil && found.apps["db"] != nil)
+    }
+
+    @Test("variables of a file that the script sources are known, and exported by set -a")
+    func sourced() throws {
+        let files = [
+            "run.sh": """
+            set -a
+            source .env
+            set +a
+            . ./sub/more.sh
+            source none.env
+            docker run --name web -e PORT -e SECRET -p $PORT:$INNER img:$TAG
+            """, ".env": "PORT=81\nTAG=\"2\" # latest\n", "sub/more.sh": "INNER=80\nSECRET=x\nsource sub/more.sh\n",
+        ]
+        let found = try Imported("run.sh", in: tree(files, variables: ["TAG": "1"]))
+        let web = try found["web"]
+        #expect(web.container?.image == "docker.io/library/img:2" && web.container?.ports == ["81:80"])
+        #expect(web.environment == ["PORT": "81"])
+        #expect(found.result.remarks.contains { $0.text.contains("none.env") })
+    }
+
     @Test("hostile text is read in time, and ends in a valid file or a sentence")
     func hostile() throws {
         let many = String(repeating: "-e A\u{301}=\"b\"\u{301} --label 'x'\u{301}=1 -it ", count: 10_000)
