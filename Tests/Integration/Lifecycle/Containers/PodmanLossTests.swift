@@ -20,7 +20,7 @@ struct PodmanLossTests {
         exec = ["80"]
         launch = "on-demand"
         launch_deadline = "1min"
-        grace = "1min"
+        grace = "5s"
         restart = "never"
         [apps.web.container]
         image = "localhost/small"
@@ -28,7 +28,7 @@ struct PodmanLossTests {
         ports = ["127.0.0.1:8080:80"]
 
         """
-    private static let rounds = 6
+    private static let rounds = 3
 
     @Test("Whoever is killed in the middle of ‘podman run’, nothing is left of it", arguments: Victim.allCases)
     func cutOff(_ victim: Victim) throws {
