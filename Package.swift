@@ -101,7 +101,7 @@ let package = Package(
         .target(
             name: "Configuration",
             dependencies: [
-                "CTOML", "CalendarTime", "Lifecycle", "Linux", "Mailbox", "TransferProtocol", "WireText",
+                "CTOML", "CalendarTime", "Lifecycle", "Linux", "Mailbox", "Permissions", "TransferProtocol", "WireText",
             ]
         ),
         .target(
@@ -109,7 +109,8 @@ let package = Package(
             dependencies: [
                 "Archives", "Configuration", "DesktopEntries", "Engine", "EventLoop", "EventSources", "Lifecycle",
                 "Linux",
-                "MemoryPressure", "Notify", "Output", "Policies", "PolicyHost", "Processes", "Store", "Supervisor",
+                "MemoryPressure", "Notify", "Output", "Permissions", "Policies", "PolicyHost", "Processes", "Store",
+                "Supervisor",
                 "TorporAPI", "TorporPolicyABI", "Varlink", "VarlinkServer",
             ]
         ),
@@ -134,8 +135,8 @@ let package = Package(
         .target(
             name: "Engine",
             dependencies: [
-                "Configuration", "EventLoop", "Lifecycle", "Linux", "Notify", "Output", "Processes", "Recovery",
-                "Store", "TorporAPI", "Varlink", "VarlinkServer",
+                "Configuration", "EventLoop", "Lifecycle", "Linux", "Notify", "Output", "Permissions", "Processes",
+                "Recovery", "Store", "TorporAPI", "Varlink", "VarlinkServer",
             ]
         ),
         // Apps without processes, for tests of what follows them.
@@ -152,8 +153,8 @@ let package = Package(
             name: "EventSources",
             dependencies: [
                 "Bluetooth", "CalendarTime", "Configuration", "Devices", "Engine", "EventLoop", "Lifecycle",
-                "Linux", "Location", "LoginManager", "Mailbox", "PathWatch", "Processes", "Schedules", "Store",
-                "TorporAPI", "Varlink", "WireText",
+                "Linux", "Location", "LoginManager", "Mailbox", "PathWatch", "Permissions", "Processes", "Schedules",
+                "Store", "TorporAPI", "Varlink", "WireText",
             ]
         ),
         // Every parser as a function of bytes, with what must hold of it: for Fuzz/ and for the tests.
@@ -211,6 +212,7 @@ let package = Package(
         .target(name: "Notify", dependencies: ["Linux", "WireText"]),
         .target(name: "Output", dependencies: ["EventLoop", "Linux", "WireText"]),
         .target(name: "PathWatch", dependencies: ["EventLoop", "Linux", "WireText"]),
+        .target(name: "Permissions", dependencies: ["WireText"]),
         .target(name: "Policies", dependencies: ["CPolicyWire", "Linux", "TorporPolicyABI", "WireText"]),
         .target(name: "PolicyHost", dependencies: ["EventLoop", "Linux", "Policies", "TorporPolicyABI"]),
         .target(
@@ -242,8 +244,8 @@ let package = Package(
             dependencies: [
                 "Alerts", "Archives", "CalendarTime", "Configuration", "DesktopEntries", "DesktopProtocol", "Engine",
                 "EventLoop", "EventSources", "HTTPAsking", "KeeperProtocol", "Lifecycle", "Linux", "LoginManager",
-                "Mailbox", "MemoryPressure", "Notify", "Output", "Policies", "PolicyHost", "Processes", "Recovery",
-                "Schedules", "ServiceManager", "Store", "TorporAPI", "TorporPolicyABI", "TransferProtocol",
+                "Mailbox", "MemoryPressure", "Notify", "Output", "Permissions", "Policies", "PolicyHost", "Processes",
+                "Recovery", "Schedules", "ServiceManager", "Store", "TorporAPI", "TorporPolicyABI", "TransferProtocol",
                 "TransferRules", "Transfers", "Varlink", "VarlinkServer", "WireText",
             ]
         ),
@@ -379,6 +381,13 @@ let package = Package(
             linkerSettings: Context.environment["TORPOR_SANITIZE"] == nil
                 ? [.unsafeFlags(["-static-stdlib", "-nostartfiles", "-Xclang-linker", "-static"])] : []
         ),
+        // For tests: tries what a sandbox should withhold.
+        .executableTarget(
+            name: "sandbox-probe",
+            path: "Tests/Support/sandbox-probe",
+            linkerSettings: Context.environment["TORPOR_SANITIZE"] == nil
+                ? [.unsafeFlags(["-static-stdlib", "-nostartfiles", "-Xclang-linker", "-static"])] : []
+        ),
         .executableTarget(
             name: "torpor-desktop",
             dependencies: [
@@ -450,7 +459,10 @@ let package = Package(
                 "Conformance/swift",
             ]
         ),
-        .testTarget(name: "ConfigurationTests", dependencies: ["Configuration", "Lifecycle", "Linux", "Mailbox"]),
+        .testTarget(
+            name: "ConfigurationTests",
+            dependencies: ["Configuration", "Lifecycle", "Linux", "Mailbox", "Permissions"]
+        ),
         .testTarget(
             name: "DesktopEntriesTests",
             dependencies: ["Configuration", "DesktopEntries", "Lifecycle", "Linux", "TorporAPI", "Varlink"]
@@ -518,6 +530,7 @@ let package = Package(
         ),
         .testTarget(name: "OutputTests", dependencies: ["EventLoop", "Linux", "Output"]),
         .testTarget(name: "PathWatchTests", dependencies: ["EventLoop", "Linux", "PathWatch"]),
+        .testTarget(name: "PermissionsTests", dependencies: ["Permissions"]),
         .testTarget(
             name: "PluginTests",
             dependencies: ["Linux", "Policies", "TorporPolicyABI", "torpor-policy-host"]
@@ -608,7 +621,7 @@ let withoutSwift: Set = [
     "CPolicyWire",
     "CSQLite", "CSimulatedKernel", "CSystemd", "CTOML", "CWebAssets", "CYAML", "TorporPolicyABI", "torpor-keeper",
     "torpor-container", "torpor-holding", "torpor-policy-host",
-    "torpor-test-app",
+    "sandbox-probe", "torpor-test-app",
 ]
 /// The modules of the shell, and its core: one program, of which a fact and what comes of it go through all. In release the
 /// compiler may look into the others for each, as it would if they were one module.

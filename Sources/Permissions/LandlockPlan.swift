@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// Rights on files, as in linux/landlock.h.
+public struct LandlockRights: OptionSet, Hashable, Sendable {
+    /// The bits of the kernel.
+    public let rawValue: UInt64
+    /// Creates a set from the kernel's bits.
+    public init(rawValue: UInt64) { self.rawValue = rawValue }
+
+    static let execute = LandlockRights(rawValue: 1 << 0)
+    static let writeFile = LandlockRights(rawValue: 1 << 1)
+    static let readFile = LandlockRights(rawValue: 1 << 2)
+    static let readFolder = LandlockRights(rawValue: 1 << 3)
+    static let removeFolder = LandlockRights(rawValue: 1 << 4)
+    static let removeFile = LandlockRights(rawValue: 1 << 5)
+    static let makeFolder = LandlockRights(rawValue: 1 << 7)
+    static let makeFile = LandlockRights(rawValue: 1 << 8)
+    static let makeSocket = LandlockRights(rawValue: 1 << 9)
+    static let makeFIFO = LandlockRights(rawValue: 1 << 10)
+    static let makeSymlink = LandlockRights(rawValue: 1 << 12)
+    /// Version 2; before it, no file can be linked or renamed into another folder.
+    static let refer = LandlockRights(rawValue: 1 << 13)
+    /// Version 3.
+    static let truncate = LandlockRights(rawValue: 1 << 14)
+    /// Version 5: ioctl(2) on devices.
+    static let deviceControl = LandlockRights(rawValue: 1 << 15)
+
+    static let read: LandlockRights = [.execute, .readFile, .readFolder]
+    static let write: LandlockRights = [
+        .read, .writeFile, .removeFolder, .removeFile, .makeFolder, .makeFile, .makeSocket, .makeFIFO, .makeSymlink,
+        .refer, .truncate,
+    ]
+    static let device: LandlockRights = [.readFile, .writeFile, .readFolder, .deviceControl]
+
+    /// The rights that a rule for a file, not a folder, may have.
+    public static let ofFiles: LandlockRights = [.execute, .writeFile, .readFile, .truncate, .deviceControl]
+
+    /// All rights that a version of Landlock knows, also those to make device nodes (bits 6 and 11).
+    static func all(_ version: Int) -> LandlockRights {
+        switch version {
+        case ..<1: []
+        case 1: LandlockRights(rawValue: 1 << 13 - 1)
+        case 2: LandlockRights(rawValue: 1 << 14 - 1)
+        case 3, 4: LandlockRights(rawValue: 1 << 15 - 1)
+        default: LandlockRights(rawValue: 1 << 16 - 1)
+        }
+    }
+}
+
+/// Folders and files of an app that its sandbox opens, besides those that it was allowed.
+public struct SandboxPlaces: Hashable, Sendable {
+    /// The program.
+    public var executable: String
+    /// The working directory, if it is configured: it may be read.
+    public var directory: String?
+    /// The state directory, the data folders: they may be written.
+    public var writable: [String] = []
+    /// The app's folder in the runtime directory: its files may be written, none made.
+    public var runtime: String?
+
+    /// Creates one with only a program.
+    public init(executable: String) { self.executable = executable }
+}
+
+/// The Landlock ruleset of a sandboxed app, for one version of Landlock.
+public struct LandlockPlan: Hashable, Sendable {
+    /// A path and what may be done there.
+    public struct Rule: Hashable, Sendable {
+        /// An absolute path, or a pattern (glob(7)) if ``isPattern``.
+        public var path: String
+        /// The rights; for a file, those of ``LandlockRights/ofFiles``.
+        public var rights: LandlockRights
+        /// Whether wildcards count.
+        public var isPattern = false
+        /// Whether a missing path is worth a message: it was asked for.
+        public var isDeclared = false
+    }
+
+    /// The rights on files that need a rule.
+    public var handledFiles: LandlockRights
+    /// Bit 0: bind(2), bit 1: connect(2), for TCP; version 4.
+    public var handledNetwork: UInt64
+    /// Bit 0: abstract Unix sockets, bit 1: signals, both to processes outside the sandbox; version 6.
+    public var scoped: UInt64
+    /// The rules for paths.
+    public var rules: [Rule]
+    /// The TCP ports that may be bound and connected.
+    public var ports: [UInt16]
+
+    /// Most paths of an app, after patterns were expanded.
+    public static let mostPaths = 256
+    /// The newest version of Landlock whose rights are used here.
+    public static let newest = 7
+
+    /// Programs and libraries.
+    private static let programs = ["/usr", "/lib", "/lib32", "/lib64", "/libx32", "/bin", "/sbin"]
+    private static let readable = ["/etc", "/proc", "/sys"]
+    private static let devices = ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"]
+    /// Where the files lie that /etc/resolv.conf may lead to.
+    private static let resolvers = ["/run/systemd/resolve", "/run/resolvconf", "/run/NetworkManager"]
+
+    /// Nil if nothing is left that Landlock would have to withhold and may be withheld without it.
+    ///
+    /// - Parameter version: the version of Landlock, from 0 (none).
+    public init?(_ grants: PermissionGrants, _ places: SandboxPlaces, version: Int) {
+        guard version > 0 else { return nil }
+        handledFiles = .all(version)
+        handledNetwork = 0
+        ports = []
+        if version >= 4 {
+            switch grants.network {
+            case .all: break
+            case .none: handledNetwork = 3
+            case .ports(let some): (handledNetwork, ports) = (3, some)
+            }
+        }
+        scoped = version >= 6 ? 3 : 0
+        var rules: [Rule] = []
+        func add(_ paths: [String], _ rights: LandlockRights) { rules += paths.map { Rule(path: $0, rights: rights) } }
+        add(Self.programs + [places.executable], .read)
+        add(Self.readable, [.readFile, .readFolder, .execute])
+        add(Self.devices, .device)
+        if let directory = places.directory { add([directory], .read) }
+        add(places.writable, .write)
+        if let runtime = places.runtime { add([runtime], [.readFile, .readFolder, .writeFile]) }
+        if grants.network != .none { add(Self.resolvers, [.readFile, .readFolder]) }
+        for device in Permission.Device.allCases where grants.devices.contains(device) {
+            rules += device.nodes.map { Rule(path: $0, rights: .device, isPattern: true) }
+        }
+        for files in grants.files {
+            var rights: LandlockRights = files.isReadOnly ? .read : .write
+            // A device needs ioctl(2).
+            if !files.isReadOnly, files.path == "/" || files.path == "/dev" || files.path.hasPrefix("/dev/") {
+                rights.insert(.deviceControl)
+            }
+            rules.append(Rule(path: files.path, rights: rights, isPattern: true, isDeclared: true))
+        }
+        let handled = handledFiles
+        self.rules = rules.map { rule in
+            var rule = rule
+            rule.rights.formIntersection(handled)
+            return rule
+        }
+    }
+
+    /// Whether an app with these permissions cannot be confined without Landlock.
+    public static func isNeeded(for grants: PermissionGrants) -> Bool {
+        if case .ports = grants.network { return true }
+        return !grants.hasAllFiles
+    }
+}

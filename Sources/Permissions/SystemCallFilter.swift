@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// An instruction of a seccomp filter (`struct sock_filter`).
+public struct FilterInstruction: Hashable, Sendable {
+    /// The operation.
+    public var code: UInt16
+    /// How many instructions to skip if a comparison is true.
+    public var ifTrue: UInt8
+    /// How many to skip if it is false.
+    public var ifFalse: UInt8
+    /// The operand.
+    public var value: UInt32
+}
+
+/// The seccomp filter of a sandboxed app.
+///
+/// It allows all that is not listed, so that programs for later kernels run; what is listed fails with EPERM, and
+/// sockets that were not allowed with EACCES. The kernel does the rest: no filter sees the paths of files, which
+/// Landlock checks.
+public struct SystemCallFilter: Hashable, Sendable {
+    /// The instructions.
+    public private(set) var instructions: [FilterInstruction] = []
+
+    /// Most instructions that a keeper accepts.
+    public static let most = 256
+
+    /// What the numbers of system calls mean.
+    public enum Architecture: Sendable {
+        case x86, arm
+
+        /// That of this program.
+        public static var current: Architecture {
+            #if arch(arm64)
+            .arm
+            #else
+            .x86
+            #endif
+        }
+
+        /// AUDIT_ARCH_X86_64, AUDIT_ARCH_AARCH64.
+        public var audit: UInt32 {
+            switch self {
+            case .x86: 0xc000_003e
+            case .arm: 0xc000_00b7
+            }
+        }
+    }
+
+    /// A system call by its numbers on both architectures.
+    public struct Call: Hashable, Sendable {
+        /// Its name.
+        public let name: String
+        let x86: UInt32
+        let arm: UInt32
+
+        init(_ name: String, _ x86: UInt32, _ arm: UInt32) { (self.name, self.x86, self.arm) = (name, x86, arm) }
+
+        /// Its number.
+        public func number(_ architecture: Architecture) -> UInt32 { architecture == .x86 ? x86 : arm }
+    }
+
+    /// Calls that change the whole machine, or open files without a path. Only root may make them, so they matter for
+    /// apps of root.
+    public static let machine: [Call] = [
+        Call("init_module", 175, 105), Call("finit_module", 313, 273), Call("delete_module", 176, 106),
+        Call("kexec_load", 246, 104), Call("kexec_file_load", 320, 294), Call("bpf", 321, 280),
+        Call("reboot", 169, 142), Call("swapon", 167, 224), Call("swapoff", 168, 225), Call("acct", 163, 89),
+        Call("open_by_handle_at", 304, 265), Call("quotactl", 179, 60), Call("syslog", 103, 116),
+        Call("settimeofday", 164, 170), Call("clock_settime", 227, 112),
+    ]
+
+    /// What only code of strangers is denied: it reaches much of the kernel that few programs need.
+    public static let strangers: [Call] = [
+        Call("unshare", 272, 97), Call("setns", 308, 268), Call("mount", 165, 40), Call("umount2", 166, 39),
+        Call("pivot_root", 155, 41), Call("chroot", 161, 51), Call("move_mount", 429, 429),
+        Call("open_tree", 428, 428), Call("fsopen", 430, 430), Call("fsconfig", 431, 431), Call("fsmount", 432, 432),
+        Call("mount_setattr", 442, 442), Call("add_key", 248, 217), Call("request_key", 249, 218),
+        Call("keyctl", 250, 219), Call("ptrace", 101, 117), Call("process_vm_readv", 310, 270),
+        Call("process_vm_writev", 311, 271), Call("perf_event_open", 298, 241), Call("userfaultfd", 323, 282),
+        Call("personality", 135, 92), Call("io_uring_setup", 425, 425), Call("fanotify_init", 300, 262),
+    ]
+
+    static let socket = Call("socket", 41, 198)
+    static let ring = Call("io_uring_setup", 425, 425)
+    static let clone = Call("clone", 56, 220)
+    static let clone3 = Call("clone3", 435, 435)
+    static let ioctl = Call("ioctl", 16, 29)
+
+    /// AF_UNIX and AF_NETLINK: the second tells programs which addresses this machine has.
+    static let alwaysOpen: [UInt32] = [1, 16]
+    /// AF_INET, AF_INET6, AF_PACKET, AF_VSOCK.
+    static let ofNetwork: [UInt32] = [2, 10, 17, 40]
+    /// CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET.
+    static let namespaces: UInt32 = 0x7e02_0000
+    /// TIOCSTI and TIOCLINUX, which type into a terminal.
+    static let typing: [UInt32] = [0x5412, 0x541c]
+
+    private static let loadWord: UInt16 = 0x20
+    private static let jumpEqual: UInt16 = 0x15
+    private static let jumpNotLess: UInt16 = 0x35
+    private static let jumpSet: UInt16 = 0x45
+    private static let answer: UInt16 = 0x06
+    private static let allow: UInt32 = 0x7fff_0000
+    private static let kill: UInt32 = 0x8000_0000
+    private static func fail(_ errno: UInt32) -> UInt32 { 0x0005_0000 | errno }
+    private static let notPermitted: UInt32 = 1
+    private static let accessDenied: UInt32 = 13
+    private static let notSupported: UInt32 = 38
+
+    /// The filter of an app with these permissions.
+    public init(_ grants: PermissionGrants, _ mode: SandboxMode, _ architecture: Architecture = .current) {
+        // Other architectures (32-bit programs) have other numbers for the same calls.
+        load(4)
+        add(Self.jumpEqual, architecture.audit, 1, 0)
+        end(Self.kill)
+        load(0)
+        if architecture == .x86 {
+            add(Self.jumpNotLess, 0x4000_0000, 0, 1)  // x32
+            end(Self.fail(Self.notSupported))
+        }
+        var refused = Self.machine
+        if mode == .agent { refused += Self.strangers }
+        // A ring makes sockets that this filter does not see.
+        if grants.network == .none, mode != .agent { refused.append(Self.ring) }
+        for call in refused { refuse(call.number(architecture), Self.notPermitted) }
+        if mode == .agent {
+            // The flags of clone3 are in memory, where no filter sees them. For ENOSYS the C library calls clone.
+            refuse(Self.clone3.number(architecture), Self.notSupported)
+            add(Self.jumpEqual, Self.clone.number(architecture), 0, 4)
+            load(16)
+            add(Self.jumpSet, Self.namespaces, 0, 1)
+            end(Self.fail(Self.notPermitted))
+            end(Self.allow)
+            among(Self.ioctl.number(architecture), argument: 1, Self.typing, Self.notPermitted, isRefused: true)
+        }
+        let families = Self.alwaysOpen + (grants.network == .none ? [] : Self.ofNetwork)
+        among(Self.socket.number(architecture), argument: 0, families, Self.accessDenied, isRefused: false)
+        end(Self.allow)
+    }
+
+    private mutating func add(_ code: UInt16, _ value: UInt32, _ ifTrue: UInt8, _ ifFalse: UInt8) {
+        instructions.append(FilterInstruction(code: code, ifTrue: ifTrue, ifFalse: ifFalse, value: value))
+    }
+
+    /// Loads a word of `struct seccomp_data`: the number at 0, the architecture at 4, arguments from 16 on. The lower
+    /// half of an argument comes first: both architectures are little-endian.
+    private mutating func load(_ offset: UInt32) { add(Self.loadWord, offset, 0, 0) }
+
+    private mutating func end(_ value: UInt32) { add(Self.answer, value, 0, 0) }
+
+    private mutating func refuse(_ number: UInt32, _ errno: UInt32) {
+        add(Self.jumpEqual, number, 0, 1)
+        end(Self.fail(errno))
+    }
+
+    /// Ends a call by whether one of its arguments is among the values.
+    private mutating func among(
+        _ number: UInt32,
+        argument: UInt32,
+        _ values: [UInt32],
+        _ errno: UInt32,
+        isRefused: Bool
+    ) {
+        let count = UInt8(values.count)
+        add(Self.jumpEqual, number, 0, count + 3)
+        load(16 + 8 * argument)
+        for index in 0..<count { add(Self.jumpEqual, values[Int(index)], count - index, 0) }
+        end(isRefused ? Self.allow : Self.fail(errno))
+        end(isRefused ? Self.fail(errno) : Self.allow)
+    }
+}
