@@ -5,7 +5,11 @@ import CKeeperProtocol
 /// Limits and names of the protocol; `torpor_keeper_protocol.h` explains them.
 public enum KeeperProtocol {
     /// The protocol version that torpord speaks.
-    public static let version: UInt32 = 2
+    public static let version: UInt32 = 3
+    /// The oldest version of a keeper that torpord works with, without sandboxes.
+    public static let oldestVersion: UInt32 = 2
+    /// Maximum number of instructions of a sandbox's filter.
+    public static let filterLimit = Int(TORPOR_KEEPER_FILTER_LIMIT)
     /// The maximum number of descriptors in a message (SCM_MAX_FD of Linux).
     public static let descriptorLimit = 253
     /// Maximum size of a launch message in bytes.

@@ -40,6 +40,8 @@ public struct LaunchRequest: Sendable {
     public var passed: [Int32] = []
     /// A descriptor of the cgroup directory in which the process is started.
     public var cgroup: Int32?
+    /// What the child gives up before it executes the program; needs a keeper of version 3.
+    public var sandbox: Sandbox?
     /// Whether the child sets LISTEN_PID to its pid.
     public var setListenPid = false
     /// Whether the child sets WATCHDOG_PID to its pid.
@@ -50,11 +52,26 @@ public struct LaunchRequest: Sendable {
     /// Creates an empty request.
     public init() {}
 
+    /// Rights that a child gives up for good, besides gaining new ones by setuid programs.
+    public struct Sandbox: Sendable {
+        /// The descriptor of a Landlock ruleset; nil for none.
+        public var ruleset: Int32?
+        /// The instructions of a seccomp filter, at least one.
+        public var filter: [(code: UInt16, ifTrue: UInt8, ifFalse: UInt8, value: UInt32)]
+
+        /// Creates a sandbox.
+        public init(ruleset: Int32?, filter: [(code: UInt16, ifTrue: UInt8, ifFalse: UInt8, value: UInt32)]) {
+            self.ruleset = ruleset
+            self.filter = filter
+        }
+    }
+
     /// Why a request cannot be sent to the keeper.
     public enum Refusal: Error, Hashable, CustomStringConvertible {
         case name(String)
         case noArguments
         case nul
+        case noFilter
         case tooLarge(bytes: Int)
         case tooMany(what: String, count: Int, limit: Int)
 
@@ -65,6 +82,7 @@ public struct LaunchRequest: Sendable {
                 "the app's name '\(name)' is empty or longer than \(KeeperProtocol.appNameLimit) bytes: shorten it"
             case .noArguments: "there is no argument 0: exec needs at least the program's name"
             case .nul: "an argument, a path or the environment contains a NUL: remove it"
+            case .noFilter: "a sandbox needs a filter of system calls"
             case .tooLarge(let bytes):
                 "arguments and environment are \(bytes) bytes, \(KeeperProtocol.planLimit) at most: "
                     + "put long values into a file"
@@ -75,7 +93,7 @@ public struct LaunchRequest: Sendable {
 
     /// The descriptors to send with the message, in order.
     public var descriptors: [Int32] {
-        [standard.0, standard.1, standard.2].filter { $0 >= 0 } + passed + (cgroup.map { [$0] } ?? [])
+        [standard.0, standard.1, standard.2].filter { $0 >= 0 } + passed + [sandbox?.ruleset, cgroup].compactMap { $0 }
     }
 
     /// Encodes the request in wire format. Throws if the keeper would refuse it.
@@ -87,6 +105,8 @@ public struct LaunchRequest: Sendable {
         try check("environment entries", environment.count, KeeperProtocol.stringLimit)
         try check("limits", limits.count, Int(TORPOR_KEEPER_LIMIT_LIMIT))
         try check("groups", user?.groups.count ?? 0, Int(TORPOR_KEEPER_GROUP_LIMIT))
+        try check("instructions", sandbox?.filter.count ?? 0, KeeperProtocol.filterLimit)
+        if let sandbox, sandbox.filter.isEmpty { throw .noFilter }
         try check("descriptors", descriptors.count, KeeperProtocol.descriptorLimit)
 
         var message = bytes(
@@ -117,6 +137,19 @@ public struct LaunchRequest: Sendable {
             )
         }
         for group in user?.groups ?? [] { message += bytes(group) }
+        if let sandbox {
+            message += bytes(UInt32(sandbox.filter.count))
+            for step in sandbox.filter {
+                message += bytes(
+                    torpor_keeper_instruction(
+                        code: step.code,
+                        if_true: step.ifTrue,
+                        if_false: step.ifFalse,
+                        value: step.value
+                    )
+                )
+            }
+        }
         let files = [inputFile, errorFile].compactMap { $0 }
         for text in [app, executable, directory ?? ""] + files + arguments + environment {
             let start = message.count
@@ -141,7 +174,8 @@ public struct LaunchRequest: Sendable {
             (user != nil, TORPOR_LAUNCH_USER), (umask != nil, TORPOR_LAUNCH_UMASK), (nice != nil, TORPOR_LAUNCH_NICE),
             (oomScoreAdjust != nil, TORPOR_LAUNCH_OOM), (setListenPid, TORPOR_LAUNCH_LISTEN_PID),
             (setWatchdogPid, TORPOR_LAUNCH_WATCHDOG_PID), (inputFile != nil, TORPOR_LAUNCH_INPUT_FILE),
-            (errorFile != nil, TORPOR_LAUNCH_ERROR_FILE),
+            (errorFile != nil, TORPOR_LAUNCH_ERROR_FILE), (sandbox != nil, TORPOR_LAUNCH_SANDBOX),
+            (sandbox?.ruleset != nil, TORPOR_LAUNCH_RULESET),
         ]
         return all.reduce(0) { $1.0 ? $0 | UInt32($1.1.rawValue) : $0 }
     }

@@ -45,6 +45,8 @@ public final class Keeper {
     /// The version to pass to `torpor-keeper --accepts` before `handOver` replaces the keeper.
     public let resumeVersion: UInt32
     private let opensFiles: Bool
+    /// Whether the keeper can launch programs in a sandbox.
+    public let confines: Bool
     /// The keeper's pid.
     public let pid: Int32
     /// The keeper's table of processes, readable even after the keeper is lost (torpor_keeper_protocol.h).
@@ -68,13 +70,8 @@ public final class Keeper {
     public init(descriptor: Descriptor, loop: EventLoop) throws(Errno) {
         self.loop = loop
         channel = KeeperChannel(socket: descriptor)
-        let id = channel.nextId()
-        try channel.send(KeeperRequest.hello(version: KeeperProtocol.version).encoded(id: id))
-        let answer = try channel.wait(for: id)
-        guard case .welcome(let welcome) = answer.message else { throw .protocolNotSupported }
-        guard welcome.version == KeeperProtocol.version, answer.descriptors.count == 2 else {
-            throw .protocolNotSupported
-        }
+        let (welcome, descriptors) = try channel.greet()
+        confines = welcome.version >= 3
         instance = welcome.instance
         isUnderManager = welcome.isUnderManager
         appDescriptorLimit = welcome.appDescriptorLimit
@@ -82,7 +79,7 @@ public final class Keeper {
         resumeVersion = welcome.resumeVersion
         opensFiles = welcome.opensFiles
         pid = welcome.keeperPid
-        table = answer.descriptors[0]
+        table = descriptors[0]
 
         var entries: [OrphanedProcess] = []
         while true {
@@ -95,7 +92,7 @@ public final class Keeper {
             }
         }
         leftOver = entries
-        watch = KeeperWatch(timer: answer.descriptors[1], milliseconds: welcome.watchMilliseconds, loop: loop)
+        watch = KeeperWatch(timer: descriptors[1], milliseconds: welcome.watchMilliseconds, loop: loop)
         channel.onBlocked = { [weak self] in self?.updateEvents() }
         channel.source = try loop.watch(channel.socket.raw, .readable) { [weak self] _ in self?.socketIsReady() }
     }
@@ -115,6 +112,9 @@ public final class Keeper {
                 .notSupported,
                 "the keeper is older than torpord, and opens no files: run ‘torpor upgrade’"
             )
+        }
+        guard confines || plan.sandbox == nil else {
+            return fail(.sandbox, .notSupported, "the keeper is older than torpord: run ‘torpor upgrade’")
         }
         let id = channel.nextId()
         let request = plan.request

@@ -63,6 +63,24 @@ final class KeeperChannel {
         }
     }
 
+    /// Greets the keeper. Throws EPROTONOSUPPORT if it speaks no version that torpord knows.
+    func greet() throws(Errno) -> (welcome: KeeperMessage.Welcome, descriptors: [Descriptor]) {
+        var answer = try ask(.hello(version: KeeperProtocol.version))
+        // After an upgrade of torpord alone, the keeper may be older.
+        if case .refused = answer.message { answer = try ask(.hello(version: KeeperProtocol.oldestVersion)) }
+        let versions = KeeperProtocol.oldestVersion...KeeperProtocol.version
+        guard case .welcome(let welcome) = answer.message, versions.contains(welcome.version),
+            answer.descriptors.count == 2
+        else { throw .protocolNotSupported }
+        return (welcome, answer.descriptors)
+    }
+
+    private func ask(_ request: KeeperRequest) throws(Errno) -> Received {
+        let id = nextId()
+        try send(request.encoded(id: id))
+        return try wait(for: id)
+    }
+
     /// The next message; nil if there is none. Throws EPIPE when the keeper has closed the socket.
     func receive() throws(Errno) -> Received? {
         guard let raw = try Sockets.receive(socket.raw, into: &buffer) else { return nil }

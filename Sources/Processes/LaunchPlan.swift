@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import KeeperProtocol
+public import KeeperProtocol
 public import Linux
 
 /// Everything that the keeper needs to start a program. Descriptors are numbers in this process. The caller owns
@@ -44,6 +44,8 @@ public struct LaunchPlan {
     public var setWatchdogPid = false
     /// A descriptor of the cgroup directory in which the program starts; nil for the keeper's cgroup.
     public var cgroup: Int32?
+    /// What the program may not do, for good; nil for no sandbox.
+    public var sandbox: LaunchRequest.Sandbox?
     /// Whether the keeper kills the program when torpord dies.
     public var isHelper = false
 
@@ -74,6 +76,7 @@ public struct LaunchPlan {
         request.inputFile = inputFile
         request.errorFile = errorFile
         request.cgroup = cgroup
+        request.sandbox = sandbox
         request.setListenPid = setListenPid
         request.setWatchdogPid = setWatchdogPid
         request.isHelper = isHelper
@@ -90,6 +93,8 @@ public enum LaunchStage: UInt32, Sendable, CustomStringConvertible {
     case input
     /// The file of standard error could not be opened.
     case error
+    /// The app could not be confined.
+    case sandbox
     /// The keeper is lost.
     case keeper = 100
     /// A stage that this torpord does not know, because the keeper is newer.
@@ -115,6 +120,7 @@ public enum LaunchStage: UInt32, Sendable, CustomStringConvertible {
         case .exec: "exec"
         case .input: "standard input"
         case .error: "standard error"
+        case .sandbox: "sandbox"
         case .keeper: "keeper"
         case .unknown: "unknown stage"
         }

@@ -75,37 +75,41 @@ static int move_up(int *fd, int above)
     return 0;
 }
 
-// Moves descriptors to their numbers: standard descriptors to 0…2, passed ones from 3 on, then the report pipe and
-// the cgroup's directory; closes all others. This step precedes all that may block: a blocked child must not hold
-// copies of other launches' pipes.
-static int place_descriptors(struct keeper_plan *plan, int *report, int *cgroup)
+// Moves descriptors to their numbers: standard descriptors to 0…2, passed ones from 3 on, then the report pipe and, if
+// there are any, the cgroup's directory and the ruleset; closes all others. This step precedes all that may block: a
+// blocked child must not hold copies of other launches' pipes.
+static int place_descriptors(struct keeper_plan *plan, int *report, int *cgroup, int *ruleset)
 {
+    enum { OWN = 3 };  // the report pipe, the cgroup's directory, the ruleset
+    int *own[OWN] = {report, cgroup, ruleset};
     int count = 3 + (int)plan->head->passed_count;
     int sources[3 + TORPOR_KEEPER_DESCRIPTORS];
-    int error = move_up(report, count + 2);
-    if (error == 0 && *cgroup >= 0)
-        error = move_up(cgroup, count + 2);
-    if (error != 0)
-        return error;
+    int error = 0;
+    for (int i = 0; i < OWN; i++)
+        if (*own[i] >= 0 && (error = move_up(own[i], count + OWN)) != 0)
+            return error;
     for (int i = 0; i < count; i++) {
         int fd = i < 3 ? plan->standard[i] : plan->passed[i - 3];
         if (fd < 0 && (fd = open("/dev/null", O_RDWR | O_CLOEXEC)) < 0)
             return errno;
         sources[i] = fd;
-        if (fd < count + 2 && (error = move_up(&sources[i], count + 2)) != 0)
+        if (fd < count + OWN && (error = move_up(&sources[i], count + OWN)) != 0)
             return error;
     }
     for (int i = 0; i < count; i++)
         if (dup2(sources[i], i) < 0)
             return errno;
-    if (dup3(*report, count, O_CLOEXEC) < 0 || (*cgroup >= 0 && dup3(*cgroup, count + 1, O_CLOEXEC) < 0))
-        return errno;
-    *report = count;
-    if (*cgroup >= 0)
-        *cgroup = count + 1;
+    int next = count;
+    for (int i = 0; i < OWN; i++) {
+        if (*own[i] < 0)
+            continue;
+        if (dup3(*own[i], next, O_CLOEXEC) < 0)
+            return errno;
+        *own[i] = next++;
+    }
     // Before Linux 5.9 there is no close_range. Then close-on-exec, which all of the keeper's descriptors have,
     // closes them.
-    syscall(SYS_close_range, (unsigned)count + (*cgroup >= 0 ? 2 : 1), ~0u, 0);
+    syscall(SYS_close_range, (unsigned)next, ~0u, 0);
     return 0;
 }
 
@@ -168,7 +172,8 @@ static void open_file(const char **path, int target, int flags, uint32_t stage, 
     *path = NULL;
 }
 
-// Called twice: with the keeper's rights, to open files on trusted paths; then as the app's user, for the others.
+// Called twice: with the keeper's rights, to open files on trusted paths; then as the app's user and in its sandbox,
+// for the others: the app itself could have put a symlink there.
 static void open_files(struct keeper_plan *plan, bool is_app, int report)
 {
     open_file(&plan->input_file, 0, O_RDONLY, TORPOR_STAGE_INPUT, is_app, report);
@@ -207,7 +212,8 @@ _Noreturn void child_run(struct keeper_plan *plan, const struct keeper_spawn *sp
         fail(report, TORPOR_STAGE_SESSION, errno);
     keeper_reset_signals();
     int cgroup = spawn->in_cgroup ? -1 : plan->cgroup;
-    int error = place_descriptors(plan, &report, &cgroup);
+    int ruleset = plan->ruleset;
+    int error = place_descriptors(plan, &report, &cgroup, &ruleset);
     if (error != 0)
         fail(report, TORPOR_STAGE_DESCRIPTORS, error);
     if (cgroup >= 0 && (error = write_file(cgroup, "cgroup.procs", "0", 1)) != 0)
@@ -221,6 +227,8 @@ _Noreturn void child_run(struct keeper_plan *plan, const struct keeper_spawn *sp
         umask(head->umask & 0777);
     if ((head->flags & TORPOR_LAUNCH_DIRECTORY) && chdir(plan->directory) < 0)
         fail(report, TORPOR_STAGE_DIRECTORY, errno);
+    if ((error = sandbox_enter(plan, ruleset)) != 0)
+        fail(report, TORPOR_STAGE_SANDBOX, error);
     open_files(plan, true, report);
     if (head->flags & TORPOR_LAUNCH_LISTEN_PID)
         write_pid(plan->environment, "LISTEN_PID=");

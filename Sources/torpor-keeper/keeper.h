@@ -21,6 +21,7 @@
 //   launch.c   reads a launch plan, forks, waits for exec
 //   spawn.c    creates a child process
 //   child.c    what the child does between fork and exec
+//   sandbox.c  gives up rights for good, as the plan says
 //   reap.c     reaps all processes that end
 //   adopt.c    processes that another program launched
 //   hold.c     stores descriptors by name
@@ -182,10 +183,13 @@ struct keeper_plan {
     const char *error_file;
     struct torpor_keeper_limit limits[TORPOR_KEEPER_LIMIT_LIMIT];
     uint32_t groups[TORPOR_KEEPER_GROUP_LIMIT];
+    uint32_t filter_count;   // 0: no sandbox
+    struct torpor_keeper_instruction filter[TORPOR_KEEPER_FILTER_LIMIT];
     char **arguments;
     char **environment;
     int standard[3];       // -1: /dev/null
     const int *passed;
+    int ruleset;           // of Landlock; -1: none
     int cgroup;            // -1: none
 };
 bool launch_request(char *message, size_t size, const int *fds, unsigned count);  // true: it owns the descriptors now
@@ -195,6 +199,9 @@ extern uint32_t launch_in_flight;
 
 // child.c
 _Noreturn void child_run(struct keeper_plan *plan, const struct keeper_spawn *spawn, pid_t keeper);
+
+// sandbox.c
+int sandbox_enter(const struct keeper_plan *plan, int ruleset);  // returns 0 or errno; there is no way back
 
 // files.c: return descriptors, or -1 with errno. They may leak descriptors, since the child soon ends or executes.
 int files_open_trusted(const char *path, int flags, bool *trusted);  // if not trusted, nothing was opened

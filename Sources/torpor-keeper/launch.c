@@ -43,6 +43,14 @@ static bool take_bytes(struct reader *reader, void *to, size_t size)
     return true;
 }
 
+// A sandbox without instructions would confine nothing.
+static bool take_filter(struct reader *reader, struct keeper_plan *plan)
+{
+    return take_bytes(reader, &plan->filter_count, sizeof plan->filter_count) && plan->filter_count > 0
+           && plan->filter_count <= TORPOR_KEEPER_FILTER_LIMIT
+           && take_bytes(reader, plan->filter, sizeof *plan->filter * plan->filter_count);
+}
+
 static bool take_strings(struct reader *reader, char **to, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++)
@@ -65,10 +73,12 @@ static int read_plan(struct keeper_plan *plan, char *message, size_t size, const
         return E2BIG;
     plan->head = head;
     plan->input_file = plan->error_file = NULL;
+    plan->filter_count = 0;
     plan->arguments = arguments;
     plan->environment = environment;
     if (!take_bytes(&reader, plan->limits, sizeof *plan->limits * head->limit_count)
         || !take_bytes(&reader, plan->groups, sizeof *plan->groups * head->group_count)
+        || ((head->flags & TORPOR_LAUNCH_SANDBOX) && !take_filter(&reader, plan))
         || (plan->app = take_string(&reader)) == NULL || (plan->executable = take_string(&reader)) == NULL
         || (plan->directory = take_string(&reader)) == NULL
         || ((head->flags & TORPOR_LAUNCH_INPUT_FILE) && (plan->input_file = take_string(&reader)) == NULL)
@@ -89,11 +99,15 @@ static int read_plan(struct keeper_plan *plan, char *message, size_t size, const
             return EBADF;
         plan->standard[i] = given ? fds[used++] : -1;
     }
-    unsigned wanted = (head->flags & TORPOR_LAUNCH_CGROUP) ? 1 : 0;
+    bool has_cgroup = head->flags & TORPOR_LAUNCH_CGROUP, has_ruleset = head->flags & TORPOR_LAUNCH_RULESET;
+    if (has_ruleset && plan->filter_count == 0)
+        return EINVAL;
+    unsigned wanted = (has_cgroup ? 1 : 0) + (has_ruleset ? 1 : 0);
     if (head->passed_count > TORPOR_KEEPER_DESCRIPTORS || fd_count - used != head->passed_count + wanted)
         return EBADF;
     plan->passed = fds + used;
-    plan->cgroup = wanted ? fds[fd_count - 1] : -1;
+    plan->ruleset = has_ruleset ? plan->passed[head->passed_count] : -1;
+    plan->cgroup = has_cgroup ? fds[fd_count - 1] : -1;
     return 0;
 }
 

@@ -4,6 +4,7 @@
 #include "keeper.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -49,16 +50,25 @@ static const char *name_at(size_t offset, size_t size)
     return strlen(name) == size - offset - 1 ? name : NULL;
 }
 
+// Tests simulate a keeper before version 3, as long as a file exists.
+static uint32_t newest_version(void)
+{
+    const char *old = getenv("TORPOR_KEEPER_TEST_OLD");
+    return old != NULL && access(old, F_OK) == 0 ? TORPOR_KEEPER_OLDEST_VERSION : TORPOR_KEEPER_PROTOCOL_VERSION;
+}
+
 static void serve_hello(size_t size)
 {
-    if (size != sizeof received.number || received.number.value != TORPOR_KEEPER_PROTOCOL_VERSION) {
+    uint32_t version = received.number.value;
+    if (size != sizeof received.number || version < TORPOR_KEEPER_OLDEST_VERSION
+        || version > newest_version()) {
         wire_answer_number(TORPOR_KEEPER_REFUSED, received.header.id, size == sizeof received.number ? EPROTO : EINVAL);
         return;
     }
     torpord_said_hello();
     struct torpor_keeper_welcome welcome = {
         .header = {TORPOR_KEEPER_WELCOME, received.header.id},
-        .version = TORPOR_KEEPER_PROTOCOL_VERSION,
+        .version = version,
         .instance = torpord_instance,
         .watch_milliseconds = watch_milliseconds,
         .under_manager = manager_present,

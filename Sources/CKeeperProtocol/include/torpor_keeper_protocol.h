@@ -17,8 +17,12 @@
 //      torpord; in WELCOME whether torpord was started from a kept image, and the version of the resume state.
 //      Later: REST, which a keeper that does not know it refuses without harm; files by path in LAUNCH, for which
 //      WELCOME says whether the keeper has them; the status in BYE, which an older keeper does not read
+//   3  sandboxes in LAUNCH, and the stage SANDBOX. A torpord whose HELLO with 3 is refused says HELLO with 2, and
+//      launches no app in a sandbox; a keeper of version 3 also serves a torpord of version 2, which an upgrade that
+//      failed starts again
 
-#define TORPOR_KEEPER_PROTOCOL_VERSION 2u
+#define TORPOR_KEEPER_PROTOCOL_VERSION 3u
+#define TORPOR_KEEPER_OLDEST_VERSION 2u   // of a torpord that this keeper serves
 
 #define TORPOR_KEEPER_SLOTS 16384u
 #define TORPOR_KEEPER_ORPHANS 1024u
@@ -35,6 +39,7 @@
 #define TORPOR_KEEPER_FOREIGN "store/"     // prefix of names whose descriptors apps created
 #define TORPOR_KEEPER_GROUP_LIMIT 1024u
 #define TORPOR_KEEPER_LIMIT_LIMIT 32u
+#define TORPOR_KEEPER_FILTER_LIMIT 256u     // instructions of a sandbox's seccomp filter
 #define TORPOR_KEEPER_MAGIC 0x70726f54u     // "Torp"
 
 enum torpor_keeper_type {
@@ -124,6 +129,7 @@ enum torpor_keeper_stage {
     TORPOR_STAGE_EXEC = 15,
     TORPOR_STAGE_INPUT = 16,        // opening standard input's file; before LIMITS, or after DIRECTORY
     TORPOR_STAGE_ERROR = 17,        // opening standard error's file; likewise
+    TORPOR_STAGE_SANDBOX = 18,      // after DIRECTORY, before the app's user opens files
 };
 
 enum torpor_keeper_launch_flags {
@@ -142,6 +148,8 @@ enum torpor_keeper_launch_flags {
     TORPOR_LAUNCH_ADOPTED = 1 << 12,     // in slots only: another program launched it; the keeper watches its pidfd
     TORPOR_LAUNCH_INPUT_FILE = 1 << 13,  // the child opens standard input itself; not with STDIN
     TORPOR_LAUNCH_ERROR_FILE = 1 << 14,  // the child opens standard error itself, to append to it; not with STDERR
+    TORPOR_LAUNCH_SANDBOX = 1 << 15,     // no new privileges, and a seccomp filter; version 3, also the next
+    TORPOR_LAUNCH_RULESET = 1 << 16,     // a Landlock ruleset is the descriptor before the cgroup's; with SANDBOX
 };
 
 enum torpor_keeper_features {
@@ -155,10 +163,19 @@ struct torpor_keeper_limit {
     uint64_t hard;
 };
 
-// Followed by: limits, groups (uint32_t each), then strings, each with its NUL: app, executable, directory (empty if
-// none), the files of standard input and error if the flags say so (absolute paths), arguments, environment.
-// Descriptors: standard input, output and error if the flags say so, those that become 3, 4, …, the cgroup's
-// directory.
+// Instructions of a seccomp filter (struct sock_filter).
+struct torpor_keeper_instruction {
+    uint16_t code;
+    uint8_t if_true;
+    uint8_t if_false;
+    uint32_t value;
+};
+
+// Followed by: limits, groups (uint32_t each), if SANDBOX is set the count of instructions (uint32_t) and these, then
+// strings, each with its NUL: app, executable, directory (empty if none), the files of standard input and error if the
+// flags say so (absolute paths), arguments, environment.
+// Descriptors: standard input, output and error if the flags say so, those that become 3, 4, …, the Landlock ruleset,
+// the cgroup's directory.
 struct torpor_keeper_launch {
     struct torpor_keeper_header header;
     uint32_t incarnation;

@@ -30,6 +30,8 @@ int cfuzz_keeper_plan(const void *message, size_t size, unsigned descriptors, st
         .error_file = read.error_file,
         .arguments = read.arguments,
         .environment = read.environment,
+        .filter_count = read.filter_count,
+        .has_ruleset = read.ruleset >= 0,
     };
     return 0;
 }

@@ -14,6 +14,8 @@ enum KeeperLaunches: FuzzedParser {
             guard cfuzz_keeper_plan(bytes, bytes.count, descriptors, &plan) == 0 else { continue }
             try expect(strlen(plan.app) > 0 && strlen(plan.app) < 64, "an app has no name")
             try expect(strlen(plan.executable) > 0 && plan.arguments[0] != nil, "there is nothing to execute")
+            try expect(plan.filter_count <= 256, "a filter longer than its room")
+            try expect(!plan.has_ruleset || plan.filter_count > 0, "a ruleset without a sandbox")
             _ = (texts(plan.arguments), texts(plan.environment))
         }
         try roundTrip(bytes)
@@ -36,6 +38,12 @@ enum KeeperLaunches: FuzzedParser {
         request.standard = (-1, 8, 9)
         request.passed = [10, 11]
         request.setListenPid = bytes.count % 2 == 0
+        if bytes.count % 3 == 0 {
+            let steps = bytes.prefix(KeeperProtocol.filterLimit).map {
+                (code: UInt16($0), ifTrue: $0, ifFalse: 0 as UInt8, value: UInt32($0))
+            }
+            request.sandbox = LaunchRequest.Sandbox(ruleset: bytes.count % 2 == 0 ? 12 : nil, filter: steps)
+        }
         guard let message = try? request.encoded(id: 1) else { return }
         var plan = cfuzz_plan()
         let error = cfuzz_keeper_plan(message, message.count, UInt32(request.descriptors.count), &plan)
@@ -46,6 +54,8 @@ enum KeeperLaunches: FuzzedParser {
             return
         }
         try expect(error == 0, "the keeper refuses what torpord sends: \(error)")
+        try expect(Int(plan.filter_count) == request.sandbox?.filter.count ?? 0, "another filter")
+        try expect(plan.has_ruleset == (request.sandbox?.ruleset != nil), "another ruleset")
         try expect(isSame(plan.app, request.app), "another app")
         try expect(isSame(plan.executable, request.executable), "another program")
         try expect(isSame(plan.directory, request.directory ?? ""), "another directory")

@@ -32,6 +32,8 @@ struct cfuzz_plan {
     const char *error_file;
     char **arguments;    // ended by NULL
     char **environment;  // likewise
+    uint32_t filter_count;
+    bool has_ruleset;
 };
 // 0, or the errno of what is wrong with it.
 int cfuzz_keeper_plan(const void *message, size_t size, unsigned descriptors, struct cfuzz_plan *plan);
