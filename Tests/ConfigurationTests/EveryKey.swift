@@ -3,6 +3,7 @@
 import Lifecycle
 import Linux
 import Mailbox
+import Permissions
 import Testing
 import TransferProtocol
 
@@ -48,6 +49,7 @@ extension LoaderTests {
         "fetch_interval": "\"1h\"",
         "extension_limit": "\"2min\"", "grace": "\"0s\"", "group": "\"video\"", "identity_files": "[\"who\"]",
         "instances": "2", "instance_first": "0",
+        "sandbox": "true",
         "scenes":
             "{ inside = false, cgroups = false, max_live = 2, max_sessions = 3, discard_after = \"30d\", "
             + "opened_by = \"posters\" }",
@@ -65,6 +67,9 @@ extension LoaderTests {
         [{ exists = "/x/*" }, { name = "in", not_empty = "in", wake = "foreground" }, { changed = "/c" }, \
         { modified = "/m" }]
         """,
+        "permissions":
+            "{ \"files:/srv//m/:ro\" = { purpose = { default = \"Shows\", de = \"Zeigt\" } }, "
+            + "network = { purpose = \"Asks\", default = \"allow\", ports = [443, 80, 443] } }",
         "priority": "-7",
         "purgeable": "[\"cache/a\", \"/dev/shm/c\"]",
         "ready": "{ http = \"http://[::1]:80/h?x\", interval = \"1s\", timeout = \"3s\" }", "requires": "[\"c\"]",
@@ -145,6 +150,11 @@ extension LoaderTests {
         var rules = AppRules()
         app.container = container
         app.acceptsFrom = ["b", "tag:t"]
+        var media = PermissionDeclaration(.files(path: "/srv/m", isReadOnly: true), purpose: "Shows")
+        media.purposes = ["de": "Zeigt"]
+        var network = PermissionDeclaration(.network, purpose: "Asks")
+        (network.initial, network.ports) = (.allow, [80, 443])
+        app.sandbox.declarations = [media, network]
         var port = SettingDeclaration("port", .integer(min: .min, max: 90))
         (port.defaultValue, port.title, port.restart) = ("80", "Port", true)
         app.declaredSettings = [port]

@@ -16,7 +16,7 @@ struct LoaderTests {
         #expect(Self.everything.keys.sorted() == AppKeys.all.map(\.name).sorted())
         var text = "[\(table)]\n"
         for (key, value) in Self.everything.sorted(by: { $0.key < $1.key })
-        where !["instances", "instance_first", "scenes"].contains(key) {
+        where !["instances", "instance_first", "sandbox", "scenes"].contains(key) {
             text += "\(key) = \(value)\n"
         }
         let isDefaults = table == "defaults"

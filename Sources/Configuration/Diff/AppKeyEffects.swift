@@ -2,6 +2,7 @@
 
 import Lifecycle
 import Linux
+import Permissions
 
 /// For each key of an app, what a change of its value does to a running app. A test checks that no key of `AppKeys`
 /// is missing.
@@ -45,6 +46,26 @@ enum AppKeyEffects {
                 specification.container = new.container
                 specification.rules.readiness = new.rules.readiness
             }
+        ),
+        AppKey(
+            name: "sandbox",
+            effect: { _, _ in .restart },
+            isSame: { $0.sandbox.mode == $1.sandbox.mode },
+            written: { $0.sandbox.mode.map { ["": $0.rawValue] } ?? [:] },
+            copy: { $0.sandbox.mode = $1.sandbox.mode }
+        ),
+        AppKey(
+            name: "permissions",
+            // Another purpose changes nothing that the app may do.
+            effect: { old, new in
+                let isSame = old.sandbox.withoutPurposes == new.sandbox.withoutPurposes
+                return old.sandbox.mode == nil || isSame ? .live : .restart
+            },
+            isSame: { $0.sandbox.declarations == $1.sandbox.declarations },
+            written: { specification in
+                Dictionary(specification.sandbox.declarations.map { ($0.name, $0.written) }, uniquingKeysWith: { $1 })
+            },
+            copy: { $0.sandbox.declarations = $1.sandbox.declarations }
         ),
         .value("tags", \.tags, .live),
         .value("data_folders", \.data.isWanted, .restart),

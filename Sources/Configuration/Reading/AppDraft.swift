@@ -95,6 +95,7 @@ struct AppDraft {
             error("expiry_warning", "must be shorter than task_time")
         }
         ContainerReader.check(self)
+        SandboxReader.check(self)
         SceneReader.check(self)
         CoverReader.check(self)
         SettingReader.check(self)
@@ -163,6 +164,7 @@ struct AppDraft {
     }
 
     private func finish(_ app: inout AppSpecification) {
+        SandboxReader.applyAgent(&app) { origins[$0] != nil }
         if origins["stop_signal"] != nil { app.container?.hasImagesStopSignal = false }
         if answers { app.rules.answeredMessages = Set(app.signals.keys) }
         // A oneshot works while it is launched, so its launch may take any time.

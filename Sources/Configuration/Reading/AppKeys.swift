@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Lifecycle
+import Permissions
 
 /// Reads every key of `[apps.NAME]` and `[defaults]`.
 enum AppKeys {
@@ -55,6 +56,13 @@ enum AppKeys {
             var container = draft.specification.container ?? ContainerSpecification()
             Read.table(context, node, ContainerReader.keys, into: &container)
             draft.specification.container = container
+        },
+        .value("sandbox", \.specification.sandbox.mode, SandboxReader.mode),
+        AppKey("permissions") { context, node, draft in
+            draft.specification.sandbox.add(SandboxReader.permissions(context, node))
+            if draft.specification.sandbox.declarations.count > PermissionDeclaration.most {
+                context.error("an app has at most \(PermissionDeclaration.most) permissions", at: node.position)
+            }
         },
         AppKey("scenes") { context, node, draft in
             var scenes = draft.specification.scenes ?? draft.specification.innerScenes ?? SceneSpecification()

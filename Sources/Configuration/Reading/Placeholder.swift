@@ -92,6 +92,7 @@ extension AppSpecification {
         presentation.launchImage = presentation.launchImage.map(put)
         presentation.cover.command = presentation.cover.command.map(put)
         container?.put(placeholder)
+        sandbox.put(placeholder)
         settings.value.put(placeholder)
     }
 }

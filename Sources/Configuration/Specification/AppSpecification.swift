@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 public import Lifecycle
+public import Permissions
 
 /// Everything that the configuration says about one app, checked and with every default filled in.
 ///
@@ -24,6 +25,7 @@ public struct AppSpecification: Sendable, Hashable {
     @usableFromInline var settings: Shared<AppSettings>
     private var presented: Shared<AppPresentation>?
     private var contained: Shared<ContainerSpecification>?
+    private var confined: Shared<Sandbox>?
 
     /// Creates a specification with only a name.
     public init(name: String) {
@@ -42,6 +44,12 @@ public struct AppSpecification: Sendable, Hashable {
     public var container: ContainerSpecification? {
         get { contained?.value }
         set { contained = newValue.map(Shared.init) }
+    }
+
+    /// What the app may do, if it runs in a sandbox.
+    public var sandbox: Sandbox {
+        get { confined?.value ?? Sandbox() }
+        set { confined = newValue == Sandbox() ? nil : Shared(newValue) }
     }
 
     /// Reads and writes a field of ``AppSettings``.
