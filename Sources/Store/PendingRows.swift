@@ -87,7 +87,7 @@ struct PendingRows<Row: StoredRow>: Sendable {
     }
 }
 
-/// A change of an app's mail, schedules, subscriptions, settings, transfers or alerts.
+/// A change of an app's mail, schedules, subscriptions, settings, transfers, alerts or permissions.
 package enum MailChange: Sendable, Hashable {
     /// A message was queued or changed.
     case mail(StoredMail)
@@ -107,6 +107,8 @@ package enum MailChange: Sendable, Hashable {
     case transferRemoval(Int64, app: String)
     case alert(StoredAlert)
     case alertRemoval(Int64, app: String)
+    case permission(StoredPermission)
+    case permissionRemoval(StoredPermission.Key)
 }
 
 /// Changes that are to be written, at most one per key.
@@ -120,6 +122,7 @@ struct MailWork: Sendable {
     var settings = PendingRows<StoredSetting>()
     var transfers = PendingRows<StoredTransfer>()
     var alerts = PendingRows<StoredAlert>()
+    var permissions = PendingRows<StoredPermission>()
     /// A client waits until it is on disk, safe from power loss.
     var isSynced = false
 
@@ -134,11 +137,13 @@ struct MailWork: Sendable {
         settings = PendingRows(contents.settings)
         transfers = PendingRows(contents.transfers)
         alerts = PendingRows(contents.alerts)
+        permissions = PendingRows(contents.permissions)
     }
 
     var isEmpty: Bool {
         mail.isEmpty && standings.isEmpty && unhandled.isEmpty && schedules.isEmpty && subscriptions.isEmpty
-            && settings.isEmpty && transfers.isEmpty && alerts.isEmpty && !isSynced
+            && settings.isEmpty && transfers.isEmpty && alerts.isEmpty && permissions.isEmpty
+            && !isSynced
     }
 
     /// - Parameter isFresh: whether the changed row was never saved before.
@@ -165,6 +170,8 @@ struct MailWork: Sendable {
         case .transferRemoval(let id, _): transfers.remove(id)
         case .alert(let new): alerts.save(new)
         case .alertRemoval(let id, _): alerts.remove(id)
+        case .permission(let new): permissions.save(new)
+        case .permissionRemoval(let key): permissions.remove(key)
         }
     }
 
@@ -177,6 +184,7 @@ struct MailWork: Sendable {
         settings.remove(app: app)
         transfers.remove(app: app)
         alerts.remove(app: app)
+        permissions.remove(app: app)
     }
 
     /// Requeues changes of `older`, which could not be written, except for removed apps. Changes that were queued
@@ -192,6 +200,7 @@ struct MailWork: Sendable {
         settings.putBack(older.settings, removed: apps)
         transfers.putBack(older.transfers, removed: apps)
         alerts.putBack(older.alerts, removed: apps)
+        permissions.putBack(older.permissions, removed: apps)
         isSynced = isSynced || older.isSynced
     }
 }
@@ -214,6 +223,8 @@ extension StoreContents {
         case .transferRemoval(let id, _): transfers[id] = nil
         case .alert(let new): alerts[new.id] = new
         case .alertRemoval(let id, _): alerts[id] = nil
+        case .permission(let new): permissions[new.key] = new
+        case .permissionRemoval(let key): permissions[key] = nil
         }
     }
 
@@ -227,5 +238,6 @@ extension StoreContents {
         settings = settings.filter { $0.key.app != app }
         transfers = transfers.filter { $0.value.app != app }
         alerts = alerts.filter { $0.value.app != app }
+        permissions = permissions.filter { $0.key.app != app }
     }
 }

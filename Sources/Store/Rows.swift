@@ -181,6 +181,8 @@ public struct StoreContents: Sendable, Hashable {
     public var transfers: [Int64: StoredTransfer] = [:]
     /// Scheduled and open alerts of apps, and badges, by number.
     public var alerts: [Int64: StoredAlert] = [:]
+    /// Answers to apps that asked for permissions.
+    public var permissions: [StoredPermission.Key: StoredPermission] = [:]
     /// Where it was last written.
     public var origin = Origin.nobody
     /// The greatest sequence of the stored events; 0 if there are none.
@@ -192,7 +194,7 @@ public struct StoreContents: Sendable, Hashable {
     /// Whether there is no data of any app.
     var holdsNothing: Bool {
         apps.isEmpty && mail.isEmpty && unhandled.isEmpty && schedules.isEmpty && subscriptions.isEmpty
-            && settings.isEmpty && transfers.isEmpty && alerts.isEmpty
+            && settings.isEmpty && transfers.isEmpty && alerts.isEmpty && permissions.isEmpty
     }
 
     /// Frees the content, after a caller has received it.
@@ -205,6 +207,7 @@ public struct StoreContents: Sendable, Hashable {
         settings = [:]
         transfers = [:]
         alerts = [:]
+        permissions = [:]
     }
 
     /// Removes what is not valid in this boot or on this machine. What users have set remains valid.

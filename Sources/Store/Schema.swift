@@ -11,9 +11,10 @@
 /// | 5 | settings: values that users set, as far as the configuration permits |
 /// | 6 | transfers: unfinished downloads and uploads of apps |
 /// | 7 | alerts: scheduled and open alerts of apps, and their badges |
+/// | 8 | permissions: answers to apps that asked for permissions |
 enum Schema {
     /// The version that this program writes: `PRAGMA user_version`.
-    static let version: Int64 = 7
+    static let version: Int64 = 8
     /// `PRAGMA application_id` of every version: "Torp".
     static let applicationID: Int64 = 0x546f_7270
 
@@ -141,12 +142,25 @@ enum Schema {
         );
         CREATE INDEX alerts_of_app ON alerts (app, id);
         """,
+        """
+        CREATE TABLE permissions (
+            app TEXT NOT NULL,
+            name TEXT NOT NULL,
+            allowed INTEGER NOT NULL,
+            scope TEXT NOT NULL,
+            by TEXT NOT NULL,
+            at INTEGER NOT NULL,
+            pending INTEGER NOT NULL,
+            PRIMARY KEY (app, name)
+        ) WITHOUT ROWID;
+        """,
     ]
 
     /// The tables with rows of apps, each with its column for the app's name.
     static let rowsOfApps = [
         ("apps", "name"), ("reports", "app"), ("mail", "app"), ("unhandled", "app"), ("schedules", "app"),
         ("subscriptions", "app"), ("settings", "app"), ("transfers", "app"), ("alerts", "app"),
+        ("permissions", "app"),
     ]
 
     /// Migrates an older version or an empty file to version `target`. Call this function in a transaction.

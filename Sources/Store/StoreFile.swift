@@ -143,6 +143,9 @@ final class StoreFile {
         if try database.integer("PRAGMA user_version") ?? 0 >= 7 {
             try database.alerts { contents.alerts[$0.id] = $0 }
         }
+        if try database.integer("PRAGMA user_version") ?? 0 >= 8 {
+            try database.permissions { contents.permissions[$0.key] = $0 }
+        }
     }
 
     /// Returns the content that was read, and frees it here.
@@ -179,6 +182,7 @@ final class StoreFile {
         try? database.settings { contents.settings[$0.key] = $0 }
         try? database.transfers { contents.transfers[$0.id] = $0 }
         try? database.alerts { contents.alerts[$0.id] = $0 }
+        try? database.permissions { contents.permissions[$0.key] = $0 }
         return contents
     }
 

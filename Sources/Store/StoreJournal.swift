@@ -139,6 +139,10 @@ public final class StoreJournal {
         case .transferRemoval(let id, let app): append(kind: 15, [id], [app])
         case .alert(let new): append(kind: 16, [new.id], [new.app, new.json])
         case .alertRemoval(let id, let app): append(kind: 17, [id], [app])
+        case .permission(let new):
+            let numbers = [new.number, new.at, new.isPending ? 1 : 0]
+            append(kind: 18, numbers, [new.key.app, new.key.name, new.scope, new.by])
+        case .permissionRemoval(let key): append(kind: 19, [], [key.app, key.name])
         }
     }
 
@@ -246,7 +250,7 @@ public final class StoreJournal {
         case 3:
             guard let app = reader.text(), !reader.isShort else { return nil }
             return .removal(app: app)
-        case 4...17: return change(kind: kind, &reader).map { .change($0) }
+        case 4...19: return change(kind: kind, &reader).map { .change($0) }
         default: return nil
         }
     }
@@ -318,6 +322,18 @@ public final class StoreJournal {
             let id = reader.number()
             guard let app = reader.text(), !reader.isShort else { return nil }
             return .alertRemoval(id, app: app)
+        case 18:
+            let numbers = (0..<3).map { _ in reader.number() }
+            let texts = (0..<4).map { _ in reader.text() }
+            guard !reader.isShort, let app = texts[0], let name = texts[1], let scope = texts[2], let by = texts[3]
+            else { return nil }
+            let isAllowed = numbers[0] == 2 ? nil : numbers[0] != 0
+            var new = StoredPermission(app: app, name: name, isAllowed: isAllowed, scope: scope, by: by, at: numbers[1])
+            new.isPending = numbers[2] != 0
+            return .permission(new)
+        case 19:
+            guard let app = reader.text(), let name = reader.text(), !reader.isShort else { return nil }
+            return .permissionRemoval(StoredPermission.Key(app: app, name: name))
         case 5:
             let id = reader.number()
             guard let app = reader.text(), !reader.isShort else { return nil }

@@ -68,6 +68,7 @@ final class StoreWriter {
         for key in turn.work.mail.settings.removed { salvaged.settings[key] = nil }
         for id in turn.work.mail.transfers.removed { salvaged.transfers[id] = nil }
         for id in turn.work.mail.alerts.removed { salvaged.alerts[id] = nil }
+        for key in turn.work.mail.permissions.removed { salvaged.permissions[key] = nil }
         let isLoading = turn.requests.contains { if case .load = $0.request { true } else { false } }
         let mustWrite = !turn.work.isEmpty || turn.tidies
         if mustWrite || isLoading || !turn.requests.isEmpty { write(turn, isLoading: isLoading) }

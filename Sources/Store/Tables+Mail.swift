@@ -32,6 +32,7 @@ extension Database {
         try save(work.settings)
         try save(work.transfers)
         try save(work.alerts)
+        try save(work.permissions)
     }
 
     private func remove(_ id: Int64, from table: String) throws(DatabaseError) {

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// A person's answer to an app that asks for a permission.
+public struct StoredPermission: Sendable, Hashable {
+    /// The app and the permission's name.
+    public struct Key: Sendable, Hashable {
+        /// The app's name.
+        public var app: String
+        /// The permission's name.
+        public var name: String
+
+        /// Creates one from its parts.
+        public init(app: String, name: String) {
+            self.app = app
+            self.name = name
+        }
+    }
+
+    /// The app and the permission's name.
+    public var key: Key
+    /// Whether it was allowed; nil if the answer was taken back, but the app may still run with it.
+    public var isAllowed: Bool?
+    /// What exactly was answered: the ports of `network`, separated by spaces; empty for all.
+    public var scope: String
+    /// Who answered.
+    public var by: String
+    /// When, in microseconds since 1970.
+    public var at: Int64
+    /// Whether the app may still run with what applied before.
+    public var isPending = true
+
+    /// Creates an answer that does not apply yet.
+    public init(app: String, name: String, isAllowed: Bool?, scope: String, by: String, at: Int64) {
+        key = Key(app: app, name: name)
+        self.isAllowed = isAllowed
+        self.scope = scope
+        self.by = by
+        self.at = at
+    }
+}
+
+extension StoredPermission {
+    /// The answer as a number: 0 denied, 1 allowed, 2 taken back.
+    var number: Int64 { isAllowed.map { $0 ? 1 : 0 } ?? 2 }
+}
+
+extension StoredPermission: StoredRow {
+    var rowKey: Key { key }
+    var rowApp: String { key.app }
+}
+
+extension Store {
+    /// Saves an answer; replaces the earlier one.
+    public func save(_ permission: StoredPermission) { change(.permission(permission)) }
+
+    /// Removes an answer.
+    public func removePermission(_ key: StoredPermission.Key) { change(.permissionRemoval(key)) }
+}
+
+extension Database {
+    /// Calls `each` for every row, so that the caller has the rows read before an error.
+    func permissions(_ each: (StoredPermission) -> Void) throws(DatabaseError) {
+        let statement = try prepare("SELECT app, name, allowed, scope, by, at, pending FROM permissions")
+        defer { statement.reset() }
+        while try statement.step() {
+            guard let app = statement.text(0), let name = statement.text(1), let scope = statement.text(3),
+                let by = statement.text(4)
+            else { continue }
+            var row = StoredPermission(
+                app: app,
+                name: name,
+                isAllowed: Self.answer(statement.integer(2)),
+                scope: scope,
+                by: by,
+                at: statement.integer(5)
+            )
+            row.isPending = statement.integer(6) != 0
+            each(row)
+        }
+    }
+
+    private static func answer(_ number: Int64) -> Bool? { number == 2 ? nil : number != 0 }
+
+    /// Writes pending rows.
+    func save(_ permissions: PendingRows<StoredPermission>) throws(DatabaseError) {
+        for key in permissions.removed {
+            let statement = try prepare("DELETE FROM permissions WHERE app = ? AND name = ?")
+            statement.bind(1, key.app)
+            statement.bind(2, key.name)
+            try statement.run()
+        }
+        for permission in permissions.changed.values {
+            let statement = try prepare(
+                """
+                INSERT OR REPLACE INTO permissions (app, name, allowed, scope, by, at, pending)
+                    VALUES (?, ?, ?, ?, ?, ?, ?)
+                """
+            )
+            statement.bind(1, permission.key.app)
+            statement.bind(2, permission.key.name)
+            statement.bind(3, permission.number)
+            statement.bind(4, permission.scope)
+            statement.bind(5, permission.by)
+            statement.bind(6, permission.at)
+            statement.bind(7, permission.isPending ? 1 : 0)
+            try statement.run()
+        }
+    }
+}
