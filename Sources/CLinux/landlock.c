@@ -64,6 +64,28 @@ static int allow(int ruleset, const char *path, uint64_t rights)
 
 long tlx_landlock_version(void) { return syscall(SYS_landlock_create_ruleset, NULL, 0, 1u); }
 
+int tlx_landlock_ruleset(uint64_t files, uint64_t network, uint64_t scoped)
+{
+    struct ruleset all = {.fs = files, .net = network, .scoped = scoped};
+    // A kernel refuses a larger structure than its own unless the rest is zero.
+    return (int)syscall(SYS_landlock_create_ruleset, &all, sizeof all, 0);
+}
+
+int tlx_landlock_allow(int ruleset, int fd, uint64_t rights)
+{
+    struct path_beneath rule = {.allowed = rights, .parent = fd};
+    return (int)syscall(SYS_landlock_add_rule, ruleset, 1, &rule, 0);
+}
+
+int tlx_landlock_allow_port(int ruleset, uint16_t port, uint64_t rights)
+{
+    struct {
+        uint64_t allowed;
+        uint64_t port;
+    } rule = {rights, port};
+    return (int)syscall(SYS_landlock_add_rule, ruleset, 2, &rule, 0);
+}
+
 int tlx_confine(const char *const *paths, size_t count, size_t writable, int abstract)
 {
     long version = tlx_landlock_version();

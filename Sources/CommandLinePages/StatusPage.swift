@@ -114,6 +114,9 @@ package struct StatusPage {
         add("image", status.container.map { $0.image + ($0.digest.map { "@" + $0 } ?? "") })
         add("ports", status.container?.ports.joined(separator: ", "))
         add("networks", status.container?.networks.joined(separator: ", "))
+        add("sandbox", status.sandbox.map { $0.mode == "agent" ? "as code of strangers" : "yes" })
+        for permission in status.sandbox?.permissions ?? [] { add(permission.state, Self.permission(permission)) }
+        for sentence in status.sandbox?.unenforced ?? [] { add("not enforced", sentence) }
         add("exec", status.exec.joined(separator: " "))
         add("configured", status.file.map { $0 + (status.line.map { ":\($0)" } ?? "") })
         add("state saved", status.archive.map(Self.archive))
@@ -125,6 +128,12 @@ package struct StatusPage {
         add("share", status.profile.map { "that of \($0) apps" + (given.isEmpty ? "" : ": \(given)") })
         add("not applied", status.profileMissing.joined(separator: "; "))
         return facts
+    }
+
+    private static func permission(_ permission: PermissionInfo) -> String {
+        let ports = permission.ports.map { "\($0)" }.joined(separator: ", ")
+        let purpose = permission.purpose(in: Languages.wanted)
+        return permission.name + (ports.isEmpty ? "" : " (ports \(ports))") + ": \(purpose)"
     }
 
     private static func since(_ time: Int64) -> String {

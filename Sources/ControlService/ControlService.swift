@@ -76,7 +76,7 @@ package final class ControlService: ShellRoom, ClientService {
             limits: limits
         )
         server.refusal = { [weak self] peer in
-            guard let sentence = self?.supervisor.inForce.accounts.authority.refusal(ofAllBy: peer) else { return nil }
+            guard let sentence = self?.refusal(ofAllBy: peer) else { return nil }
             return VarlinkServer.Refusal(
                 error: ManagerInterface.ErrorName.notPermitted,
                 parameters: ["message": .string(sentence)]
@@ -150,6 +150,10 @@ package final class ControlService: ShellRoom, ClientService {
             case .setBadge(let name, let count): setBadge(count, of: try selection.one(name), reply)
             case .data(let names): data(of: names, reply)
             case .purgeData(let request): purge(request, by: Self.name(of: peer), reply)
+            case .permissions(let patterns):
+                try permissions(of: patterns.isEmpty ? selection.apps : selection.resolve(patterns), reply)
+            case .answerPermissions(let request):
+                answer(request, of: try selection.one(request.app), by: Self.name(of: peer), reply)
             case .settings(let name):
                 let app = try selection.one(name)
                 supervisor.settings.whenLoaded { [self] in
@@ -367,6 +371,7 @@ package final class ControlService: ShellRoom, ClientService {
         status.memoryLimit = specification.memoryLimit.map(Int64.init(clamping:))
         status.exec = specification.exec
         status.container = supervisor.launcher.containers.info(of: app)
+        status.sandbox = sandbox(of: app)
         status.sleep = sleep(of: app, status.summary)
         status.health = specification.check.map {
             HealthInfo(check: $0.text, isKnown: app.run.health?.isKnown ?? false)

@@ -240,6 +240,12 @@ public struct ContainerInfo: Hashable, Sendable {
     }
 }
 
+/// What an app is shut into.
+private struct Walls: Hashable, Sendable {
+    var container: ContainerInfo?
+    var sandbox: SandboxInfo?
+}
+
 /// Everything about one app. In JSON the fields of the summary are at the same level as the others.
 public struct AppStatus: Hashable, Sendable {
     /// The fields that `torpor list` shows.
@@ -308,8 +314,17 @@ public struct AppStatus: Hashable, Sendable {
     public var snapshot: SnapshotInfo?
     /// The sockets that the supervisor holds for the app.
     public var sockets: [SocketInfo] = []
+    private var walls = Walls()
     /// The app's container; nil if it has none.
-    public var container: ContainerInfo?
+    public var container: ContainerInfo? {
+        get { walls.container }
+        set { walls.container = newValue }
+    }
+    /// The app's sandbox; nil if it has none.
+    public var sandbox: SandboxInfo? {
+        get { walls.sandbox }
+        set { walls.sandbox = newValue }
+    }
     /// How the app's health is checked; nil if it is not checked.
     public var health: HealthInfo?
     /// What suspension has saved in the app's current run; nil if the app does not run.
@@ -368,6 +383,7 @@ public struct AppStatus: Hashable, Sendable {
         snapshot = try SnapshotInfo.optional(fields, "snapshot")
         sockets = try fields.list("sockets") { json throws(FieldError) in try SocketInfo(json: json) }
         container = try ContainerInfo.optional(fields, "container")
+        sandbox = try SandboxInfo.optional(fields, "sandbox")
         if let check = try fields.optionalString("health") {
             health = HealthInfo(check: check, isKnown: try fields.optionalBool("health_known") ?? false)
         }
@@ -414,6 +430,7 @@ public struct AppStatus: Hashable, Sendable {
         object["snapshot"] = snapshot?.json ?? .null
         object["sockets"] = .array(sockets.map(\.json))
         object["container"] = container?.json ?? .null
+        object["sandbox"] = sandbox?.json ?? .null
         object["health"] = .optional(health?.check)
         object["health_known"] = .bool(health?.isKnown ?? false)
         object["asleep_s"] = .optional(sleep?.seconds)

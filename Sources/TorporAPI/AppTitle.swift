@@ -11,7 +11,7 @@ extension AppSummary {
     ///
     /// - Parameter languages: tags, the best one first: `de-AT`, `de`. For English the text for all others is used if
     ///   there is no English one.
-    private static func text(_ other: String?, _ texts: [String: String], in languages: [String]) -> String? {
+    static func text(_ other: String?, _ texts: [String: String], in languages: [String]) -> String? {
         guard !texts.isEmpty else { return other }
         for language in languages {
             var parts = language.lowercased().split(separator: "-")

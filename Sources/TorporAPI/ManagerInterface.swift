@@ -184,6 +184,23 @@ public enum ManagerInterface {
           timeline: []TimelineEntry
         )
 
+        # The sandbox of an app: mode is true or agent; unenforced: what this machine does not enforce of it, a sentence
+        # each.
+        type Sandbox (mode: string, permissions: []Permission, unenforced: []string)
+
+        # What an app asks for, and why. state: allowed, denied, or asked (withheld until a person answers); purposes: by
+        # language; ports: the TCP ports of network, empty for all; by and at: who answered, and when.
+        type Permission (
+          app: string,
+          name: string,
+          state: string,
+          purpose: string,
+          purposes: [string]string,
+          ports: []int,
+          by: ?string,
+          at: ?int
+        )
+
         # Everything about one app: the fields of App, and more. mailbox: how many messages are queued for it;
         # unhandled: how many were not handled; transfers: how many are not over; data_folder: where its data folders
         # are (data_folders = true); unfit_settings: the settings whose values do not fit their declaration. With
@@ -251,6 +268,7 @@ public enum ManagerInterface {
           snapshot: ?Snapshot,
           sockets: []Socket,
           container: ?Container,
+          sandbox: ?Sandbox,
           health: ?string,
           health_known: bool,
           asleep_s: ?float,
@@ -823,6 +841,13 @@ public enum ManagerInterface {
         # all of them, so that its next launch is its first. The app must not run. left: how many files could not be
         # removed; message says which and why.
         method PurgeData(app: string, folders: ?[]string) -> (app: string, removed: int, left: int, message: ?string)
+
+        # What apps ask for; of all apps if none is named.
+        method Permissions(apps: ?[]string) -> (permissions: []Permission)
+
+        # Answers an app that asks for permissions: allow, deny, or reset (the default of the configuration counts again).
+        # No name means all. An app whose sandbox changes is launched again; message says what follows.
+        method AnswerPermissions(app: string, names: []string, answer: string) -> (message: ?string)
 
         # The settings of an app, in the order of their declarations. For operators only.
         method Settings(app: string) -> (settings: []Setting)

@@ -50,6 +50,10 @@ public enum ManagerRequest: Hashable, Sendable {
     case data(apps: [String])
     /// Remove the content of data folders.
     case purgeData(PurgeDataRequest)
+    /// List the permissions that apps ask for; no entry means all apps.
+    case permissions(apps: [String])
+    /// Answer an app that asks for permissions.
+    case answerPermissions(AnswerPermissionsRequest)
     /// List the settings of an app.
     case settings(app: String)
     /// Change settings of an app.
@@ -124,6 +128,8 @@ public enum ManagerRequest: Hashable, Sendable {
         case "SetBadge": self = .setBadge(app: try fields.string("app"), count: try fields.int("count"))
         case "Data": self = .data(apps: fields["apps"] == nil ? [] : try fields.strings("apps"))
         case "PurgeData": self = .purgeData(try PurgeDataRequest(fields: fields))
+        case "Permissions": self = .permissions(apps: fields["apps"] == nil ? [] : try fields.strings("apps"))
+        case "AnswerPermissions": self = .answerPermissions(try AnswerPermissionsRequest(fields: fields))
         case "Settings": self = .settings(app: try fields.string("app"))
         case "SetSettings":
             self = .setSettings(try SetSettingsRequest(fields: fields, app: try fields.string("app")))
@@ -183,6 +189,9 @@ public enum ManagerRequest: Hashable, Sendable {
                 ("SetBadge", ["app": .string(app), "count": .int(count)], false)
             case .data(let apps): ("Data", apps.isEmpty ? .emptyObject : ["apps": .strings(apps)], false)
             case .purgeData(let request): ("PurgeData", request.parameters, false)
+            case .permissions(let apps):
+                ("Permissions", apps.isEmpty ? .emptyObject : ["apps": .strings(apps)], false)
+            case .answerPermissions(let request): ("AnswerPermissions", request.parameters, false)
             case .settings(let app): ("Settings", ["app": .string(app)], false)
             case .setSettings(let request): ("SetSettings", request.parameters, false)
             case .logs(let request): ("Logs", request.parameters, !request.isOneReply)

@@ -175,13 +175,13 @@ _torpor() {
     unset 'unparsed_words[0]'
     unparsed_words=("${unparsed_words[@]}")
     case "${subcommand}" in
-    list|status|top|logs|events|history|report|snapshot|graph|memory|timers|mailbox|settings|unhandled|transfers|alerts|data|health|metrics|start|stop|restart|foreground|open|background|suspend|resume|interrupt|scene|hold|force-quit|signal|post|notify|badge|reset|wait|init|import|check|apply|policy|desktop|doctor|upgrade|app|help)
+    list|status|top|logs|events|history|report|snapshot|graph|memory|timers|mailbox|settings|permissions|unhandled|transfers|alerts|data|health|metrics|start|stop|restart|foreground|open|background|suspend|resume|interrupt|scene|hold|force-quit|signal|post|notify|badge|reset|wait|init|import|check|apply|policy|desktop|doctor|upgrade|app|help)
         # Offer subcommand argument completions
         "_torpor_${subcommand}"
         ;;
     *)
         # Offer subcommand completions
-        COMPREPLY+=($(compgen -W 'list status top logs events history report snapshot graph memory timers mailbox settings unhandled transfers alerts data health metrics start stop restart foreground open background suspend resume interrupt scene hold force-quit signal post notify badge reset wait init import check apply policy desktop doctor upgrade app help' -- "${cur}"))
+        COMPREPLY+=($(compgen -W 'list status top logs events history report snapshot graph memory timers mailbox settings permissions unhandled transfers alerts data health metrics start stop restart foreground open background suspend resume interrupt scene hold force-quit signal post notify badge reset wait init import check apply policy desktop doctor upgrade app help' -- "${cur}"))
         ;;
     esac
 }
@@ -572,6 +572,34 @@ _torpor_settings() {
     case "${positional_number}" in
     1)
         __torpor_add_completions -W "$(__torpor_custom_complete ---completion settings -- positional@0 "${COMP_CWORD}" "$(__torpor_cursor_index_in_current_word)")"
+        return
+        ;;
+    esac
+}
+
+_torpor_permissions() {
+    repeating_flags=()
+    non_repeating_flags=(--reset --json --verbose -v --version -h --help)
+    repeating_options=()
+    non_repeating_options=(--socket)
+    __torpor_offer_flags_options -1
+
+    # Offer option value completions
+    case "${prev}" in
+    '--socket')
+        __torpor_add_completions -f
+        return
+        ;;
+    esac
+
+    # Offer positional completions
+    case "${positional_number}" in
+    1)
+        __torpor_add_completions -W "$(__torpor_custom_complete ---completion permissions -- positional@0 "${COMP_CWORD}" "$(__torpor_cursor_index_in_current_word)")"
+        return
+        ;;
+    *)
+        __torpor_add_completions -W 'allow'$'\n''deny'
         return
         ;;
     esac

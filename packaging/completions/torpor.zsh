@@ -63,6 +63,7 @@ _torpor() {
             'timers:Shows when timers wake apps next, and when they did last.'
             'mailbox:Shows the messages that wait for an app.'
             'settings:Shows or changes the settings of an app.'
+            'permissions:Shows what sandboxed apps ask for and why, or answers them.'
             'unhandled:Shows messages that no app handled, or that crashed the app that got them.'
             'transfers:Shows or cancels the downloads and uploads that run while apps sleep.'
             'alerts:Shows, answers or cancels the alerts of apps.'
@@ -102,7 +103,7 @@ _torpor() {
         ;;
     arg)
         case "${words[1]}" in
-        list|status|top|logs|events|history|report|snapshot|graph|memory|timers|mailbox|settings|unhandled|transfers|alerts|data|health|metrics|start|stop|restart|foreground|open|background|suspend|resume|interrupt|scene|hold|force-quit|signal|post|notify|badge|reset|wait|init|import|check|apply|policy|desktop|doctor|upgrade|app|help)
+        list|status|top|logs|events|history|report|snapshot|graph|memory|timers|mailbox|settings|permissions|unhandled|transfers|alerts|data|health|metrics|start|stop|restart|foreground|open|background|suspend|resume|interrupt|scene|hold|force-quit|signal|post|notify|badge|reset|wait|init|import|check|apply|policy|desktop|doctor|upgrade|app|help)
             "_torpor_${words[1]}" && ret=0
             ;;
         esac
@@ -362,6 +363,24 @@ _torpor_settings() {
         '--file[Read changes from a file\: lines of KEY=VALUE, or a JSON object.]:file:_files'
         '--stdin[Read the value of the setting from standard input.]:key:'
         '--utc[Show and read times in UTC instead of the local time zone.]'
+        '--socket[The supervisor'\''s control socket.]:path:_files'
+        '--json[One JSON document on standard output (an object a line for streams).]'
+        '(--verbose -v)'{--verbose,-v}'[Report supervisor restarts and upgrades on standard error.]'
+        '--version[Show the version.]'
+        '(-h --help)'{-h,--help}'[Show help information.]'
+    )
+    _arguments -w -s -S : "${arg_specs[@]}" && ret=0
+
+    return "${ret}"
+}
+
+_torpor_permissions() {
+    local -i ret=1
+    local -ar _words=('allow' 'deny')
+    local -ar arg_specs=(
+        ':app:{__torpor_custom_complete ---completion permissions -- positional@0 "${current_word_index}" "$(__torpor_cursor_index_in_current_word)"}'
+        '*:words:{__torpor_complete "${_words[@]}"}'
+        '--reset[Forget the answers, so that those of the configuration count.]'
         '--socket[The supervisor'\''s control socket.]:path:_files'
         '--json[One JSON document on standard output (an object a line for streams).]'
         '(--verbose -v)'{--verbose,-v}'[Report supervisor restarts and upgrades on standard error.]'

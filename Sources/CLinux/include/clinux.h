@@ -332,6 +332,11 @@ int tlx_rename_exclusive(const char *from, const char *to);
 int tlx_open_beneath(int folder, const char *name, int flags, int same_device);
 /// Landlock has no wrapper in libc. The version of its ABI, or -1 and errno.
 long tlx_landlock_version(void);
+/// A new ruleset of Landlock that handles these rights; a descriptor, or -1 and errno.
+int tlx_landlock_ruleset(uint64_t files, uint64_t network, uint64_t scoped);
+/// Adds a rule for an open file or folder, or for a TCP port. 0, or -1 and errno.
+int tlx_landlock_allow(int ruleset, int fd, uint64_t rights);
+int tlx_landlock_allow_port(int ruleset, uint16_t port, uint64_t rights);
 /// Restricts this process to reading below the first `writable` paths, and to all access except special files below
 /// the others; missing paths are skipped. 1: restricted, 0: the kernel has no Landlock, -1 and errno: failed.
 int tlx_confine(const char *const *paths, size_t count, size_t writable, int abstract);

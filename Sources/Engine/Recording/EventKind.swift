@@ -78,6 +78,7 @@ package enum EventKind: String, CaseIterable {
     case alert = "5d0f6f0c1f7c4b7f9a4e0f5fb0c35e21"
     case settingsChanged = "b3f0c9a25d0f4d7d9a6c1e2f84f75b11"
     case settingsNotTaken = "d2c1f7e06f7b4a0cb2d9a2b6e4c83f52"
+    case permission = "3c1f6f5b7a0e4f6b9d0a8c2e57d4b9a1"
 
     // What an app itself sends to torpord.
     case said = "4a2a0e8af8ae45eeba5eba9acd44631d"
@@ -140,6 +141,7 @@ package enum EventKind: String, CaseIterable {
         case .notHandled: "unhandled"
         case .transfer: "transfer"
         case .alert: "alert"
+        case .permission: "permission"
         case .taskBegan, .taskEnded, .holdEnded, .modeBegan, .modeEnded: "task"
         case .signalled: "signal"
         case .ended, .evicted, .failed, .missedDeadline, .outOfMemory, .notLaunched, .requirementFailed, .gaveUp: "exit"
@@ -180,7 +182,7 @@ package enum EventKind: String, CaseIterable {
             .dataPurged, .sceneOpened, .sceneDisconnected, .sceneDiscarded, .waitsForPlace, .alert:
             .info
         case .unheard, .descriptorClosed, .refused, .chatty, .answerFailed, .nearLimit, .notWoken, .snapshotNotTaken,
-            .coverFailed, .healthChecked:
+            .coverFailed, .healthChecked, .permission:
             .notice
         case .adopted, .failed, .missedDeadline, .outOfMemory, .notLaunched, .requirementFailed, .lateAnswer,
             .outlivedGrace, .notStopped, .continuedByOthers, .overLimit, .lockHeld, .noStateDirectory, .stateNotKept,
@@ -208,7 +210,7 @@ package enum EventKind: String, CaseIterable {
             .sceneOpened, .sceneDisconnected, .sceneDiscarded, .waitsForPlace:
             " "
         case .launched, .woken, .told, .posted, .settingsChanged, .settingsNotTaken, .signalled, .mainChanged, .unheard,
-            .descriptorClosed, .refused,
+            .descriptorClosed, .refused, .permission,
             .adviceNotTaken,
             .reconfigured, .started, .tookOver, .stopping, .upgrading, .upgradeFailed, .keeperLost, .directoryDamaged,
             .configurationRead, .configurationInvalid, .policyChanged, .storeChanged, .memoryShort, .memoryEnough,

@@ -7,6 +7,7 @@ import EventLoop
 import Lifecycle
 import Linux
 import Mailbox
+import Permissions
 import Processes
 package import TorporAPI
 import Varlink
@@ -28,7 +29,7 @@ package final class BluetoothMode: EventRoom, EventSource {
     package func configure() {
         centrals = []
         peripherals = []
-        for app in apps {
+        for app in apps where app.allows(.bluetooth) {
             let modes = app.specification.backgroundModes
             if modes.contains(.bluetoothCentral), !app.specification.bluetooth.isEmpty { centrals.insert(app.id) }
             if modes.contains(.bluetoothPeripheral) { peripherals.insert(app.id) }

@@ -7,6 +7,7 @@ import Lifecycle
 import Linux
 import Location
 import Mailbox
+import Permissions
 package import TorporAPI
 import Varlink
 
@@ -38,7 +39,7 @@ package final class LocationMode: EventRoom, EventSource {
         let known = ledger ?? LocationLedger(host.runtimeDirectory)
         ledger = known
         var next: [AppID: Followed] = [:]
-        for app in apps where app.specification.backgroundModes.contains(.location) {
+        for app in apps where app.specification.backgroundModes.contains(.location) && app.allows(.location) {
             let specification = app.specification.location
             var one = Followed(specification: specification)
             let before = followed[app.id]

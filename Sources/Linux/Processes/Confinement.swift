@@ -24,6 +24,9 @@ public enum Confinement {
     /// Whether the kernel has Landlock enabled.
     public static func isAvailable() -> Bool { tlx_landlock_version() > 0 }
 
+    /// The version of the kernel's Landlock; 0 if it has none.
+    public static func version() -> Int { max(0, tlx_landlock_version()) }
+
     /// Keeps this process's memory out of core dumps, and unreadable to other processes of its user
     /// (PR_SET_DUMPABLE).
     public static func keepMemoryPrivate() throws(Errno) { try call { tlx_prctl(4, 0) } }

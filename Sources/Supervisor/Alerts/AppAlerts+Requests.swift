@@ -7,6 +7,7 @@ import EventLoop
 import Lifecycle
 import Linux
 import Mailbox
+import Permissions
 import Store
 package import TorporAPI
 import Transfers
@@ -97,6 +98,9 @@ extension AppAlerts {
         _ app: AppRuntime,
         isOperators: Bool
     ) throws(AlertProblem) -> Alert {
+        guard isOperators || app.allows(.alerts) else {
+            throw .notPermitted("\(app.name) is in a sandbox: it needs the permission alerts")
+        }
         var alert: Alert
         do throws(FieldError) {
             alert = try Alert(request, number: nextID(), app: app.name, clock: clock)

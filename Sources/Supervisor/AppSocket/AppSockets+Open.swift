@@ -3,6 +3,7 @@
 import Configuration
 import Engine
 import Mailbox
+import Permissions
 import TorporAPI
 import Varlink
 import VarlinkServer
@@ -52,6 +53,11 @@ extension AppSockets {
 
     /// Whether the app may open URLs of the scheme, and so learn whether another app handles it.
     private func permits(_ scheme: String, _ reply: Reply, _ app: AppRuntime) -> Bool {
+        guard app.allows(.openURL) else {
+            let sentence = "\(app.name) is in a sandbox: it needs the permission open-url"
+            reply.fail(AppInterface.ErrorName.notPermitted, ["message": .string(sentence)])
+            return false
+        }
         if app.specification.opening.mayOpen(scheme: scheme) { return true }
         let sentence = "\(app.name) may not open \(scheme): URLs: name the scheme in may_open of \(app.name)"
         reply.fail(AppInterface.ErrorName.notPermitted, ["message": .string(sentence)])

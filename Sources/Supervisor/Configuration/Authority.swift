@@ -76,6 +76,7 @@ extension ManagerRequest {
             .evictionOrder,
             .memory,
             .recordPolicies, .scenes, .timers, .graph, .metrics, .unhandled, .transfers, .alerts, .handlers, .data,
+            .permissions,
             .describe:
             true
         case .verb(let request): request.verb == .wait
@@ -83,7 +84,7 @@ extension ManagerRequest {
         case .signal, .post, .open, .openScene, .replayUnhandled, .dropUnhandled, .cancelTransfers, .scheduleAlert,
             .cancelAlerts, .answerAlert, .setBadge, .purgeData,
             .settings,
-            .setSettings, .apply,
+            .setSettings, .answerPermissions, .apply,
             .reloadPolicy,
             .upgrade:
             false

@@ -233,7 +233,7 @@ package final class Supervisor: Room {
             Announcements(engine, recorder), launcher, persistence, shares, snapshots, savedStates, memoryWatch,
             lockWatch, appSockets,
             service,
-            interruptions, mailboxes, settings, wakes, dataFolders, transfers, alerts, scenes,
+            interruptions, mailboxes, settings, permissions, wakes, dataFolders, transfers, alerts, scenes,
             innerScenes, HoldingPages(self),
             Covers(self), launcher.healthChecks,
         ]

@@ -94,6 +94,7 @@ package final class Persistence: ShellRoom, LifecycleObserver {
         recorder.events.sequence = max(recorder.events.sequence, contents.lastSequence)
         supervisor.mailboxes.rememberSubscriptions(contents)
         supervisor.mailboxes.load(contents)
+        supervisor.permissions.load(contents)
         supervisor.settings.load(contents)
         supervisor.transfers.load(contents)
         supervisor.alerts.load(contents)
@@ -203,6 +204,7 @@ package final class Persistence: ShellRoom, LifecycleObserver {
     private func keepAll() {
         supervisor.mailboxes.keepAll()
         supervisor.settings.keepAll()
+        supervisor.permissions.keepAll()
         supervisor.transfers.keepAll()
         supervisor.alerts.keepAll()
         supervisor.mailboxes.unhandled.loadAgain()

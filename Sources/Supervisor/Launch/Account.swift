@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Configuration
-import Engine
+package import Engine
 import Linux
 
 extension Launcher {
@@ -32,7 +32,7 @@ extension Launcher {
     func identity(of app: AppRuntime) throws(LaunchError) -> User? { try account(of: app)?.user }
 
     /// The uid of an app's user; nil if it is not known.
-    func userID(of app: AppRuntime) -> UInt32? {
+    package func userID(of app: AppRuntime) -> UInt32? {
         do throws(LaunchError) {
             return try identity(of: app)?.uid ?? Users.effectiveUID
         } catch {

@@ -5,6 +5,7 @@ import Engine
 import EventLoop
 import Lifecycle
 import Linux
+import Permissions
 import Processes
 
 /// Commands that run one after the other for an app, each under its deadline.
@@ -83,7 +84,8 @@ extension Launcher {
             timer?.arm(after: deadline)
             return timer
         }
-        runCommand(app, hook.command) { pidfd in
+        // A command that gets what others send to the app runs as confined as the app itself.
+        runCommand(app, hook.command, isInside: run.names == "open_command") { pidfd in
             run.current = pidfd
             if run.isCancelled { try? Pidfd.sendSignal(pidfd.raw, Signal.kill) }
             if let deadline = hook.deadline { run.timer?.arm(after: deadline) }
@@ -143,19 +145,40 @@ extension Launcher {
     /// to
     /// the app's log, or to `output`. Processes that it leaves running in its session are killed; after a check that
     /// has
-    /// a cgroup, all processes in that cgroup.
+    /// a cgroup, all processes in that cgroup. A check, and any command with `isInside`, runs in the app's sandbox.
     func runCommand(
         _ app: AppRuntime,
         _ command: [String],
         output given: Descriptor? = nil,
         isCheck: Bool = false,
+        isInside: Bool = false,
         started: @escaping (Descriptor) -> Void,
         completion: @escaping (Result<ExitStatus, LaunchError>) -> Void
     ) {
+        if isCheck || isInside, app.specification.sandbox.mode != nil, !supervisor.permissions.isLoaded {
+            return supervisor.permissions.whenLoaded { [weak self, weak app] in
+                guard let self, let app else { return }
+                self.runCommand(
+                    app,
+                    command,
+                    output: given,
+                    isCheck: isCheck,
+                    isInside: isInside,
+                    started: started,
+                    completion: completion
+                )
+            }
+        }
         let specification = app.specification
+        let order = isCheck || isInside ? sandboxOrder(of: app, specification, command.first ?? "") : nil
         reads.ask {
             do throws(LaunchError) {
-                return Result<LaunchFacts, LaunchError>.success(try LaunchFacts.find(specification, for: command))
+                var facts = try LaunchFacts.find(specification, for: command)
+                if var order {
+                    order.places.executable = facts.executable
+                    facts.sandbox = try order.make()
+                }
+                return Result<LaunchFacts, LaunchError>.success(facts)
             } catch {
                 return .failure(error)
             }
@@ -167,6 +190,7 @@ extension Launcher {
                 let (plan, output) = try self.commandPlan(app, command, facts)
                 let cgroup = isCheck ? self.makeCheckCgroup(app) : nil
                 self.run(plan, output, given, cgroup, started: started, completion: completion)
+                withExtendedLifetime(facts) {}
             } catch {
                 completion(.failure(error))
             }

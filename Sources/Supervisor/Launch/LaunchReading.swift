@@ -21,6 +21,8 @@ struct LaunchFacts: Sendable {
     var executable: String
     /// The app's working directory.
     var directory: String
+    /// The app's sandbox; nil for none.
+    var sandbox: SandboxOrder.Made?
 
     /// Reads what is needed for a command that runs for an app, as its user and in its directory.
     static func find(

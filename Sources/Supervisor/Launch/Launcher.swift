@@ -8,6 +8,7 @@ package import Lifecycle
 package import Linux
 import Notify
 package import Output
+import Permissions
 package import Processes
 import SystemPackage
 import Varlink
@@ -28,6 +29,8 @@ package final class Launcher: ShellRoom, LifecycleObserver {
     let checks = CheckCgroups()
     /// Apps in containers.
     package private(set) lazy var containers = Containers(supervisor)
+    /// The answers to apps that ask for permissions.
+    package private(set) lazy var permissions = AppPermissions(supervisor)
     /// The health checks of running apps.
     package private(set) lazy var healthChecks = HealthChecks(supervisor)
 
@@ -103,6 +106,9 @@ package final class Launcher: ShellRoom, LifecycleObserver {
         guard app.specification.declaredSettings.isEmpty || supervisor.settings.isLoaded else {
             return supervisor.settings.whenLoaded(continuation(of: app, order) { $0.launchMain(app, order) })
         }
+        guard app.specification.sandbox.mode == nil || supervisor.permissions.isLoaded else {
+            return supervisor.permissions.whenLoaded(continuation(of: app, order) { $0.launchMain(app, order) })
+        }
         guard !supervisor.mailboxes.holdsBackLaunch(of: app, order) else {
             return supervisor.mailboxes.whenLoaded(continuation(of: app, order) { $0.launchMain(app, order) })
         }
@@ -122,7 +128,7 @@ package final class Launcher: ShellRoom, LifecycleObserver {
                 if let names, let account = facts.account { app.account = (names, account) }
                 if let named = facts.named { self.supervisor.inForce.accounts.sockets.add(named) }
                 if let problem = facts.settingsProblem { self.note(app, .settingsNotTaken, text: problem) }
-                self.launch(app, order, facts, specification)
+                self.confine(app, order, facts, specification)
             case .failure(let trouble):
                 app.run.launchFailure = trouble.failure
                 self.launchRefused(app, trouble.description)
@@ -152,7 +158,7 @@ package final class Launcher: ShellRoom, LifecycleObserver {
     }
 
     /// - Parameter specification: the app's, with the values of its settings filled in.
-    private func launch(
+    func launch(
         _ app: AppRuntime,
         _ order: LaunchOrder,
         _ facts: LaunchFacts,
@@ -176,6 +182,7 @@ package final class Launcher: ShellRoom, LifecycleObserver {
             plan.standardError = output.error?.raw ?? -1
             if case .file(let path) = app.specification.standardInput { plan.inputFile = path }
             plan.errorFile = errorFile(of: app)
+            plan.sandbox = facts.sandbox?.forLaunch
             let stored = app.store.entries
             plan.passed = given.map(\.descriptor) + stored.map(\.descriptor.raw)
             plan.setListenPid = !plan.passed.isEmpty
@@ -197,7 +204,7 @@ package final class Launcher: ShellRoom, LifecycleObserver {
             supervisor.keeper.launch(plan) { [weak self] result in
                 self?.launched(app, order, result, cgroupPath: path, isFresh: isFresh)
             }
-            withExtendedLifetime((output, cgroup)) {}
+            withExtendedLifetime((output, cgroup, facts)) {}
         } catch {
             app.run.launchFailure = error.failure
             launchRefused(app, error.description)
@@ -274,7 +281,7 @@ package final class Launcher: ShellRoom, LifecycleObserver {
     }
 
     /// No process was launched: stores the reason and reports the failure to the core.
-    private func launchRefused(_ app: AppRuntime, _ sentence: String) {
+    func launchRefused(_ app: AppRuntime, _ sentence: String) {
         app.notifySource?.setEvents(.readable)
         app.server?.setAccepting(true)
         // The ending that follows is logged with this sentence.
@@ -388,6 +395,7 @@ extension Launcher {
         plan.isHelper = true
         plan.oomScoreAdjust = ProcessTree.oomScoreForChildren
         plan.user = try credentials(of: app)
+        plan.sandbox = facts.sandbox?.forLaunch
         let output: Descriptor?
         do {
             output = app.specification.log == .file ? try capture(app).writerForApp() : nil

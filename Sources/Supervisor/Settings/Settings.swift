@@ -169,16 +169,8 @@ package final class Settings: ShellRoom, LifecycleObserver {
 
     /// Ends the app, which runs with old values, and launches it again.
     private func replace(_ app: AppRuntime) {
-        let changes = apps.filter { !coordinator.isLeaving($0.id) }.map { other in
-            var change = AppChange(AppDefinition(other.next ?? other.specification))
-            change.liveRules = other.specification.rules
-            change.isReplaced = other === app
-            return change
-        }
         do throws(DependencyError) {
-            let actions = try coordinator.reconfigure(changes, now: loop.now)
-            supervisor.writeAhead(actions)
-            engine.performWritten(actions)
+            try supervisor.replace(app)
         } catch {
             log.error("\(app.name) is not launched again for its settings: \(error)")
         }

@@ -33,7 +33,7 @@ extension AppTransfers {
     }
 
     func matchFeeds(of app: AppRuntime) {
-        var wanted = app.specification.subscriptions
+        var wanted = Self.permissionProblem(app) == nil ? app.specification.subscriptions : []
         for id in queue.feeds(of: app.name) {
             guard let transfer = queue[id], var feed = transfer.feed else { continue }
             let index = wanted.firstIndex { subscription in

@@ -7,6 +7,7 @@ import EventSources
 import Lifecycle
 import Linux
 import Mailbox
+import Permissions
 import Store
 package import TorporAPI
 import TransferProtocol
@@ -62,7 +63,15 @@ extension AppTransfers {
         }
     }
 
+    /// Why a sandboxed app may have no transfers: they use the network for it.
+    static func permissionProblem(_ app: AppRuntime) -> String? {
+        let sandbox = app.specification.sandbox
+        guard sandbox.mode != nil, !app.allows(.transfers) || app.grants.network == .none else { return nil }
+        return "\(app.name) is in a sandbox: it needs the permissions transfers and network"
+    }
+
     private func transfer(_ request: StartTransferRequest, _ app: AppRuntime) throws(TransferProblem) -> Transfer {
+        if let problem = Self.permissionProblem(app) { throw .failed(problem) }
         guard let direction = TransferDirection(rawValue: request.direction) else {
             throw .invalid(FieldError(field: "direction", problem: "must be download or upload"))
         }

@@ -29,6 +29,7 @@ enum Help {
         Topic("lifecycle", "torpor-lifecycle"),
         Topic("memory", "torpor-memory"),
         Topic("policies", "torpor-policy"),
+        Topic("sandbox", "torpor-sandbox"),
         Topic("scenes", "torpor-scenes"),
         Topic("transfers", "torpor-transfers"),
     ]

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Configuration
+import Engine
+import EventLoop
+import Linux
+import Permissions
+import Processes
+import Supervisor
+import TorporAPI
+import Varlink
+import VarlinkServer
+
+extension ControlService {
+    /// What an app may do in its sandbox, and what this machine does not enforce of it.
+    func sandbox(of app: AppRuntime) -> SandboxInfo? {
+        let sandbox = app.specification.sandbox
+        guard let mode = sandbox.mode else { return nil }
+        var info = SandboxInfo(mode: mode.rawValue)
+        info.permissions = supervisor.permissions.infos(of: app)
+        info.unenforced = Unenforced.sentences(
+            sandbox,
+            app.grants,
+            version: Landlock.version,
+            isRoot: Users.isRoot && app.specification.user.map { $0 == "root" || $0 == "0" } ?? true
+        )
+        return info
+    }
+
+    /// Why a peer may request nothing.
+    func refusal(ofAllBy peer: Peer) -> String? {
+        supervisor.inForce.accounts.authority.refusal(ofAllBy: peer) ?? refusal(ofSandboxed: peer)
+    }
+
+    /// Why a peer may request nothing: it is a process of a sandboxed app, which could answer itself.
+    ///
+    /// A process that has ended, or could have left its app, counts as one if it was confined like one.
+    private func refusal(ofSandboxed peer: Peer) -> String? {
+        for app in apps where app.specification.sandbox.mode != nil {
+            guard let tree = app.run.tree else { continue }
+            let isMember = tree.main.pid == peer.pid || tree.contains(peer.pid)
+            guard isMember || supervisor.launcher.userID(of: app) == peer.uid && isDoubtful(peer) else { continue }
+            let whose = "process \(peer.pid) belongs to \(app.name), which is in a sandbox"
+            return whose + ": only the app's own socket is for it"
+        }
+        return nil
+    }
+
+    private func isDoubtful(_ peer: Peer) -> Bool {
+        guard let filter = try? ProcFS.statusField(peer.pid, "Seccomp") else { return true }
+        // In a cgroup of its own no process can leave its app.
+        return supervisor.place.cgroups == nil && filter == "2"
+    }
+
+    /// The permissions that apps ask for.
+    func permissions(of chosen: [AppRuntime], _ reply: Reply) {
+        supervisor.permissions.whenLoaded { [self] in
+            let infos = chosen.flatMap { supervisor.permissions.infos(of: $0) }
+            reply.send(["permissions": .array(infos.map(\.json))])
+        }
+    }
+
+    func answer(_ request: AnswerPermissionsRequest, of app: AppRuntime, by person: String, _ reply: Reply) {
+        supervisor.permissions.answer(request, of: app, by: person) { outcome in
+            switch outcome {
+            case .success(let message): reply.send(["message": .optional(message)])
+            case .failure(let refusal): reply.fail("\(refusal)")
+            }
+        }
+    }
+}

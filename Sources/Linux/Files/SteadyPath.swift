@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CLinux
+import Glibc
+import WireText
+
+/// Opens files by paths that one user must not be able to redirect: that user gets rights on what is found there.
+///
+/// Symlinks are followed only where no user but root, and in a user's supervisor nobody at all, could have put them.
+/// It may wait for a disk or a server: do not call it on the event loop.
+public struct SteadyPath {
+    /// Why a path was not opened.
+    public enum Failure: Error, Hashable, Sendable, CustomStringConvertible {
+        /// An error of the kernel.
+        case errno(Errno)
+        /// A symlink that the user could have put there; its name.
+        case link(String)
+        /// A pattern has too many matches.
+        case tooMany(limit: Int)
+
+        /// The end of a sentence that begins with the path.
+        public var description: String {
+            switch self {
+            case .errno(let errno): "cannot be opened: \(errno)"
+            case .link(let name):
+                "is not opened: \(name) is a symlink in a folder that users may write to; name the path that it leads to"
+            case .tooMany(let limit): "has more than \(limit) matches"
+            }
+        }
+    }
+
+    /// A file that was found, opened with O_PATH.
+    public struct Found {
+        /// The path that led there, without following symlinks.
+        public let path: String
+        /// The open file.
+        public let descriptor: Descriptor
+        /// Whether it is a folder.
+        public let isFolder: Bool
+    }
+
+    private static let mostLinks = 40
+    private static let mostNames = 16_384
+
+    private let limit: Int
+    private var links = 0
+    private var found: [Found] = []
+
+    /// The file at an absolute path; with `isPattern`, all that match (glob(7)). Empty if there is none.
+    public static func open(
+        _ path: String,
+        isPattern: Bool = false,
+        atMost limit: Int = 256
+    ) throws(Failure) -> [Found] {
+        var walk = SteadyPath(limit: limit)
+        let root = try walk.step { () throws(Errno) in try File.open("/", [.path, .directory]) }
+        try walk.go(root, "", names(path)[...], isPattern: isPattern)
+        return walk.found
+    }
+
+    private init(limit: Int) { self.limit = limit }
+
+    private static func names(_ path: String) -> [Substring] {
+        path.split(separator: "/").filter { $0 != "." }
+    }
+
+    private func step<T>(_ body: () throws(Errno) -> T) throws(Failure) -> T {
+        do throws(Errno) { return try body() } catch { throw .errno(error) }
+    }
+
+    private mutating func go(
+        _ start: Descriptor,
+        _ base: String,
+        _ names: ArraySlice<Substring>,
+        isPattern: Bool
+    ) throws(Failure) {
+        var (folder, rest, path) = (start, names, base)
+        while let name = rest.popFirst() {
+            if name == ".." {
+                let here = try step { () throws(Errno) in try File.status(descriptor: folder.raw) }
+                guard Self.isSteady(here) else { throw .link(String(name)) }
+            }
+            guard let next = try find(name, in: folder) else {
+                guard isPattern, NamePattern.isPattern(String(name)) else { return }
+                for match in try matches(String(name), in: folder) {
+                    try go(folder, path, [match[...]] + rest, isPattern: true)
+                }
+                return
+            }
+            path += "/" + name
+            let status = try step { () throws(Errno) in try File.status(descriptor: next.raw) }
+            guard status.kind == .link else {
+                folder = next
+                continue
+            }
+            let around = try step { () throws(Errno) in try File.status(descriptor: folder.raw) }
+            guard Self.isSteady(around), status.uid == 0, tlx_is_made_up(folder.raw) == 0 else {
+                throw .link(String(name))
+            }
+            links += 1
+            guard links <= Self.mostLinks else { throw .errno(.tooManySymbolicLinkLevels) }
+            let target = try step { () throws(Errno) in try File.readLink(descriptor: next.raw) }
+            if target.hasPrefix("/") {
+                folder = try step { () throws(Errno) in try File.open("/", [.path, .directory]) }
+            }
+            rest = Self.names(target) + rest
+        }
+        guard found.count < limit else { throw .tooMany(limit: limit) }
+        let status = try step { () throws(Errno) in try File.status(descriptor: folder.raw) }
+        found.append(Found(path: path.isEmpty ? "/" : path, descriptor: folder, isFolder: status.kind == .directory))
+    }
+
+    /// Whether only root can change the folder's entries.
+    private static func isSteady(_ folder: FileStatus) -> Bool { folder.uid == 0 && folder.mode & 0o022 == 0 }
+
+    /// Nil if there is no such name.
+    private func find(_ name: Substring, in folder: Descriptor) throws(Failure) -> Descriptor? {
+        do throws(Errno) {
+            return try File.open(String(name), in: folder.raw, [.path, .noFollow])
+        } catch {
+            if error == .noSuchFileOrDirectory || error == .notDirectory { return nil }
+            throw .errno(error)
+        }
+    }
+
+    private func matches(_ pattern: String, in folder: Descriptor) throws(Failure) -> [String] {
+        var names: [String] = []
+        var seen = 0
+        do throws(Errno) {
+            try File.eachName(in: "/proc/self/fd/\(folder.raw)") { name in
+                seen += 1
+                if NamePattern.fits(name, path: pattern) { names.append(String(terminatedWire: name)) }
+                return seen < Self.mostNames && names.count <= limit
+            }
+        } catch {
+            if error == .notDirectory { return [] }
+            throw .errno(error)
+        }
+        return names.sorted()
+    }
+}

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CLinux
+import Glibc
+
+/// A ruleset of Landlock: another process can enforce it once it has the descriptor. Rights are the kernel's bits
+/// (linux/landlock.h).
+public final class LandlockRuleset: Sendable {
+    /// The descriptor, close-on-exec.
+    public let raw: Int32
+
+    /// Creates a ruleset that forbids all of these rights. Throws EINVAL if the kernel does not know one of them.
+    public init(files: UInt64, network: UInt64, scoped: UInt64) throws(Errno) {
+        raw = try call { tlx_landlock_ruleset(files, network, scoped) }
+    }
+
+    deinit { Descriptor(owning: raw).close() }
+
+    /// Allows rights on an open file or folder and all below it; O_PATH is enough.
+    public func allow(_ descriptor: Int32, _ rights: UInt64) throws(Errno) {
+        try call { tlx_landlock_allow(raw, descriptor, rights) }
+    }
+
+    /// Allows rights on a TCP port.
+    public func allow(port: UInt16, _ rights: UInt64) throws(Errno) {
+        try call { tlx_landlock_allow_port(raw, port, rights) }
+    }
+}

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Archives
+import Configuration
+package import Engine
+package import KeeperProtocol
+import Lifecycle
+package import Linux
+package import Permissions
+import Processes
+import SystemPackage
+
+/// What is known of an app's sandbox before its launch. The sandbox is made on a background thread, since opening
+/// paths may wait for a disk.
+package struct SandboxOrder: Sendable {
+    package var mode: SandboxMode
+    package var grants: PermissionGrants
+    package var places: SandboxPlaces
+    /// The version of Landlock to use; 0 for none.
+    package var version = Landlock.version
+
+    /// A sandbox that a child process can enter.
+    package struct Made: Sendable {
+        package var ruleset: LandlockRuleset?
+        package var filter: SystemCallFilter
+        /// What was asked for and could not be opened, as sentences.
+        package var skipped: [String] = []
+
+        /// The sandbox for a launch. The caller keeps ``ruleset`` until the keeper has got it.
+        package var forLaunch: LaunchRequest.Sandbox {
+            LaunchRequest.Sandbox(
+                ruleset: ruleset?.raw,
+                filter: filter.instructions.map { ($0.code, $0.ifTrue, $0.ifFalse, $0.value) }
+            )
+        }
+    }
+
+    /// Makes the sandbox. A path that is not there is skipped; any other failure means that there is no launch.
+    package func make() throws(LaunchError) -> Made {
+        var made = Made(filter: SystemCallFilter(grants, mode))
+        guard let plan = LandlockPlan(grants, places, version: version) else {
+            guard !LandlockPlan.isNeeded(for: grants) else {
+                throw failure(
+                    .notSupported,
+                    "this kernel has no Landlock, which confines apps: boot one with CONFIG_SECURITY_LANDLOCK and "
+                        + "landlock in its list of security modules (lsm=), or remove sandbox"
+                )
+            }
+            return made
+        }
+        do throws(Errno) {
+            let ruleset = try LandlockRuleset(
+                files: plan.handledFiles.rawValue,
+                network: plan.handledNetwork,
+                scoped: plan.scoped
+            )
+            for port in plan.ports { try ruleset.allow(port: port, plan.handledNetwork) }
+            made.ruleset = ruleset
+        } catch {
+            throw failure(error, "Landlock refuses its sandbox: \(error)")
+        }
+        var count = 0
+        for rule in plan.rules {
+            do throws(SteadyPath.Failure) {
+                let found = try SteadyPath.open(rule.path, isPattern: rule.isPattern, atMost: LandlockPlan.mostPaths)
+                if rule.isDeclared {
+                    count += found.count
+                    guard count <= LandlockPlan.mostPaths else { throw .tooMany(limit: LandlockPlan.mostPaths) }
+                    if found.isEmpty {
+                        made.skipped.append("\(rule.path) is not there: the app is launched without it")
+                    }
+                }
+                try allow(rule, found, made.ruleset)
+            } catch {
+                guard !rule.isDeclared else { throw failure(.permissionDenied, "\(rule.path) \(error)") }
+                // Most links in the machine's own folders lead to another one of these.
+                if rule.path == places.executable || rule.path == places.directory {
+                    made.skipped.append("\(rule.path) \(error)")
+                }
+            }
+        }
+        return made
+    }
+
+    private func allow(
+        _ rule: LandlockPlan.Rule,
+        _ found: [SteadyPath.Found],
+        _ ruleset: LandlockRuleset?
+    ) throws(SteadyPath.Failure) {
+        for file in found {
+            let rights = file.isFolder ? rule.rights : rule.rights.intersection(.ofFiles)
+            guard !rights.isEmpty else { continue }
+            do throws(Errno) {
+                try ruleset?.allow(file.descriptor.raw, rights.rawValue)
+            } catch {
+                throw .errno(error)
+            }
+        }
+    }
+
+    private func failure(_ errno: Errno, _ sentence: String) -> LaunchError {
+        let failure = LaunchFailure(stage: .sandbox, errno: errno, executable: places.executable, detail: sentence)
+        return LaunchError(failure.description, failure)
+    }
+}
+
+/// The Landlock of this kernel.
+package enum Landlock {
+    /// Its version, as far as Torpor uses it; 0 if there is none. Tests simulate older kernels.
+    package static let version: Int = {
+        let simulated = ThisProcess.environment("TORPOR_TEST_LANDLOCK").flatMap { Int($0) } ?? LandlockPlan.newest
+        return max(0, min(Confinement.version(), LandlockPlan.newest, simulated))
+    }()
+}
+
+extension Launcher {
+    /// The sandbox that a process of the app gets; nil for none.
+    func sandboxOrder(
+        of app: AppRuntime,
+        _ specification: AppSpecification,
+        _ executable: String
+    ) -> SandboxOrder? {
+        guard let mode = specification.sandbox.mode else { return nil }
+        var places = SandboxPlaces(executable: executable)
+        places.directory = specification.directory
+        places.writable = [supervisor.savedStates.stateDirectory(of: app)]
+        if let data = supervisor.dataFolders.folder(of: app) { places.writable.append(data) }
+        places.runtime = supervisor.runtime.directory(of: app)
+        return SandboxOrder(mode: mode, grants: app.grants, places: places)
+    }
+
+    /// Makes the app's sandbox, if it has one, then continues the launch. Its folders must exist first.
+    func confine(
+        _ app: AppRuntime,
+        _ order: LaunchOrder,
+        _ facts: LaunchFacts,
+        _ specification: AppSpecification
+    ) {
+        guard let sandbox = sandboxOrder(of: app, specification, facts.executable) else {
+            return launch(app, order, facts, specification)
+        }
+        do throws(LaunchError) {
+            try prepare(app, facts.account?.user)
+        } catch {
+            app.run.launchFailure = error.failure
+            return launchRefused(app, error.description)
+        }
+        read(for: app, { () throws(LaunchError) -> SandboxOrder.Made in try sandbox.make() }) { [weak self] result in
+            guard let self else { return }
+            do throws(LaunchError) {
+                var facts = facts
+                facts.sandbox = try result.get()
+                for sentence in facts.sandbox?.skipped ?? [] { self.note(app, .permission, text: sentence) }
+                self.launch(app, order, facts, specification)
+            } catch {
+                app.run.launchFailure = error.failure
+                self.launchRefused(app, error.description)
+            }
+        }
+    }
+}

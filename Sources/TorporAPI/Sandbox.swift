@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+
+public import Varlink
+
+/// The sandbox of an app.
+public struct SandboxInfo: Hashable, Sendable {
+    /// How the app is confined: `true` or `agent`, as in the configuration.
+    public var mode: String
+    /// What the app asks for.
+    public var permissions: [PermissionInfo] = []
+    /// What of it this machine does not enforce, a sentence each.
+    public var unenforced: [String] = []
+
+    /// Creates a sandbox without permissions.
+    public init(mode: String) { self.mode = mode }
+
+    init(json: JSON) throws(FieldError) {
+        let fields = try Fields(json)
+        mode = try fields.string("mode")
+        permissions = try fields.list("permissions") { json throws(FieldError) in try PermissionInfo(json: json) }
+        unenforced = try fields.strings("unenforced")
+    }
+
+    /// Encodes a JSON object.
+    public var json: JSON {
+        [
+            "mode": .string(mode), "permissions": .array(permissions.map(\.json)),
+            "unenforced": .strings(unenforced),
+        ]
+    }
+
+    static func optional(_ fields: Fields, _ name: String) throws(FieldError) -> SandboxInfo? {
+        guard let json = fields[name], !json.isNull else { return nil }
+        return try SandboxInfo(json: json)
+    }
+}
+
+/// A permission that an app asks for.
+public struct PermissionInfo: Hashable, Sendable {
+    /// The app.
+    public var app: String
+    /// Its name: `camera`, `files:/srv/media:ro`.
+    public var name: String
+    /// `allowed`, `denied`, or `asked`: withheld, since nobody has answered.
+    public var state: String
+    /// Why the app asks for it.
+    public var purpose: String
+    /// The purpose by language.
+    public var purposes: [String: String]
+    /// The TCP ports of `network`; empty for all.
+    public var ports: [Int64]
+
+    /// Who has answered; nil if nobody has.
+    public var by: String?
+    /// When, in microseconds since 1970.
+    public var at: Int64?
+
+    /// Creates one that nobody has answered.
+    public init(
+        app: String,
+        name: String,
+        state: String,
+        purpose: String,
+        purposes: [String: String] = [:],
+        ports: [Int64] = []
+    ) {
+        self.app = app
+        self.name = name
+        self.state = state
+        self.purpose = purpose
+        self.purposes = purposes
+        self.ports = ports
+    }
+
+    /// The purpose in the first of these languages that it is written in.
+    public func purpose(in languages: [String]) -> String {
+        AppSummary.text(purpose, purposes, in: languages) ?? purpose
+    }
+
+    /// Decodes a JSON object; throws if a field is missing or has the wrong type.
+    public init(json: JSON) throws(FieldError) {
+        let fields = try Fields(json)
+        app = try fields.string("app")
+        name = try fields.string("name")
+        by = try fields.optionalString("by")
+        at = try fields.optionalInt("at")
+        state = try fields.string("state")
+        purpose = try fields.string("purpose")
+        purposes = try fields.strings(byName: "purposes")
+        ports = try fields.list("ports") { json throws(FieldError) -> Int64 in
+            guard let port = json.intValue else { throw FieldError(field: "ports", problem: "must be integers") }
+            return port
+        }
+    }
+
+    /// Encodes a JSON object.
+    public var json: JSON {
+        [
+            "app": .string(app), "name": .string(name), "state": .string(state), "purpose": .string(purpose),
+            "purposes": .strings(purposes), "ports": .array(ports.map { .int($0) }),
+            "by": .optional(by), "at": .optional(at),
+        ]
+    }
+}
+
+/// What a person answers to an app that asks for a permission.
+public enum PermissionVerdict: String, CaseIterable, Sendable {
+    case allow
+    case deny
+    /// The answer is forgotten: the default of the configuration counts.
+    case reset
+
+    /// The verb of a sentence in the past.
+    public var past: String {
+        switch self {
+        case .allow: "allowed"
+        case .deny: "denied"
+        case .reset: "took back the answer to"
+        }
+    }
+}
+
+/// Answers an app that asks for permissions.
+public struct AnswerPermissionsRequest: Hashable, Sendable {
+    /// The app's name.
+    public var app: String
+    /// The permissions; none means all that the app asks for.
+    public var names: [String]
+    /// The answer.
+    public var answer: PermissionVerdict
+
+    /// Memberwise initializer.
+    public init(app: String, names: [String], answer: PermissionVerdict) {
+        (self.app, self.names, self.answer) = (app, names, answer)
+    }
+
+    init(fields: Fields) throws(FieldError) {
+        app = try fields.string("app")
+        names = try fields.strings("names")
+        guard let verdict = PermissionVerdict(rawValue: try fields.string("answer")) else {
+            throw FieldError(field: "answer", problem: "must be allow, deny or reset")
+        }
+        answer = verdict
+    }
+
+    var parameters: JSON {
+        ["app": .string(app), "names": .strings(names), "answer": .string(answer.rawValue)]
+    }
+}

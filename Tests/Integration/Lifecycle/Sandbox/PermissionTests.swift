@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import DaemonHarness
+import Foundation
+import Linux
+import Testing
+import TorporAPI
+import Varlink
+
+/// Answers to apps that ask for permissions.
+@Suite(
+    "Permissions",
+    .enabled(if: Confinement.isAvailable() && Users.isRoot, "needs root, and a kernel with Landlock")
+) struct PermissionTests {
+    static let app = SandboxTests.app(
+        "web",
+        ["read:@D/srv/file", "tcp"],
+        """
+        launch = "on-demand"
+        sandbox = true
+        [apps.web.permissions]
+        "files:@D/srv:ro" = { purpose = { default = "Reads", de = "Liest" } }
+        network = { purpose = "Asks" }
+        alerts = { purpose = "Tells" }
+        """
+    )
+
+    static func answer(_ daemon: Daemon, _ answer: PermissionVerdict, _ names: [String]) throws -> String? {
+        let names = names.map { $0.replacingOccurrences(of: "@D", with: daemon.directory) }
+        let request = AnswerPermissionsRequest(app: "web", names: names, answer: answer)
+        return try daemon.call(.answerPermissions(request))["message"]?.stringValue
+    }
+
+    /// Waits for the results of another run than that of the process.
+    static func results(_ daemon: Daemon, after pid: Int32?) throws -> [String: Int] {
+        try daemon.eventually("web runs again") {
+            let summary = try daemon.summary("web")
+            return summary.pid != nil && summary.pid != pid && summary.state == "active"
+        }
+        return try SandboxTests.results(daemon, "web")
+    }
+
+    static func pid(_ daemon: Daemon) throws -> Int32 { try #require(try daemon.summary("web").pid) }
+
+    static func forgetResults(_ daemon: Daemon) { try? File.remove(daemon.directory + "/s/apps/web/result") }
+
+    static let closed = ["read:@D/srv/file": 13, "tcp": 13]
+    static let opened = ["read:@D/srv/file": 0, "tcp": 13]
+
+    @Test("What was asked for is withheld until somebody allows it, and again when it is taken back")
+    func answers() throws {
+        try withDaemon(Self.app, environment: ["TORPOR_RESTART_DELAY_CAP_MS": "0"]) { daemon throws in
+            try SandboxTests.makeFiles(daemon)
+            try daemon.done(.start, "web")
+            #expect(try SandboxTests.results(daemon, "web") == Self.closed)
+            #expect(try daemon.status("web").sandbox?.permissions.map(\.state) == ["asked", "asked", "asked"])
+            var pid = try Self.pid(daemon)
+            for (verdict, expected) in [(PermissionVerdict.allow, Self.opened), (.deny, Self.closed)] {
+                Self.forgetResults(daemon)
+                #expect(try Self.answer(daemon, verdict, ["files:@D/srv:ro"]) == "web is launched again")
+                #expect(try Self.results(daemon, after: pid) == expected)
+                pid = try Self.pid(daemon)
+                let info = try daemon.status("web").sandbox?.permissions.first { $0.name.hasPrefix("files:") }
+                #expect(info?.state == (verdict == .allow ? "allowed" : "denied"))
+                #expect(info?.by == "root" && info?.at != nil)
+            }
+            // An ending for an answer is no crash.
+            #expect(try daemon.summary("web").restarts == 0)
+            #expect(try daemon.reports("web").isEmpty)
+            // What changes nothing of the sandbox ends nothing.
+            #expect(try Self.answer(daemon, .deny, ["network"]) == nil)
+            #expect(try Self.answer(daemon, .allow, ["alerts"]) == nil)
+            #expect(try Self.pid(daemon) == pid)
+        }
+    }
+
+    @Test("An answer outlives torpord, and is forgotten on request")
+    func lasting() throws {
+        try withDaemon(Self.app, environment: ["TORPOR_RESTART_DELAY_CAP_MS": "0"]) { daemon throws in
+            try SandboxTests.makeFiles(daemon)
+            #expect(try Self.answer(daemon, .allow, ["files:@D/srv:ro"]) == nil)
+            try daemon.replaceTorpord()
+            try daemon.done(.start, "web")
+            #expect(try SandboxTests.results(daemon, "web") == Self.opened)
+            let pid = try Self.pid(daemon)
+            try daemon.replaceTorpord()
+            #expect(try Self.pid(daemon) == pid)
+            Self.forgetResults(daemon)
+            #expect(try Self.answer(daemon, .reset, []) == "web is launched again")
+            #expect(try Self.results(daemon, after: pid) == Self.closed)
+        }
+    }
+
+    @Test("A suspended app whose sandbox changes does not wake in the old one")
+    func suspended() throws {
+        try withDaemon(Self.app) { daemon throws in
+            try SandboxTests.makeFiles(daemon)
+            try daemon.done(.start, "web")
+            _ = try SandboxTests.results(daemon, "web")
+            try daemon.done(.suspend, "web")
+            let pid = try Self.pid(daemon)
+            Self.forgetResults(daemon)
+            _ = try Self.answer(daemon, .allow, ["files:@D/srv:ro"])
+            try daemon.eventually("the old run is over") { !Truth.isAlive(pid) }
+            try daemon.done(.foreground, "web")
+            #expect(try Self.results(daemon, after: pid) == Self.opened)
+        }
+    }
+
+    @Test("What the app does not ask for cannot be allowed")
+    func unknown() throws {
+        try withDaemon(Self.app) { daemon throws in
+            do {
+                _ = try Self.answer(daemon, .allow, ["netwrk"])
+                Issue.record("it was allowed")
+            } catch {
+                #expect("\(error)".contains("asks for no permission netwrk; did you mean network?"), "\(error)")
+            }
+        }
+    }
+
+    @Test("A process in a sandbox is not heard at the control socket, even as root")
+    func controlSocket() throws {
+        let app = """
+            [apps.web]
+            exec = ["/usr/bin/python3", "-S", "@D/app.py"]
+            sandbox = true
+            restart = "never"
+            [apps.web.permissions]
+            "files:@D:ro" = { purpose = "Why", default = "allow" }
+
+            """
+        let program = """
+            import os, socket, sys
+            s = socket.socket(socket.AF_UNIX); s.connect(os.environ["TORPOR_MANAGER_SOCKET"])
+            s.sendall(b'{"method":"io.torpor.Manager.List","parameters":{}}\\0')
+            answer = s.recv(65536).decode()
+            open(os.environ["TORPOR_STATE_DIRECTORY"] + "/new", "w").write(answer)
+            os.rename(os.environ["TORPOR_STATE_DIRECTORY"] + "/new", os.environ["TORPOR_STATE_DIRECTORY"] + "/answer")
+            import time; time.sleep(1000)
+            """
+        try withDaemon(app, files: ["app.py": program]) { daemon throws in
+            let path = daemon.directory + "/s/apps/web/answer"
+            try daemon.eventually("it was answered: \(daemon.log.suffix(1500))") { File.exists(path) }
+            #expect(try File.readString(path).contains("is in a sandbox"))
+        }
+    }
+}
