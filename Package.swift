@@ -470,7 +470,7 @@ let package = Package(
         .testTarget(
             name: "DesktopProgramTests",
             dependencies: ["DesktopProtocol", "Linux", "Varlink", "torpor-desktop"],
-            exclude: ["manager.py", "server.py"]
+            exclude: ["late.py", "manager.py", "server.py"]
         ),
         .testTarget(name: "DesktopProtocolTests", dependencies: ["DesktopProtocol", "Varlink"]),
         .testTarget(name: "DesktopRulesTests", dependencies: ["DesktopProtocol", "DesktopRules", "Varlink"]),

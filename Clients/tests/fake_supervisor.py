@@ -347,7 +347,7 @@ class FakeSupervisor:
         for name in ids or []:
             if not any(alert.get("id") == name for alert in self.alerts):
                 raise Refusal("Failed", message=f"there is no alert {name}")
-        self.alerts = [alert for alert in self.alerts if ids and alert.get("id") not in ids]
+        self.alerts = [alert for alert in self.alerts if ids is not None and alert.get("id") not in ids]
         return {"numbers": []}
 
     def _Alerts(self, connection: Connection) -> Json:

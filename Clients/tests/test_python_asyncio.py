@@ -5,6 +5,7 @@ import asyncio
 import logging
 import random
 import unittest
+from datetime import timedelta
 from typing import Any, Callable, Dict, List
 
 from support import SupervisedTestCase
@@ -198,7 +199,13 @@ class AsyncioTests(SupervisedTestCase):
             self.assertEqual(await app.schedule_alert("Tea", id="tea", after=60), "tea")
             await app.set_badge(3)
             self.assertEqual([alert["title"] for alert in await app.alerts()], ["Tea"])
+            await app.cancel_alerts()
+            self.assertEqual(len(await app.alerts()), 1)
             await app.cancel_alerts("tea")
+            self.assertEqual(await app.alerts(), [])
+            await app.schedule_alert("Tea", after=timedelta(minutes=2))
+            self.assertEqual((await app.alerts())[0]["after_ms"], 120_000)
+            await app.cancel_all_alerts()
             self.assertEqual(await app.alerts(), [])
 
         self.run_app(Recorder(), work)

@@ -46,16 +46,62 @@ public enum AlertRules {
             }
     }
 
-    /// One line that a terminal and a person read as it is written.
-    static func isLine(_ text: String, limit: Int) -> Bool {
+    /// What is wrong with a line that a terminal and a person read as it is written; nil if nothing is.
+    static func problem(ofLine text: String, limit: Int) -> String? {
         let scalars = text.unicodeScalars
-        return (1...limit).contains(text.count) && scalars.count <= limit * 4
-            && !scalars.contains(where: \.steersTerminals)
-            && scalars.contains { !$0.properties.isWhitespace }
+        if scalars.contains(where: { $0.value == 10 || $0.value == 13 || $0.value == 0x85 || $0.value >> 1 == 0x1014 })
+        {
+            return "has several lines: write one line of 1 to \(limit) characters"
+        }
+        if let steering = scalars.first(where: \.steersTerminals) { return problem(of: steering) }
+        guard scalars.contains(where: isVisible) else {
+            return "has no visible character: write one line of 1 to \(limit) characters"
+        }
+        if text.count > limit { return "has \(text.count) characters: at most \(limit) are allowed" }
+        return scalars.count > limit * 4 ? "has too many combining characters: leave them out" : nil
     }
 
-    static func isText(_ text: String) -> Bool {
-        text.utf8.count <= longestBody && !text.unicodeScalars.contains { $0 != "\n" && $0.steersTerminals }
+    /// The same for a text, in which newlines are allowed.
+    static func problem(ofText text: String) -> String? {
+        if text.utf8.count > longestBody {
+            return "has \(text.utf8.count) bytes: at most \(longestBody) are allowed"
+        }
+        return text.unicodeScalars.first { $0 != "\n" && $0.steersTerminals }.map(problem(of:))
+    }
+
+    private static func problem(of scalar: Unicode.Scalar) -> String {
+        let digits = String(scalar.value, radix: 16, uppercase: true)
+        let code = "U+" + String(repeating: "0", count: max(0, 4 - digits.count)) + digits
+        return "has the character \(code), which controls a terminal or changes the direction of text: leave it out"
+    }
+
+    /// Whether the character leaves a mark on a screen.
+    private static func isVisible(_ scalar: Unicode.Scalar) -> Bool {
+        let properties = scalar.properties
+        if properties.isWhitespace || properties.isDefaultIgnorableCodePoint { return false }
+        switch properties.generalCategory {
+        case .control, .format, .surrogate, .unassigned, .nonspacingMark, .enclosingMark: return false
+        // A Braille cell without dots.
+        default: return scalar.value != 0x2800
+        }
+    }
+
+    /// A body with the newlines of Unix, and with spaces for tabs, as programs' output has them.
+    static func plain(_ text: String) -> String {
+        guard text.utf8.contains(where: { $0 == 9 || $0 == 13 }) else { return text }
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(text.utf8.count)
+        var rest = text.utf8[...]
+        while let byte = rest.popFirst() {
+            switch byte {
+            case 9: bytes.append(0x20)
+            case 13:
+                if rest.first == 10 { rest.removeFirst() }
+                bytes.append(10)
+            default: bytes.append(byte)
+            }
+        }
+        return String(wire: bytes)
     }
 }
 
@@ -132,18 +178,11 @@ extension Alert {
         guard AlertRules.isName(id) else {
             throw wrong("id", "must have 1 to 64 letters, digits and - _ . : @")
         }
-        guard AlertRules.isLine(request.title, limit: AlertRules.longestTitle) else {
-            throw wrong(
-                "title",
-                "must be one line of 1 to \(AlertRules.longestTitle) characters without control and direction characters"
-            )
+        if let problem = AlertRules.problem(ofLine: request.title, limit: AlertRules.longestTitle) {
+            throw wrong("title", problem)
         }
-        guard AlertRules.isText(request.body) else {
-            throw wrong(
-                "body",
-                "must have at most \(AlertRules.longestBody) bytes, and no control and direction characters but newlines"
-            )
-        }
+        let body = AlertRules.plain(request.body)
+        if let problem = AlertRules.problem(ofText: body) { throw wrong("body", problem) }
         guard let urgency = Urgency(rawValue: request.urgency) else {
             throw wrong("urgency", "must be low, normal or critical")
         }
@@ -163,8 +202,8 @@ extension Alert {
                     "must have different ids of 1 to 64 letters, digits and - _ . : @; ‘default’ is the alert itself"
                 )
             }
-            guard AlertRules.isLine(action.label, limit: AlertRules.longestLabel) else {
-                throw wrong("actions", "must have labels of one line and 1 to \(AlertRules.longestLabel) characters")
+            if let problem = AlertRules.problem(ofLine: action.label, limit: AlertRules.longestLabel) {
+                throw wrong("actions", "must have good labels: that of \(action.id) \(problem)")
             }
         }
         guard request.payload.serialised().count <= AlertRules.longestPayload else {
@@ -178,7 +217,7 @@ extension Alert {
             time: try Self.time(request, clock),
             base: clock.wall
         )
-        (body, self.urgency, sound, badge) = (request.body, urgency, request.sound, request.badge)
+        (self.body, self.urgency, sound, badge) = (body, urgency, request.sound, request.badge)
         (actions, url, payload, wake) = (request.actions, request.url, request.payload, request.wake)
         token = request.token?.value ?? 0
     }
@@ -206,9 +245,14 @@ extension Alert {
 
     private static func time(at text: String, _ zone: String?, _ clock: AlertClock) throws(FieldError) -> Time {
         guard text.utf8.count <= 64, let written = WrittenTime(text) else {
+            let shape = /\d{4}-\d{2}-\d{2}[Tt ]\d{2}:\d{2}.*/
+            let what =
+                text.isEmpty
+                ? "is empty" : text.wholeMatch(of: shape) == nil ? "is no time" : "is a time that never comes"
             throw FieldError(
                 field: "at",
-                problem: "must be a time such as 2026-03-29T14:30:00+02:00, or without an offset for local time"
+                problem: "\(what): write a date and a time to the year 2199, such as 2026-03-29T14:30:00+02:00, or "
+                    + "2026-03-29T14:30 for local time"
             )
         }
         let time: Time
@@ -227,7 +271,10 @@ extension Alert {
         }
         let probe = Alert(number: 0, app: "", id: "", title: "", time: time, base: 0)
         guard let due = clock.due(probe), due >= clock.wall - AlertRules.grace else {
-            throw FieldError(field: "at", problem: "is in the past: choose a time to come, or leave it out for now")
+            throw FieldError(
+                field: "at",
+                problem: "is \(text), which is over: choose a time to come, or leave it out for an alert that comes now"
+            )
         }
         return time
     }

@@ -26,6 +26,9 @@ public struct AlertTable: Sendable {
     /// Whether some are scheduled.
     public var hasScheduled: Bool { alerts.values.contains { $0.opening == nil } }
 
+    /// Whether some are open.
+    public var hasOpen: Bool { alerts.values.contains { $0.opening != nil } }
+
     /// The alert of that number. Setting it also finds out when it is due, by the clock.
     public subscript(number: Int64) -> Alert? { alerts[number] }
 
@@ -64,6 +67,22 @@ public struct AlertTable: Sendable {
 
     /// The open alerts of an app.
     public func open(of app: String) -> [Alert] { alerts(of: app).filter { $0.opening != nil } }
+
+    /// The alerts of an app that quiet hours hold back.
+    public func held(of app: String) -> [Alert] {
+        numbers[app] == nil ? [] : scheduled(of: app).filter { $0.heldUntil != nil }
+    }
+
+    /// Lets an alert that quiet hours hold back come at once. Returns it.
+    public mutating func release(_ number: Int64, _ clock: AlertClock) -> Alert? {
+        guard var alert = alerts[number], alert.opening == nil, let end = alert.heldUntil, end > clock.wall else {
+            return nil
+        }
+        // Not nil: it waited for this, and is not missed.
+        alert.heldUntil = clock.wall
+        set(alert, clock)
+        return alert
+    }
 
     /// All open alerts by number, the oldest first.
     public var allOpen: [Alert] { alerts.values.filter { $0.opening != nil }.sorted { $0.number < $1.number } }

@@ -12,7 +12,7 @@ extension ControlService {
         let app = try selection.one(request.app)
         supervisor.alerts.schedule(request.alert, of: app, isOperators: true) { result in
             switch result {
-            case .success(let info): reply.send(["alert": info.json])
+            case .success(let done): reply.send(["alert": done.info.json, "warning": .optional(done.warning)])
             case .failure(let problem): Self.refuse(problem, reply)
             }
         }
@@ -21,19 +21,22 @@ extension ControlService {
     func alerts(_ request: AlertsRequest, _ reply: Reply) throws(Selection.Unknown) {
         let chosen = request.apps.isEmpty ? Array(apps) : try selection.resolve(request.apps)
         supervisor.alerts.whenLoaded { [self] in
-            reply.send(["alerts": .array(supervisor.alerts.infos(of: chosen).map(\.json))])
+            reply.send([
+                "alerts": .array(supervisor.alerts.infos(of: chosen).map(\.json)),
+                "problem": .optional(supervisor.desktop.alertProblem),
+            ])
         }
     }
 
     func cancel(_ request: AlertsRequest, _ reply: Reply) throws(Selection.Unknown) {
-        guard !request.apps.isEmpty || !request.ids.isEmpty || !request.numbers.isEmpty else {
+        guard !request.apps.isEmpty || request.ids != nil || request.numbers != nil else {
             return reply.fail(FieldError(field: "apps", problem: "or ids or numbers must be given"))
         }
         let chosen = request.apps.isEmpty ? Array(apps) : try selection.resolve(request.apps)
         supervisor.alerts.whenLoaded { [self] in
             supervisor.alerts.cancel(chosen, ids: request.ids, numbers: request.numbers) { result in
                 switch result {
-                case .success(let numbers): reply.send(["numbers": .array(numbers.map { .int($0) })])
+                case .success(let alerts): reply.send(AppAlerts.json(ofCancelled: alerts))
                 case .failure(let problem): Self.refuse(problem, reply)
                 }
             }
@@ -41,7 +44,8 @@ extension ControlService {
     }
 
     func answer(_ request: AnswerAlertRequest, _ reply: Reply) throws(Selection.Unknown) {
-        let chosen = try request.app.map { name throws(Selection.Unknown) in [try selection.one(name)] } ?? Array(apps)
+        let chosen =
+            try request.app.map { name throws(Selection.Unknown) in try selection.resolve([name]) } ?? Array(apps)
         supervisor.alerts.whenLoaded { [self] in
             do throws(AlertProblem) {
                 let number: Int64

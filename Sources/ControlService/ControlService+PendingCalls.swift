@@ -85,6 +85,7 @@ extension ControlService {
                     if app.specification.memoryNeeded == nil { app.skipsAdmission = nil }
                     supervisor.policyManager?.admit(app.id)
                 }
+                if app === selected.last, Self.isForSight(request) { supervisor.desktop.raise(app) }
                 let machine = coordinator.machine(app.id)
                 if machine.goalGeneration != before.goalGeneration {
                     supervisor.policyManager?.asked(app, from: before.goal, to: machine.goal)

@@ -23,11 +23,15 @@ struct Doctor {
             cgroups, runtimeDirectory, store, stacks, supervisor.interruptions.check, connections,
             MachineChecks.freezer(freezes),
         ]
-            + [supervisor.wakes.locationMode.check, supervisor.wakes.bluetoothMode.check, supervisor.desktop.check]
-            .compactMap { $0 } + controllers
+            + session + controllers
             + [
                 shortMemory, ownMemory,
             ] + policies + MachineChecks(apps: supervisor.apps.count).all
+    }
+
+    private var session: [DoctorCheck] {
+        let modes = [supervisor.wakes.locationMode.check, supervisor.wakes.bluetoothMode.check]
+        return modes.compactMap(\.self) + supervisor.desktop.checks
     }
 
     private var controllers: [DoctorCheck] {

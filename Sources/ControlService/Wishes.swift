@@ -37,6 +37,11 @@ extension ControlService {
         }
     }
 
+    /// Whether a user asks to see the app.
+    static func isForSight(_ request: VerbRequest) -> Bool {
+        request.verb == .foreground || request.verb == .start && !request.background
+    }
+
     /// Records the requester in the history, before the results of the request.
     func noteAsked(_ request: VerbRequest, of app: AppRuntime, by peer: Peer) {
         let what: String

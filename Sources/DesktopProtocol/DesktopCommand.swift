@@ -16,6 +16,11 @@ public enum DesktopCommand: Hashable, Sendable {
     case follow(DesktopFocus?)
     /// The answer of this number is durable: forget it.
     case acknowledge(id: Int64)
+    /// Give the focus to the window of these processes that had it last; ignored if no focus is followed.
+    case raise(pids: [Int32])
+
+    /// The most processes of one command. More are cut off: parents come first, and they have the windows.
+    public static let mostPids = 256
 
     /// Decodes a command.
     public init(json: JSON) throws(FieldError) {
@@ -29,6 +34,14 @@ public enum DesktopCommand: Hashable, Sendable {
         case "follow":
             self = .follow(try fields.optionalString("focus").map { name throws(FieldError) in try DesktopFocus(name) })
         case "acknowledge": self = .acknowledge(id: try fields.int("id"))
+        case "raise":
+            let pids = try fields.list("pids") { json throws(FieldError) in
+                guard let pid = json.intValue.flatMap({ Int32(exactly: $0) }), pid > 0 else {
+                    throw FieldError(field: "pids", problem: "must have processes")
+                }
+                return pid
+            }
+            self = .raise(pids: Array(pids.prefix(Self.mostPids)))
         default: throw FieldError(field: "command", problem: "is \(kind), which is unknown")
         }
     }
@@ -42,6 +55,7 @@ public enum DesktopCommand: Hashable, Sendable {
         case .badge(let entry, let count): ["command": "badge", "entry": .string(entry), "count": .int(count)]
         case .follow(let focus): ["command": "follow", "focus": .optional(focus?.rawValue)]
         case .acknowledge(let id): ["command": "acknowledge", "id": .int(id)]
+        case .raise(let pids): ["command": "raise", "pids": .array(pids.map { .int(Int64($0)) })]
         }
     }
 }
@@ -49,7 +63,7 @@ public enum DesktopCommand: Hashable, Sendable {
 /// The protocol between torpord and torpor-desktop.
 public enum DesktopProtocol {
     /// Changes with each incompatible change: torpord replaces a process of another version.
-    public static let version: Int64 = 1
+    public static let version: Int64 = 2
 }
 
 /// The window manager whose focus is followed.

@@ -8,6 +8,8 @@ public enum DesktopReport: Hashable, Sendable {
     case here(ids: [Int64], server: DesktopServer?, version: Int64 = DesktopProtocol.version)
     /// The notification server appeared, changed, or, with nil, disappeared.
     case server(DesktopServer?)
+    /// Why nobody would see an alert now, as a sentence; nil if a notification server is there or can be started.
+    case unseen(problem: String?)
     /// An alert is on the screen, or was accepted by the server, which may hold it back.
     case shown(id: Int64)
     /// An alert could not be shown; it is shown once a server is there, unless it is closed before.
@@ -36,6 +38,7 @@ public enum DesktopReport: Hashable, Sendable {
                 version: try fields.int("version")
             )
         case "server": self = .server(try Self.server(fields))
+        case "unseen": self = .unseen(problem: try fields.optionalString("problem"))
         case "shown": self = .shown(id: try fields.int("id"))
         case "failed": self = .failed(id: try fields.int("id"), reason: try fields.string("reason"))
         case "closed":
@@ -74,6 +77,7 @@ public enum DesktopReport: Hashable, Sendable {
                 "version": .int(version),
             ]
         case .server(let server): ["report": "server", "server": server?.json ?? .null]
+        case .unseen(let problem): ["report": "unseen", "problem": .optional(problem)]
         case .shown(let id): ["report": "shown", "id": .int(id)]
         case .failed(let id, let reason): ["report": "failed", "id": .int(id), "reason": .string(reason)]
         case .closed(let id, let why): ["report": "closed", "id": .int(id), "why": .string(why.rawValue)]

@@ -13,7 +13,7 @@ public enum FocusedWindow: Hashable, Sendable {
     case window(UInt32)
 
     /// The deepest tree that is searched.
-    private static let deepest = 256
+    fileprivate static let deepest = 256
 
     /// The focused window below the root of a tree (the answer to GET_TREE).
     public init(tree: JSON) { self = Self.focused(below: tree, 0) ?? .none }
@@ -49,8 +49,45 @@ public enum FocusedWindow: Hashable, Sendable {
         return leaf(of: child, depth + 1)
     }
 
-    private static func children(of node: JSON) -> [JSON] {
+    fileprivate static func children(of node: JSON) -> [JSON] {
         (node["nodes"]?.arrayValue ?? []) + (node["floating_nodes"]?.arrayValue ?? [])
+    }
+}
+
+/// A window of a tree.
+public struct ListedWindow: Hashable, Sendable {
+    /// The number of its container, by which commands name it.
+    public let container: Int64
+    /// Whose it is.
+    public let window: FocusedWindow
+
+    /// The most windows that are listed.
+    static let most = 256
+
+    /// The windows below the root of a tree (the answer to GET_TREE): those that had the focus last come first.
+    public static func all(in tree: JSON) -> [ListedWindow] {
+        var found: [ListedWindow] = []
+        collect(below: tree, 0, &found)
+        return found
+    }
+
+    private static func collect(below node: JSON, _ depth: Int, _ found: inout [ListedWindow]) {
+        guard depth < FocusedWindow.deepest, found.count < most else { return }
+        let children = FocusedWindow.children(of: node)
+        guard !children.isEmpty else {
+            guard let container = node["id"]?.intValue, let window = FocusedWindow(container: node) else { return }
+            found.append(ListedWindow(container: container, window: window))
+            return
+        }
+        let order = (node["focus"]?.arrayValue ?? []).compactMap(\.intValue)
+        var places: [Int64: Int] = [:]
+        for (place, id) in order.enumerated() where places[id] == nil { places[id] = place }
+        let sorted = children.enumerated().sorted { one, other in
+            let (first, second) = (one.element["id"]?.intValue, other.element["id"]?.intValue)
+            return (first.flatMap { places[$0] } ?? .max, one.offset)
+                < (second.flatMap { places[$0] } ?? .max, other.offset)
+        }
+        for child in sorted { collect(below: child.element, depth + 1, &found) }
     }
 }
 
@@ -71,7 +108,7 @@ public enum FocusEvent: Hashable, Sendable {
             self = json["container"].flatMap { FocusedWindow(container: $0) }.map { .focused($0) } ?? .unsure
         case .window: self = ["close", "move", "new", "floating"].contains(change) ? .unsure : .same
         case .workspace: self = ["focus", "empty", "init", "move", "reload"].contains(change) ? .unsure : .same
-        case .subscribe, .tree: self = .same
+        case .command, .subscribe, .tree: self = .same
         }
     }
 }

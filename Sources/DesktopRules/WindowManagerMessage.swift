@@ -5,6 +5,8 @@
 public enum WindowManagerMessage {
     /// The types of messages that are sent or read here.
     public enum Kind: UInt32, Sendable {
+        /// A request to carry out a command, and the answer to it.
+        case command = 0
         /// A request, and the answer to it.
         case subscribe = 2
         /// A request, and the answer to it.

@@ -13,6 +13,11 @@ package final class BusService {
     /// The service or the bus is gone.
     package var onDisappear: (() -> Void)?
 
+    /// The bus was lost, or has said who owns the name, if anybody does.
+    package var onChange: (() -> Void)?
+    /// The bus has said who owns the name.
+    package private(set) var isAnswered = false
+
     /// The unique name of the service's owner; messages of other senders are ignored.
     package private(set) var owner: String?
     /// The connection, if there is one.
@@ -28,24 +33,36 @@ package final class BusService {
     private var retry: TimerSource?
     private var delay = BusService.firstDelay
     private var connectedAt = Duration.zero
+    /// Nil for a connection that waits for its bus for any time.
+    private var renewal: TimerSource?
+    private var patience = BusService.firstPatience
 
     private static let bus = "org.freedesktop.DBus"
     private static let firstDelay = Duration.milliseconds(100)
     private static let longestDelay = Duration.seconds(30)
+    private static let firstPatience = Duration.seconds(1)
+    private static let longestPatience = Duration.seconds(10)
 
     /// Starts to follow.
     ///
-    /// - Parameter address: a D-Bus address; nil: the system bus.
-    package init(_ loop: EventLoop, _ name: String, address: String? = nil) {
+    /// - Parameters:
+    ///   - address: a D-Bus address; nil: the system bus.
+    ///   - renews: begin another connection if there is no bus for some seconds. A connection waits for the socket of its
+    ///     bus by itself, but misses one whose folder is replaced, or that is not yet listened on when it is there.
+    package init(_ loop: EventLoop, _ name: String, address: String? = nil, renews: Bool = false) {
         self.loop = loop
         self.name = name
         self.address = address ?? Self.systemBus
         retry = try? loop.timer { [weak self] in self?.connect() }
+        if renews { renewal = try? loop.timer { [weak self] in self?.renew() } }
         // The creator has not set its handlers yet.
         loop.later { [weak self] in self?.connect() }
     }
 
-    deinit { retry?.cancel() }
+    deinit {
+        retry?.cancel()
+        renewal?.cancel()
+    }
 
     /// The address of the system bus.
     package static var systemBus: String {
@@ -62,7 +79,8 @@ package final class BusService {
             made.onLost = { [weak self] error in self?.lost(error) }
             connection = made
             connectedAt = loop.now
-            trouble = nil
+            if renewal == nil { trouble = nil }
+            renewal?.arm(after: patience)
             ask(made)
             // After the question for the owner, which is answered first.
             onConnect?(made)
@@ -82,7 +100,14 @@ package final class BusService {
             },
             connection.call(Self.bus, "/org/freedesktop/DBus", Self.bus, "GetNameOwner", [.text(name)]) {
                 [weak self] answer in
-                self?.isOwned(by: (try? answer.get())?.text())
+                guard let self else { return }
+                // Without an owner, the bus answers with an error of its own.
+                if case .failure(let error) = answer, error.name == nil { return }
+                self.renewal?.disarm()
+                (self.trouble, self.patience, self.isAnswered) = (nil, Self.firstPatience, true)
+                let before = self.owner
+                self.isOwned(by: (try? answer.get())?.text())
+                if before == nil, self.owner == nil { self.onChange?() }
             },
         ]
     }
@@ -94,16 +119,29 @@ package final class BusService {
             owner = nil
             onDisappear?()
         }
+        defer { onChange?() }
         guard let name, let connection else { return }
         owner = name
         onAppear?(connection)
     }
 
+    /// The bus has not answered.
+    private func renew() {
+        renewal?.disarm()
+        guard !isAnswered else { return }
+        patience = min(patience * 2, Self.longestPatience)
+        delay = Self.firstDelay
+        lost(BusError("no bus answers at \(address)"))
+    }
+
     private func lost(_ error: BusError) {
         trouble = error.description
+        isAnswered = false
+        renewal?.disarm()
         isOwned(by: nil)
         connection = nil
         slots = []
+        onChange?()
         if loop.now - connectedAt > Self.longestDelay { delay = Self.firstDelay }
         retry?.arm(after: delay)
         delay = min(delay * 2, Self.longestDelay)

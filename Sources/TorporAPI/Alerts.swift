@@ -115,9 +115,11 @@ public struct AlertInfo: Hashable, Sendable {
     public var urgency = "normal"
     /// When a scheduled one comes next, or for when an open one was scheduled; microseconds since 1970.
     public var at: Int64?
+    /// When an open one came, microseconds since 1970.
+    public var openedAt: Int64?
     /// The calendar expression of a repeated one.
     public var calendar: String?
-    /// The end of the quiet hours that it waits for, microseconds since 1970.
+    /// The end of the quiet hours that it waits for, or will wait for when it is due; microseconds since 1970.
     public var heldUntil: Int64?
     /// The buttons.
     public var actions: [AlertAction] = []
@@ -142,6 +144,7 @@ public struct AlertInfo: Hashable, Sendable {
         body = try fields.optionalString("body") ?? ""
         urgency = try fields.optionalString("urgency") ?? "normal"
         at = try fields.optionalInt("at")
+        openedAt = try fields.optionalInt("opened_at")
         calendar = try fields.optionalString("calendar")
         heldUntil = try fields.optionalInt("held_until")
         actions = try fields.list("actions") { json throws(FieldError) in try AlertAction(json: json) }
@@ -153,7 +156,7 @@ public struct AlertInfo: Hashable, Sendable {
         [
             "number": .int(number), "app": .string(app), "id": .string(id), "state": .string(state),
             "title": .string(title), "body": .string(body), "urgency": .string(urgency), "at": .optional(at),
-            "calendar": .optional(calendar), "held_until": .optional(heldUntil),
+            "opened_at": .optional(openedAt), "calendar": .optional(calendar), "held_until": .optional(heldUntil),
             "actions": .array(actions.map(\.json)), "url": .optional(url),
         ]
     }
@@ -184,27 +187,27 @@ public struct ScheduleAppAlertRequest: Hashable, Sendable {
 public struct AlertsRequest: Hashable, Sendable {
     /// Of these apps: names, patterns or `tag:NAME`; empty for all.
     public var apps: [String] = []
-    /// With these ids; empty for all.
-    public var ids: [String] = []
-    /// With these numbers; empty for all.
-    public var numbers: [Int64] = []
+    /// With these ids. Without ids and numbers: all. An empty list is no alert.
+    public var ids: [String]?
+    /// With these numbers.
+    public var numbers: [Int64]?
 
     /// Memberwise initializer.
-    public init(apps: [String] = [], ids: [String] = [], numbers: [Int64] = []) {
+    public init(apps: [String] = [], ids: [String]? = nil, numbers: [Int64]? = nil) {
         (self.apps, self.ids, self.numbers) = (apps, ids, numbers)
     }
 
     init(fields: Fields) throws(FieldError) {
         apps = try fields.strings("apps")
-        ids = try fields.strings("ids")
-        numbers = try fields.integers("numbers")
+        ids = try fields["ids"] == nil ? nil : fields.strings("ids")
+        numbers = try fields["numbers"] == nil ? nil : fields.integers("numbers")
     }
 
     var parameters: JSON {
         var object: JSONObject = [:]
         if !apps.isEmpty { object["apps"] = .strings(apps) }
-        if !ids.isEmpty { object["ids"] = .strings(ids) }
-        if !numbers.isEmpty { object["numbers"] = .array(numbers.map { .int($0) }) }
+        if let ids { object["ids"] = .strings(ids) }
+        if let numbers { object["numbers"] = .array(numbers.map { .int($0) }) }
         return .object(object)
     }
 }

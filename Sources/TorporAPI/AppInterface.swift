@@ -70,9 +70,9 @@ public enum AppInterface {
         type Scene (name: string, state: string)
 
         # An alert for people. state: scheduled, or open, which means that it came and was not answered. at: when it
-        # comes next, or for when it was scheduled; held_until: the end of the quiet hours that it waits for; both in
-        # microseconds since 1970. calendar: of a repeated one. Each time a repeated alert comes, it has a number of
-        # its own.
+        # comes next, or for when it was scheduled; opened_at: when an open one came; held_until: the end of the quiet
+        # hours that it waits for, or will wait for when it is due; all in microseconds since 1970. calendar: of a
+        # repeated one. Each time a repeated alert comes, it has a number of its own.
         type Alert (
           number: int,
           app: string,
@@ -82,6 +82,7 @@ public enum AppInterface {
           body: string,
           urgency: string,
           at: ?int,
+          opened_at: ?int,
           calendar: ?string,
           held_until: ?int,
           actions: [](id: string, label: string),
@@ -295,11 +296,11 @@ public enum AppInterface {
           payload: ?object,
           wake: ?bool,
           token: ?string
-        ) -> (alert: Alert)
+        ) -> (alert: Alert, warning: ?string)
 
-        # Cancels the app's alerts with these ids, scheduled and open ones; without ids, all. Returns their
-        # numbers.
-        method CancelAlert(ids: ?[]string) -> (numbers: []int)
+        # Cancels the app's alerts with these ids, scheduled and open ones; without ids, all; with an empty list, none.
+        # Returns the alerts and their numbers.
+        method CancelAlert(ids: ?[]string) -> (numbers: []int, alerts: []Alert)
 
         # The app's alerts, and the number at its entry.
         method Alerts() -> (alerts: []Alert, badge: int)

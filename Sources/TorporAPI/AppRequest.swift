@@ -41,8 +41,8 @@ public enum AppRequest: Hashable, Sendable {
     case answerLogin(AnswerLoginRequest)
     /// Schedule an alert for people.
     case scheduleAlert(ScheduleAlertRequest)
-    /// Cancel alerts with these ids; all without any.
-    case cancelAlert(ids: [String])
+    /// Cancel alerts with these ids; nil for all.
+    case cancelAlert(ids: [String]?)
     /// The app's alerts, and its badge.
     case alerts
     /// Show a number at the app's entry.
@@ -88,7 +88,7 @@ public enum AppRequest: Hashable, Sendable {
         case "CancelTransfer": self = .cancelTransfer(id: try fields.int("id"))
         case "AnswerLogin": self = .answerLogin(try AnswerLoginRequest(fields: fields))
         case "ScheduleAlert": self = .scheduleAlert(try ScheduleAlertRequest(fields: fields))
-        case "CancelAlert": self = .cancelAlert(ids: try fields.strings("ids"))
+        case "CancelAlert": self = .cancelAlert(ids: try fields["ids"] == nil ? nil : fields.strings("ids"))
         case "Alerts": self = .alerts
         case "SetBadge": self = .setBadge(count: try fields.int("count"))
         default: return nil
@@ -125,7 +125,8 @@ public enum AppRequest: Hashable, Sendable {
             case .cancelTransfer(let id): ("CancelTransfer", ["id": .int(id)])
             case .answerLogin(let request): ("AnswerLogin", request.parameters)
             case .scheduleAlert(let request): ("ScheduleAlert", .object(request.members))
-            case .cancelAlert(let ids): ("CancelAlert", ids.isEmpty ? .emptyObject : ["ids": .strings(ids)])
+            case .cancelAlert(let ids):
+                ("CancelAlert", ids.map { names -> JSON in ["ids": .strings(names)] } ?? .emptyObject)
             case .alerts: ("Alerts", .emptyObject)
             case .setBadge(let count): ("SetBadge", ["count": .int(count)])
             }

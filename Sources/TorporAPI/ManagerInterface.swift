@@ -307,9 +307,9 @@ public enum ManagerInterface {
         )
 
         # An alert for people. state: scheduled, or open, which means that it came and was not answered. at: when it
-        # comes next, or for when it was scheduled; held_until: the end of the quiet hours that it waits for; both in
-        # microseconds since 1970. calendar: of a repeated one. Each time a repeated alert comes, it has a number of
-        # its own.
+        # comes next, or for when it was scheduled; opened_at: when an open one came; held_until: the end of the quiet
+        # hours that it waits for, or will wait for when it is due; all in microseconds since 1970. calendar: of a
+        # repeated one. Each time a repeated alert comes, it has a number of its own.
         type Alert (
           number: int,
           app: string,
@@ -319,6 +319,7 @@ public enum ManagerInterface {
           body: string,
           urgency: string,
           at: ?int,
+          opened_at: ?int,
           calendar: ?string,
           held_until: ?int,
           actions: [](id: string, label: string),
@@ -800,6 +801,7 @@ public enum ManagerInterface {
         method CancelTransfers(apps: ?[]string, ids: ?[]int) -> (ids: []int)
 
         # Schedules an alert of an app, as ScheduleAlert of io.torpor.App does. An operator may have it open any URL.
+        # warning: no app opens its URL now.
         method ScheduleAlert(
           app: string,
           id: ?string,
@@ -817,17 +819,18 @@ public enum ManagerInterface {
           payload: ?object,
           wake: ?bool,
           token: ?string
-        ) -> (alert: Alert)
+        ) -> (alert: Alert, warning: ?string)
 
-        # The alerts of these apps, or of all: the open ones, then the scheduled ones by their time.
-        method Alerts(apps: ?[]string) -> (alerts: []Alert)
+        # The alerts of these apps, or of all: the open ones, then the scheduled ones by their time. problem: why open
+        # alerts are on no desktop.
+        method Alerts(apps: ?[]string) -> (alerts: []Alert, problem: ?string)
 
-        # Cancels scheduled alerts and dismisses open ones: all of these apps, or those with these ids or numbers. Their
-        # apps are not told. Returns the numbers.
-        method CancelAlerts(apps: ?[]string, ids: ?[]string, numbers: ?[]int) -> (numbers: []int)
+        # Cancels scheduled alerts and dismisses open ones: those of these apps with these ids or numbers, or all if
+        # neither is given; an empty list is no alert. Their apps are not told. Returns the alerts and their numbers.
+        method CancelAlerts(apps: ?[]string, ids: ?[]string, numbers: ?[]int) -> (numbers: []int, alerts: []Alert)
 
         # Answers an open alert as a click does: by its number, or by its id, if only one app has an open alert of that
-        # id or app names it. action: default, or the id of one of its actions.
+        # id; app names the app, by a pattern too. action: default, or the id of one of its actions.
         method AnswerAlert(number: ?int, app: ?string, id: ?string, action: ?string) -> ()
 
         # Shows a number, 1 to 9999, at the app's entry, or with 0 none.

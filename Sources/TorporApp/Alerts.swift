@@ -42,14 +42,14 @@ extension TorporApp {
     /// Cancels alerts, scheduled and open ones.
     public func cancelAlerts(_ ids: [String]) async throws(AppError) {
         guard isSupervised else { throw Self.nobody }
-        // Without ids, the supervisor would cancel all.
+        // An earlier supervisor would cancel all.
         if !ids.isEmpty { _ = try await call(.cancelAlert(ids: ids)) }
     }
 
     /// Cancels all alerts of the app.
     public func cancelAllAlerts() async throws(AppError) {
         guard isSupervised else { throw Self.nobody }
-        _ = try await call(.cancelAlert(ids: []))
+        _ = try await call(.cancelAlert(ids: nil))
     }
 
     /// The app's alerts; empty without a supervisor.

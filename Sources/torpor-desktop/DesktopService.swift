@@ -74,6 +74,7 @@ final class DesktopService {
         case .badge(let entry, let count): screen.badge(entry, count)
         case .follow(let kind): follow(kind)
         case .acknowledge(let id): screen.acknowledge(id)
+        case .raise(let pids): focus?.raise(pids)
         }
     }
 

@@ -32,6 +32,16 @@ final class FocusWatch {
     /// For i3, which does not name the processes of windows.
     private var owners: WindowOwners?
 
+    /// A window that is to get the focus.
+    private struct Raising {
+        var pids: Set<Int32>
+        /// The windows that may be it, once the tree is known.
+        var left: ArraySlice<ListedWindow>?
+        /// The one whose process the X server was asked for.
+        var asked: ListedWindow?
+    }
+    private var raising: Raising?
+
     /// What was reported last.
     private var focused: FocusedWindow?
     private var problem: String?
@@ -126,6 +136,7 @@ final class FocusWatch {
     }
 
     private func hangUp() {
+        raising = nil
         source?.cancel()
         source = nil
         socket = nil
@@ -184,7 +195,7 @@ final class FocusWatch {
     private func heard(_ kind: WindowManagerMessage.Kind, _ payload: [UInt8]) {
         guard let json = try? JSON.parse(payload) else { return give(up: "\(path) sent what is no JSON") }
         switch kind {
-        case .subscribe: break
+        case .command, .subscribe: break
         case .tree:
             asksForTree = false
             if !isAnswered { answered() }
@@ -193,6 +204,10 @@ final class FocusWatch {
                 return askForTree()
             }
             focus(on: FocusedWindow(tree: json))
+            if raising != nil {
+                raising?.left = ListedWindow.all(in: json)[...]
+                raiseNext()
+            }
         case .window, .workspace:
             switch FocusEvent(kind, json) {
             case .focused(let window):
@@ -228,10 +243,46 @@ final class FocusWatch {
     }
 
     private func found(_ window: UInt32, _ pid: Int32?) {
+        if let asked = raising?.asked, asked.window == .window(window) {
+            raising?.asked = nil
+            if let pid, raising?.pids.contains(pid) ?? false { raise(asked) } else { raiseNext() }
+        }
         guard focused == .window(window) else { return }
         report(.focused(pid: pid))
         guard problem != owners?.problem else { return }
         problem = owners?.problem
         report(.following(problem: problem))
+    }
+
+    // MARK: Raising a window
+
+    /// Gives the focus to the window of these processes that had it last. The events that follow report it.
+    func raise(_ pids: [Int32]) {
+        guard socket != nil else { return }
+        raising = Raising(pids: Set(pids))
+        askForTree()
+    }
+
+    /// Looks for the window among those that are left. i3 does not name processes: the X server is asked for one after
+    /// the other.
+    private func raiseNext() {
+        while let next = raising?.left?.popFirst() {
+            switch next.window {
+            case .process(let pid): if raising?.pids.contains(pid) ?? false { return raise(next) }
+            case .window(let id):
+                raising?.asked = next
+                owners?.ask(id)
+                return
+            case .none: break
+            }
+        }
+        // Before the tree has come, none are left either.
+        if raising?.left != nil, raising?.asked == nil { raising = nil }
+    }
+
+    private func raise(_ found: ListedWindow) {
+        raising = nil
+        // A window that has the focus keeps it.
+        if found.window != focused { send(.command, "[con_id=\(found.container)] focus") }
     }
 }

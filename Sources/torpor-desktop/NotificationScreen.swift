@@ -48,9 +48,14 @@ final class NotificationScreen {
     /// Pending questions to the server, and requests whose answer does not matter.
     private var questions: [BusSlot?] = []
     private var retry: TimerSource?
+    /// Why nobody would see an alert, as last reported.
+    private var problem: String?
 
     private static let name = "org.freedesktop.Notifications"
     private static let path = "/org/freedesktop/Notifications"
+    private static let bus = "org.freedesktop.DBus"
+    private static let busPath = "/org/freedesktop/DBus"
+    private static let noServer = "there is no notification server in the session"
     private static let launcher = "com.canonical.Unity.LauncherEntry"
     /// Open alerts, badges and unacknowledged reports.
     private static let most = 256
@@ -63,10 +68,11 @@ final class NotificationScreen {
 
     init(_ loop: EventLoop, bus: String) {
         self.loop = loop
-        service = BusService(loop, Self.name, address: bus)
+        service = BusService(loop, Self.name, address: bus, renews: true)
         service.onConnect = { [weak self] in self?.connected($0) }
         service.onAppear = { [weak self] in self?.appeared($0) }
         service.onDisappear = { [weak self] in self?.disappeared() }
+        service.onChange = { [weak self] in self?.assess() }
         retry = try? loop.timer { [weak self] in self?.tryAgain() }
     }
 
@@ -75,6 +81,7 @@ final class NotificationScreen {
     func greet() {
         let ids = Set(open.filter { !$0.value.isClosed }.keys).union(endings.map(\.id))
         report(.here(ids: ids.sorted(), server: server))
+        report(.unseen(problem: problem))
         for ending in endings { report(ending.report) }
     }
 
@@ -157,15 +164,39 @@ final class NotificationScreen {
         if open.values.contains(where: { !$0.wasShown }) { startServer() }
     }
 
+    /// Finds out whether a person would see an alert.
+    private func assess() {
+        guard service.isAnswered, let connection = service.connection else {
+            if let trouble = service.trouble {
+                isUnseen("the session's bus cannot be used: \(Self.bounded(trouble, 300))")
+            }
+            return
+        }
+        guard service.owner == nil else { return isUnseen(nil) }
+        // Many servers are started with their first notification.
+        ask(connection, Self.bus, Self.busPath, Self.bus, "ListActivatableNames", []) { [weak self] answer in
+            guard let self, self.service.isAnswered, self.service.owner == nil else { return }
+            let names = (try? answer.get())?.values().first?.list ?? []
+            let canStart = names.contains { $0.text?.utf8.elementsEqual(Self.name.utf8) ?? false }
+            self.isUnseen(canStart ? nil : Self.noServer)
+        }
+    }
+
+    private func isUnseen(_ problem: String?) {
+        guard problem != self.problem else { return }
+        self.problem = problem
+        report(.unseen(problem: problem))
+    }
+
     /// Has the bus start a notification server, if one is installed that it can start.
     private func startServer() {
         guard let connection = service.connection else { return }
-        let bus = "org.freedesktop.DBus"
-        let path = "/org/freedesktop/DBus"
-        ask(connection, bus, path, bus, "StartServiceByName", [.text(Self.name), .number(0)]) { [weak self] answer in
+        let arguments: [BusArgument] = [.text(Self.name), .number(0)]
+        ask(connection, Self.bus, Self.busPath, Self.bus, "StartServiceByName", arguments) { [weak self] answer in
             guard let self, case .failure = answer, self.service.owner == nil else { return }
+            self.isUnseen(Self.noServer)
             for shown in self.open.values.filter({ !$0.wasShown }).sorted(by: { $0.alert.id < $1.alert.id }) {
-                self.hasFailed(shown, "there is no notification server in the session")
+                self.hasFailed(shown, Self.noServer)
             }
         }
     }
@@ -199,7 +230,9 @@ final class NotificationScreen {
         }
     }
 
-    private static func bounded(_ text: String) -> String { String(text.unicodeScalars.prefix(80).map(Character.init)) }
+    private static func bounded(_ text: String, _ most: Int = 80) -> String {
+        String(text.unicodeScalars.prefix(most).map(Character.init))
+    }
 
     private func canShow(_ server: DesktopServer) {
         self.server = server

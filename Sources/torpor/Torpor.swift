@@ -51,6 +51,7 @@ package struct Torpor: ParsableCommand {
     static func parseAndRun(_ arguments: [String]) throws {
         guard let arguments = try Help.parsable(arguments) else { return }
         try requireVerb(arguments)
+        try requireBadge(arguments)
         do {
             var command = try Torpor.parseAsRoot(arguments)
             try command.run()
@@ -90,6 +91,16 @@ package struct Torpor: ParsableCommand {
 
     private static func names(of verb: any ParsableCommand.Type) -> [String] {
         [verb._commandName] + verb.configuration.aliases
+    }
+
+    /// The parser would take a negative number for an option, and say that the number is missing.
+    private static func requireBadge(_ arguments: [String]) throws(Failure) {
+        let (verb, count) = descend(arguments)
+        guard verb == BadgeVerb.self || verb == AppBadge.self else { return }
+        guard let word = arguments.dropFirst(count).first(where: { $0.wholeMatch(of: /-[0-9].*/) != nil }) else {
+            return
+        }
+        throw Failure(status: .usage, message: "\(word) is no badge: write a number from 1 to 9999, or 0 for none")
     }
 
     /// The parser would call a mistyped verb an unexpected argument. Groups of verbs take no arguments.

@@ -88,10 +88,52 @@ struct FakeClock {
         "titles that are hostile, empty or too long are refused",
         arguments: [
             "", " ", "\u{00a0}", "a\nb", "a\u{1b}[2J", "a\u{202e}b", "\u{2066}a", "\u{7f}", "a\u{85}", "\u{200f}a",
+            "\u{200b}", "\u{2060}\u{feff}", "\u{3164}", "\u{2800} \u{00ad}", "\u{301}",
             String(repeating: "x", count: 81), "a" + String(repeating: "\u{301}", count: 400), "a\u{2028}b", "\u{0}",
         ]
     )
     func titles(_ title: String) { #expect(throws: FieldError.self) { try make(title) } }
+
+    private func sentence(_ title: String, _ change: (inout ScheduleAlertRequest) -> Void = { _ in }) -> String {
+        do {
+            _ = try make(title, change)
+            return ""
+        } catch {
+            return "\(error)"
+        }
+    }
+
+    @Test("what is wrong has a sentence of its own")
+    func sentences() {
+        #expect(sentence("") == "title has no visible character: write one line of 1 to 80 characters")
+        #expect(sentence("a\nb") == "title has several lines: write one line of 1 to 80 characters")
+        #expect(sentence(String(repeating: "x", count: 95)) == "title has 95 characters: at most 80 are allowed")
+        #expect(
+            sentence("a\u{202e}b")
+                == "title has the character U+202E, which controls a terminal or changes the direction of text: leave it out"
+        )
+        #expect(
+            sentence("t") { $0.body = String(repeating: "x", count: 1025) }
+                == "body has 1025 bytes: at most 1024 are allowed"
+        )
+        #expect(sentence("t") { $0.body = "\u{1b}[2J" }.hasPrefix("body has the character U+001B, "))
+        #expect(sentence("t") { $0.at = "" }.hasPrefix("at is empty: write a date and a time "))
+        #expect(sentence("t") { $0.at = "tomorrow" }.hasPrefix("at is no time: "))
+        #expect(sentence("t") { $0.at = "2026-02-30T10:00" }.hasPrefix("at is a time that never comes: "))
+        #expect(sentence("t") { $0.at = "2026-03-01T11:58" }.hasPrefix("at is 2026-03-01T11:58, which is over: "))
+        #expect(
+            sentence("t") { $0.actions = [AlertAction(id: "a", label: "\u{200b}")] }
+                == "actions must have good labels: that of a has no visible character: write one line of 1 to 40 characters"
+        )
+    }
+
+    @Test("a body may be the output of a program: tabs and the newlines of other systems become plain")
+    func bodies() throws {
+        #expect(try make { $0.body = "a\tb\r\nc\rd\n" }.body == "a b\nc\nd\n")
+        // It counts as it is kept.
+        #expect(try make { $0.body = String(repeating: "\r\n", count: 1024) }.body.utf8.count == 1024)
+        #expect(try make("Grüße 👋🏽‍♀️ 日本").title == "Grüße 👋🏽‍♀️ 日本")
+    }
 
     @Test("each field has its limit, and is named where it is exceeded")
     func limits() {

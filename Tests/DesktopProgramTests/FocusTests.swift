@@ -97,4 +97,29 @@ import Varlink
         try bench.say(.follow(.sway))
         try bench.hear(.focused(pid: 100))
     }
+
+    @Test func `the window of some processes gets the focus, and the focus that follows is reported`() throws {
+        let bench = try Bench(hasBus: false)
+        let manager = try Helper(bench, "manager", path(bench))
+        try manager.run("windows[:] = [100, 200, 300]; focus = 200")
+        // Nothing is followed.
+        try bench.say(.raise(pids: [100]))
+        try bench.say(.follow(.sway))
+        try bench.hear(.focused(pid: 200))
+        // One with the focus keeps it, and processes without a window get none.
+        try bench.say(.raise(pids: [200]))
+        try bench.say(.raise(pids: [999]))
+        _ = try bench.greet()
+        try bench.say(.raise(pids: [7, 100]))
+        try bench.hear(.focused(pid: 100))
+        // Of several windows that which had it last.
+        try manager.run("order[:] = [100, 300, 200]")
+        try bench.say(.raise(pids: [200, 300]))
+        try bench.hear(.focused(pid: 300))
+        #expect(try manager.run("ret = commands") == ["[con_id=110] focus", "[con_id=310] focus"])
+        try manager.run("stop()")
+        try bench.hear(.focused(pid: nil))
+        try bench.say(.raise(pids: [100]))
+        _ = try bench.greet()
+    }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import DesktopProtocol
+import Foundation
 import Linux
 import Testing
 import Varlink
@@ -232,5 +233,65 @@ struct ServerTests {
         for id in 1...257 { try bench.say(.show(Self.alert(Int64(id)))) }
         try bench.hear { report in if case .failed(id: 257, _) = report { () } else { nil } }
         #expect(try bench.greet().ids == (1...256).map { Int64($0) })
+    }
+
+    @Test func `that nobody sees alerts is reported until it changes, and to the next torpord`() throws {
+        let bench = try Bench(hasBus: false)
+        let problem = try bench.hear { report in
+            if case .unseen(.some(let problem)) = report { problem } else { nil }
+        }
+        #expect(problem == "the session's bus cannot be used: no bus answers at \(bench.address)")
+        _ = try bench.greet()
+        try bench.hear(.unseen(problem: problem))
+        try bench.startBus()
+        let noServer = DesktopReport.unseen(problem: "there is no notification server in the session")
+        try bench.hear(noServer)
+        let server = try Helper(bench, "server", "body")
+        try bench.hear(.unseen(problem: nil))
+        try server.run("stop()")
+        try bench.hear(noServer)
+        bench.stopBus()
+        try bench.hear { report in
+            if case .unseen(.some(let problem)) = report, problem.hasPrefix("the session's bus") { () } else { nil }
+        }
+    }
+
+    @Test func `a server that the bus can start is there`() throws {
+        let bench = try Bench(hasBus: false)
+        try File.makeDirectory(bench.directory + "/services", mode: 0o755)
+        try File.write(
+            bench.directory + "/services/n.service",
+            "[D-BUS Service]\nName=org.freedesktop.Notifications\nExec=/bin/false\n"
+        )
+        try bench.hear { report in if case .unseen(.some) = report { () } else { nil } }
+        try bench.startBus()
+        try bench.hear(.unseen(problem: nil))
+    }
+
+    @Test func `a bus that returns at the same address, in another folder or late, has what comes later shown`() throws
+    {
+        let bench = try Bench()
+        let first = try Helper(bench, "server", "body")
+        try bench.show(Self.alert(1))
+        bench.stopBus()
+        first.end()
+        try bench.hear(.server(nil))
+        // The session has ended, and the next one has a folder of its own.
+        try FileManager.default.moveItem(atPath: bench.session, toPath: bench.directory + "/old")
+        try File.makeDirectory(bench.session, mode: 0o700)
+        try bench.startBus()
+        let second = try Helper(bench, "server", "body")
+        try bench.show(Self.alert(2))
+        bench.stopBus()
+        second.end()
+        try bench.hear(.server(nil))
+        // The socket is there before the bus listens on it.
+        let late = try Helper(bench, "late", bench.session + "/bus", bench.directory + "/bus.conf")
+        try bench.hear { report in if case .unseen(.some) = report { () } else { nil } }
+        try late.run("begin()")
+        let third = try Helper(bench, "server", "body")
+        try bench.show(Self.alert(3))
+        #expect(try third.run("ret = len(shown)").intValue ?? 0 >= 1)
+        try late.run("end()")
     }
 }

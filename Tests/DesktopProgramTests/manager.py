@@ -13,13 +13,15 @@ clients = []
 trees = 0
 answers = True
 windows = []
+commands = []
+order = []
 focus = None
 
 
 def tree():
     """One output, one workspace, its windows, and one that floats."""
     nodes = [{"id": 10 + pid, "pid": pid, "focused": pid == focus, "nodes": [], "focus": []} for pid in windows]
-    space = {"id": 2, "type": "workspace", "focused": not focus, "nodes": nodes[:1], "floating_nodes": nodes[1:], "focus": []}
+    space = {"id": 2, "type": "workspace", "focused": not focus, "nodes": nodes[:1], "floating_nodes": nodes[1:], "focus": [10 + pid for pid in order]}
     return {"id": 0, "focused": False, "nodes": [{"id": 1, "focused": False, "nodes": [space]}]}
 
 
@@ -66,11 +68,15 @@ def read(client):
     try:
         magic, length, kind = struct.unpack("=6sII", receive(client, 14))
         assert magic == b"i3-ipc"
-        receive(client, length)
+        payload = receive(client, length).decode()
     except (EOFError, OSError):
         return drop(client)
     if not answers:
         return None
+    if kind == 0:
+        commands.append(payload)
+        send(client, kind, [{"success": True}])
+        return focused(int(payload.split("]")[0].split("=")[1]) - 10)
     if kind == 4:
         trees += 1
     send(client, kind, {"success": True} if kind == 2 else tree())

@@ -20,6 +20,7 @@ import Varlink
     @Test(arguments: [
         DesktopCommand.hello, .show(alert), .show(DesktopAlert(id: .max, app: "a", title: "")), .close(id: .min),
         .badge(entry: "io.torpor.notes", count: 9999), .follow(.sway), .follow(.i3), .follow(nil), .acknowledge(id: 3),
+        .raise(pids: [1, .max]), .raise(pids: []),
     ])
     func `a command is the same on the other side`(command: DesktopCommand) throws {
         #expect(try DesktopCommand(json: JSON.parse(command.json.serialised())) == command)
@@ -27,7 +28,8 @@ import Varlink
 
     @Test(arguments: [
         DesktopReport.here(ids: [1, .max], server: server), .here(ids: [], server: nil, version: 9), .server(server),
-        .server(nil), .shown(id: 1), .failed(id: 2, reason: "no"), .closed(id: 3, .dismissed), .closed(id: 3, .expired),
+        .server(nil), .unseen(problem: nil), .unseen(problem: "no bus"),
+        .shown(id: 1), .failed(id: 2, reason: "no"), .closed(id: 3, .dismissed), .closed(id: 3, .expired),
         .answered(id: 4, action: "default", token: nil), .answered(id: 4, action: "x", token: "t"),
         .focused(pid: 5), .focused(pid: nil), .following(problem: nil), .following(problem: "no socket"),
     ])
@@ -43,11 +45,19 @@ import Varlink
         #"{"command":"dance"}"#, #"{"report":"here","ids":["2"],"version":1}"#, #"{"report":"here","ids":[]}"#,
         #"{"report":"closed","id":1,"why":"bored"}"#, #"{"report":"focused","pid":-1}"#,
         #"{"report":"focused","pid":4294967296}"#, #"{"report":"answered","id":1}"#, #"{"report":"sing"}"#,
-        #"{"report":"server","server":{"name":1}}"#,
+        #"{"report":"server","server":{"name":1}}"#, #"{"command":"raise","pids":[0]}"#,
+        #"{"command":"raise","pids":["1"]}"#, #"{"command":"raise","pids":[4294967296]}"#,
+        #"{"report":"unseen","problem":1}"#,
     ])
     func `an invalid message is an error`(text: String) throws {
         let json = try JSON.parse(Array(text.utf8))
         #expect(throws: FieldError.self) { try DesktopCommand(json: json) }
         #expect(throws: FieldError.self) { try DesktopReport(json: json) }
+    }
+
+    @Test func `an app with very many processes fits`() throws {
+        let most = DesktopCommand.mostPids
+        let command = DesktopCommand.raise(pids: (1...2 * most).map { Int32($0) })
+        #expect(try DesktopCommand(json: command.json) == .raise(pids: (1...most).map { Int32($0) }))
     }
 }

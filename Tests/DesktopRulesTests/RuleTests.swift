@@ -154,6 +154,22 @@ import Varlink
         #expect(FocusedWindow(tree: try json(text)) == window)
     }
 
+    @Test func `the windows are listed in the order in which they had the focus`() throws {
+        let text = #"""
+            {"id":1,"focus":[3,2],"nodes":[
+              {"id":2,"nodes":[{"id":20,"pid":5}]},
+              {"id":3,"focus":[32,31],"nodes":[{"id":31,"window":77}],"floating_nodes":[{"id":32,"pid":6},{"id":33,"pid":7}]},
+              {"id":4,"nodes":[]}, {"pid":9}, 5
+            ]}
+            """#
+        let found = ListedWindow.all(in: try json(text))
+        #expect(found.map(\.container) == [32, 31, 33, 20])
+        #expect(found.map(\.window) == [.process(6), .window(77), .process(7), .process(5)])
+        let many = JSON.array((1...1_000).map { ["id": .int($0), "pid": 1] })
+        #expect(ListedWindow.all(in: ["nodes": many]).count == 256)
+        for text in ["[]", #"{"nodes":1}"#] { #expect(try ListedWindow.all(in: json(text)).isEmpty) }
+    }
+
     @Test(arguments: [
         (
             WindowManagerMessage.Kind.window, #"{"change":"focus","container":{"pid":7}}"#,

@@ -17,7 +17,8 @@ import Varlink
 
     @Test("survives the wire, and is in the interface's text") func requests() throws {
         let requests: [AppRequest] = [
-            .scheduleAlert(Self.whole), .scheduleAlert(ScheduleAlertRequest(title: "t")), .cancelAlert(ids: []),
+            .scheduleAlert(Self.whole), .scheduleAlert(ScheduleAlertRequest(title: "t")), .cancelAlert(ids: nil),
+            .cancelAlert(ids: []),
             .cancelAlert(ids: ["a", "b"]), .alerts, .setBadge(count: 7),
         ]
         for request in requests {
@@ -30,6 +31,7 @@ import Varlink
         var info = AlertInfo(number: 7, app: "a", id: "i", state: "open", title: "t")
         #expect(try AlertInfo(json: info.json) == info)
         (info.body, info.urgency, info.at, info.calendar) = ("b", "low", 5, "daily")
+        info.openedAt = 4
         (info.heldUntil, info.url, info.actions) = (6, "notes:1", [AlertAction(id: "a", label: "A")])
         #expect(try AlertInfo(json: JSON.parse(info.json.description)) == info)
     }

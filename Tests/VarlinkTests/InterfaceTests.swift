@@ -102,6 +102,8 @@ import VarlinkServer
         requests.append(.alerts(AlertsRequest()))
         requests.append(.alerts(AlertsRequest(apps: ["a", "tag:x"])))
         requests.append(.cancelAlerts(AlertsRequest(apps: ["a"], ids: ["x"], numbers: [1, 2])))
+        requests.append(.cancelAlerts(AlertsRequest(apps: ["a"], ids: [], numbers: [])))
+        requests.append(.cancelAlerts(AlertsRequest(apps: ["a"])))
         requests.append(.answerAlert(AnswerAlertRequest(number: 7, action: "later")))
         requests.append(.answerAlert(AnswerAlertRequest(app: "a", id: "x")))
         requests.append(.setBadge(app: "a", count: 7))

@@ -19,7 +19,7 @@ import asyncio
 import inspect
 import logging
 import time
-from datetime import datetime
+from datetime import datetime, timedelta
 from types import TracebackType
 from typing import Any, Awaitable, Callable, Dict, Mapping, Optional, Sequence, Set, Type, TypeVar, Union
 
@@ -356,7 +356,7 @@ class App:
         body: str = "",
         at: Union[str, datetime, None] = None,
         time_zone: Optional[str] = None,
-        after: Optional[float] = None,
+        after: Union[float, timedelta, None] = None,
         calendar: Optional[str] = None,
         urgency: str = "normal",
         sound: Optional[str] = None,
@@ -377,7 +377,8 @@ class App:
         more.update(payload=payload, at=at.isoformat() if isinstance(at, datetime) else at)
         request.update({name: value for name, value in more.items() if value is not None})
         if after is not None:
-            request["after_ms"] = round(after * 1000)
+            seconds = after.total_seconds() if isinstance(after, timedelta) else after
+            request["after_ms"] = round(seconds * 1000)
         request["actions"] = [{"id": id, "label": label} for id, label in (actions or {}).items()]
         request["token"] = new_token()
         return str((await self._call("ScheduleAlert", request))["alert"]["id"])
@@ -389,9 +390,16 @@ class App:
         return alerts
 
     async def cancel_alerts(self, *ids: str) -> None:
-        """Cancels the alerts of these ids, scheduled and open ones; without ids, all."""
+        """Cancels the alerts of these ids, scheduled and open ones; without ids, none."""
         self._session.need_supervisor()
-        await self._call("CancelAlert", {"ids": list(ids)} if ids else {})
+        # An earlier supervisor would cancel all.
+        if ids:
+            await self._call("CancelAlert", {"ids": list(ids)})
+
+    async def cancel_all_alerts(self) -> None:
+        """Cancels all alerts of the app."""
+        self._session.need_supervisor()
+        await self._call("CancelAlert", {})
 
     async def set_badge(self, count: int) -> None:
         """Shows a number, 1 to 9999, at the app's entry, or with 0 none."""

@@ -11,7 +11,7 @@ import socket
 import sys
 import threading
 import time
-from datetime import datetime
+from datetime import datetime, timedelta
 from types import TracebackType
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Type, Union
 
@@ -381,7 +381,7 @@ class App:
         body: str = "",
         at: Union[str, datetime, None] = None,
         time_zone: Optional[str] = None,
-        after: Optional[float] = None,
+        after: Union[float, timedelta, None] = None,
         calendar: Optional[str] = None,
         urgency: str = "normal",
         sound: Optional[str] = None,
@@ -402,7 +402,8 @@ class App:
         more.update(payload=payload, at=at.isoformat() if isinstance(at, datetime) else at)
         request.update({name: value for name, value in more.items() if value is not None})
         if after is not None:
-            request["after_ms"] = round(after * 1000)
+            seconds = after.total_seconds() if isinstance(after, timedelta) else after
+            request["after_ms"] = round(seconds * 1000)
         request["actions"] = [{"id": id, "label": label} for id, label in (actions or {}).items()]
         request["token"] = new_token()
         return str((self._call("ScheduleAlert", request))["alert"]["id"])
@@ -414,9 +415,16 @@ class App:
         return alerts
 
     def cancel_alerts(self, *ids: str) -> None:
-        """Cancels the alerts of these ids, scheduled and open ones; without ids, all."""
+        """Cancels the alerts of these ids, scheduled and open ones; without ids, none."""
         self._session.need_supervisor()
-        self._call("CancelAlert", {"ids": list(ids)} if ids else {})
+        # An earlier supervisor would cancel all.
+        if ids:
+            self._call("CancelAlert", {"ids": list(ids)})
+
+    def cancel_all_alerts(self) -> None:
+        """Cancels all alerts of the app."""
+        self._session.need_supervisor()
+        self._call("CancelAlert", {})
 
     def set_badge(self, count: int) -> None:
         """Shows a number, 1 to 9999, at the app's entry, or with 0 none."""

@@ -61,6 +61,7 @@ extension Supervisor: AlertHost {
         if sleeps { app.pendingWake = PendingWake(event: event, since: loop.now) }
         do throws(RequestError) {
             try personRequests(.foreground, of: app)
+            desktop.raise(app)
         } catch {
             note(app, .refused, text: "does not come to the foreground for \(event.text): it \(error)")
         }

@@ -142,6 +142,7 @@ extension AppAlerts {
             isServerThere = server != nil
             boundInterruptions()
         case .shown(let id):
+            lastFailure = nil
             for alert in members(of: id) where !(alert.opening?.isShown ?? true) {
                 table.update(alert.number) { $0.isShown = true }
                 save(alert.number)
@@ -149,6 +150,9 @@ extension AppAlerts {
         case .failed(let id, let reason):
             guard let alert = members(of: id).last, let app = app(of: alert) else { return }
             let reason = String(reason.prefix(200))
+            // Once until it changes: without a desktop each alert would say so again.
+            guard reason != lastFailure else { return }
+            lastFailure = reason
             note(app, .alert, text: "has an alert, \(alert.id), that is not on the screen: \(reason)", level: .warning)
         case .closed(let id, let why):
             let alerts = members(of: id)
@@ -164,7 +168,7 @@ extension AppAlerts {
             case .closed: break
             }
         case .answered(let id, let action, let token): answered(id, action, token)
-        case .focused, .following: break
+        case .focused, .following, .unseen: break
         }
     }
 

@@ -5,7 +5,7 @@ import CalendarTime
 import Configuration
 import DesktopEntries
 import DesktopProtocol
-import Engine
+package import Engine
 import EventLoop
 import EventSources
 import Lifecycle
@@ -56,8 +56,24 @@ extension AppAlerts {
         for other in table.scheduled(of: alert.app) where other.id == alert.id && other.heldUntil != nil {
             close(other.number)
         }
+        // As for open ones, since an alert is held back before it is open.
+        let held = table.held(of: alert.app)
+        for other in held.prefix(max(0, held.count - AlertRules.mostOpen + 1)) { close(other.number) }
         if table.hold(alert.number, until: end, clock) != nil { save(alert.number) }
         arm()
+    }
+
+    /// An app that comes to the foreground is told what quiet hours hold back: it disturbs nobody.
+    package func touched(_ apps: [AppRuntime]) {
+        guard isLoaded, !table.isEmpty else { return }
+        var isDue = false
+        for app in apps {
+            let held = table.held(of: app.name)
+            guard !held.isEmpty, isInForeground(app), hears(app, .didReceiveLocalNotification) else { continue }
+            for alert in held where table.release(alert.number, clock) != nil { isDue = true }
+        }
+        guard isDue else { return }
+        loop.later { [weak self] in self?.timeHasCome() }
     }
 
     private func show(_ alert: Alert, _ app: AppRuntime) {
@@ -99,6 +115,13 @@ extension AppAlerts {
         guard machine.state == .active || machine.state == .inactive, !host.isCovered else { return false }
         // An app that was interrupted stays, one that leaves does not.
         return machine.transition == nil || machine.goal == .active
+    }
+
+    /// The end of the quiet hours that a scheduled alert will wait for when it is due.
+    func heldUntil(_ alert: Alert, _ due: Int64?, _ app: AppRuntime) -> Int64? {
+        guard let due, alert.urgency != .critical else { return nil }
+        let isTold = due <= host.clocks.wall && isInForeground(app) && hears(app, .didReceiveLocalNotification)
+        return isTold ? nil : quietEnd(of: max(due, host.clocks.wall))
     }
 
     private func quietEnd(of moment: Int64) -> Int64? {

@@ -27,14 +27,28 @@ package enum AlertProblem: Error {
 extension AppAlerts {
     // MARK: Alerts
 
-    /// Schedules an alert; `completion` gets it when it is on disk, with the time at which it comes.
+    /// An alert that was scheduled.
+    package struct Scheduled {
+        /// The alert, with the time at which it comes.
+        package var info: AlertInfo
+        /// What a person should know about it, as a sentence. No app may open its URL now: the alert is no less wanted
+        /// for that, and the app that opens the URL may come before the answer. It is not refused.
+        package var warning: String?
+    }
+
+    /// The reply to a request to cancel alerts.
+    package static func json(ofCancelled alerts: [AlertInfo]) -> JSON {
+        ["numbers": .array(alerts.map { .int($0.number) }), "alerts": .array(alerts.map(\.json))]
+    }
+
+    /// Schedules an alert; `completion` gets it when it is on disk.
     ///
     /// - Parameter isOperators: an operator asks, who may open any URL.
     package func schedule(
         _ request: ScheduleAlertRequest,
         of app: AppRuntime,
         isOperators: Bool,
-        _ completion: @escaping (Result<AlertInfo, AlertProblem>) -> Void
+        _ completion: @escaping (Result<Scheduled, AlertProblem>) -> Void
     ) {
         guard isLoaded else {
             return whenLoaded { [weak self, weak app] in
@@ -54,7 +68,7 @@ extension AppAlerts {
         table.set(alert, clock)
         tokens.note(alert.token, of: app.name, is: alert.number)
         save(alert.number)
-        let info = info(alert, app)
+        let done = Scheduled(info: info(alert, app), warning: warning(about: alert))
         host.store.sync { [weak self] problem in
             guard let self else { return }
             if let problem {
@@ -62,7 +76,7 @@ extension AppAlerts {
                 tokens.giveBack(alert.token, of: app.name)
                 return completion(.failure(.failed("the alert is not scheduled: it cannot be stored (\(problem))")))
             }
-            completion(.success(info))
+            completion(.success(done))
             timeHasCome()
         }
     }
@@ -72,7 +86,7 @@ extension AppAlerts {
         _ request: ScheduleAlertRequest,
         _ number: Int64,
         _ app: AppRuntime,
-        _ completion: @escaping (Result<AlertInfo, AlertProblem>) -> Void
+        _ completion: @escaping (Result<Scheduled, AlertProblem>) -> Void
     ) {
         // It may be told, answered or dismissed already.
         var known = AlertInfo(
@@ -83,7 +97,7 @@ extension AppAlerts {
             title: request.title
         )
         if let alert = table[number] { known = info(alert, app) }
-        let result = known
+        let result = Scheduled(info: known, warning: table[number].flatMap(warning(about:)))
         host.store.sync { problem in
             if let problem {
                 completion(.failure(.failed("it is not known whether the alert is stored (\(problem))")))
@@ -91,6 +105,15 @@ extension AppAlerts {
                 completion(.success(result))
             }
         }
+    }
+
+    private func warning(about alert: Alert) -> String? {
+        guard let url = alert.url, host.mailboxes.handlers(of: .url(url)).isEmpty else { return nil }
+        // Which schemes other apps have is for operators.
+        let scheme = OpenedURL.scheme(url) ?? ""
+        let sentence =
+            alert.isOperators ? host.mailboxes.sentence(ofNoHandlerFor: .url(url)) : "no app opens \(scheme): URLs"
+        return "\(sentence). Until an app does, a person who chooses the alert brings \(alert.app) to the foreground"
     }
 
     private func make(
@@ -120,7 +143,8 @@ extension AppAlerts {
                 )
             }
         }
-        let others = table.scheduled(of: app.name).count { $0.id != alert.id }
+        // Those that quiet hours hold back were due already.
+        let others = table.scheduled(of: app.name).count { $0.id != alert.id && $0.heldUntil == nil }
         guard others < AlertRules.most else {
             throw .failed(
                 "\(app.name) has \(others) scheduled alerts, which is the most: cancel one (‘torpor alerts \(app.name)’ "
@@ -130,24 +154,26 @@ extension AppAlerts {
         return alert
     }
 
-    /// Cancels alerts of some apps, scheduled and open ones: those with these ids or numbers, or all. Returns their
-    /// numbers. `completion` is called when that is on disk.
+    /// Cancels alerts of some apps, scheduled and open ones: those with these ids or numbers, or all if neither is given.
+    /// Returns them. `completion` is called when that is on disk.
     package func cancel(
         _ chosen: [AppRuntime],
-        ids: [String],
-        numbers: [Int64],
-        _ completion: @escaping (Result<[Int64], AlertProblem>) -> Void
+        ids: [String]?,
+        numbers: [Int64]?,
+        _ completion: @escaping (Result<[AlertInfo], AlertProblem>) -> Void
     ) {
         let all = chosen.flatMap { table.alerts(of: $0.name) }
-        for id in ids where !all.contains(where: { $0.id == id }) {
+        for id in ids ?? [] where !all.contains(where: { $0.id == id }) {
             return completion(.failure(.failed("there is no alert \(id): ‘torpor alerts’ lists them")))
         }
-        for number in numbers where !all.contains(where: { $0.number == number }) {
+        for number in numbers ?? [] where !all.contains(where: { $0.number == number }) {
             return completion(.failure(.failed("there is no alert of the number \(number)")))
         }
-        let isAll = ids.isEmpty && numbers.isEmpty
-        let cancelled = all.filter { isAll || ids.contains($0.id) || numbers.contains($0.number) }.map(\.number)
-        for number in cancelled { close(number) }
+        let isAll = ids == nil && numbers == nil
+        let cancelled = infos(of: chosen).filter { info in
+            isAll || ids?.contains(info.id) ?? false || numbers?.contains(info.number) ?? false
+        }
+        for info in cancelled { close(info.number) }
         arm()
         host.store.sync { problem in
             if let problem {
@@ -187,6 +213,9 @@ extension AppAlerts {
         }
     }
 
+    /// Whether an alert is open.
+    package var hasOpen: Bool { table.hasOpen }
+
     private func info(_ alert: Alert, _ app: AppRuntime) -> AlertInfo {
         let isOpen = alert.opening != nil
         var info = AlertInfo(
@@ -201,7 +230,8 @@ extension AppAlerts {
         )
         info.at = alert.opening?.scheduledAt ?? table.due(alert, clock) ?? clock.due(alert)
         info.calendar = isOpen ? nil : alert.calendar
-        info.heldUntil = alert.heldUntil
+        info.openedAt = alert.opening?.openedAt
+        info.heldUntil = alert.heldUntil ?? (isOpen ? nil : heldUntil(alert, info.at, app))
         return info
     }
 

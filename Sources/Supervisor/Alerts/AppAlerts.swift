@@ -48,6 +48,8 @@ package final class AppAlerts: Room, LifecycleObserver {
     var tokens = TransferTokens()
     /// A notification server is there, as far as is known.
     var isServerThere = false
+    /// Why an alert was not on the screen, as the history has it.
+    var lastFailure: String?
     /// Ends interruptions where no screen reports that an alert was closed.
     var interruptionTimer: TimerSource?
     /// The stored alerts are loaded.

@@ -13,15 +13,15 @@ extension AppSockets {
         case .scheduleAlert(let request):
             alerts.schedule(request, of: app, isOperators: false) { result in
                 switch result {
-                case .success(let info): reply.send(["alert": info.json])
+                case .success(let done): reply.send(["alert": done.info.json, "warning": .optional(done.warning)])
                 case .failure(let problem): Self.refuse(problem, reply)
                 }
             }
         case .cancelAlert(let ids):
             alerts.whenLoaded {
-                alerts.cancel([app], ids: ids, numbers: []) { result in
+                alerts.cancel([app], ids: ids, numbers: nil) { result in
                     switch result {
-                    case .success(let numbers): reply.send(["numbers": .array(numbers.map { .int($0) })])
+                    case .success(let cancelled): reply.send(AppAlerts.json(ofCancelled: cancelled))
                     case .failure(let problem): Self.refuse(problem, reply)
                     }
                 }

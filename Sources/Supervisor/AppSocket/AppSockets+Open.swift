@@ -2,6 +2,7 @@
 
 import Configuration
 import Engine
+import Lifecycle
 import Mailbox
 import Permissions
 import TorporAPI
@@ -23,9 +24,13 @@ extension AppSockets {
                 ["url": .string(url), "message": .string("no app opens \(url)")]
             )
         }
-        supervisor.mailboxes.open(target, from: app, token, other) { outcome in
+        supervisor.mailboxes.open(target, from: app, token, other) { [unowned self] outcome in
             switch outcome {
             case .success(let result):
+                // A person has used a link. An app that nobody sees moves no focus.
+                if self.supervisor.alerts.isInForeground(app), self.coordinator.machine(other.id).goal == .active {
+                    self.supervisor.desktop.raise(other)
+                }
                 var json = result.json.objectValue ?? [:]
                 json["app"] = .string(other.name)
                 json["change"] = nil

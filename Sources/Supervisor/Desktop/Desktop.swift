@@ -2,7 +2,7 @@
 
 import Configuration
 import DesktopProtocol
-import Engine
+package import Engine
 import EventLoop
 import EventSources
 import Lifecycle
@@ -45,6 +45,18 @@ package final class Desktop: ShellRoom, AlertScreen {
     private var failures = 0
     /// Why there is no helper although one is needed, in a sentence.
     private var trouble: String?
+    /// Why nobody sees what the helper shows, as it reported.
+    private var unseen: String? {
+        didSet {
+            guard unseen != oldValue else { return }
+            if let unseen {
+                log.warning("alerts are not on the desktop: \(unseen)")
+            } else if helper != nil {
+                log.info("alerts are on the desktop again")
+            }
+            supervisor.service.changed()
+        }
+    }
     /// Looks up accounts and processes.
     private let reads: BackgroundWorker
     private lazy var processes = CompanionCount(supervisor)
@@ -103,6 +115,13 @@ package final class Desktop: ShellRoom, AlertScreen {
 
     /// Not before the caller has returned.
     private func report(_ report: DesktopReport) { loop.later { [weak self] in self?.onReport?(report) } }
+
+    /// A person has asked for the app: where the focus is followed, the app's window gets it. Policies and messages do
+    /// not move the focus.
+    package func raise(_ app: AppRuntime) {
+        guard let helper, let pids = focus.raises(app), !pids.isEmpty else { return }
+        helper.send(.raise(pids: pids))
+    }
 
     // MARK: The beginning and the end
 
@@ -192,6 +211,16 @@ package final class Desktop: ShellRoom, AlertScreen {
         )
     }
 
+    /// Why there is no session, as a sentence.
+    private var obstacle: String? {
+        DesktopPlace.obstacle(
+            supervisor.configuration.supervisor.session,
+            sessionUser: supervisor.interruptions.sessionUser,
+            own: Users.effectiveUID,
+            environment: ThisProcess.environment
+        )
+    }
+
     /// torpord ends, and no other torpord follows.
     func endHelper() {
         if let found {
@@ -236,7 +265,7 @@ package final class Desktop: ShellRoom, AlertScreen {
     }
 
     private func start() {
-        guard let place else { return fail("no session is followed", isRetried: false) }
+        guard let place else { return fail(obstacle ?? "there is no session", isRetried: false) }
         isStarting = true
         reads.ask {
             Launchable(place: place, credentials: place.credentials())
@@ -310,6 +339,7 @@ package final class Desktop: ShellRoom, AlertScreen {
     /// The helper has ended, with a sentence if that was unexpected.
     private func ended(_ why: String?) {
         helper = nil
+        unseen = nil
         idle?.disarm()
         // The alerts' room shows those again that are missing in the next `here`.
         ledger.helperEnded()
@@ -324,7 +354,12 @@ package final class Desktop: ShellRoom, AlertScreen {
     private func fail(_ why: String, isRetried: Bool) {
         if trouble != why {
             trouble = why
-            log.warning("alerts are not shown, and the focus is not followed: \(why)")
+            let what = [
+                ledger.isEmpty ? nil : "alerts are not on the desktop",
+                focus.kind.map { _ in "the focus is not followed" },
+            ]
+            log.warning("\(what.compactMap(\.self).joined(separator: ", and ")): \(why)")
+            supervisor.service.changed()
             for id in ledger.ids { report(.failed(id: id, reason: why)) }
         }
         // If there is no session, logind reports the next one.
@@ -371,9 +406,14 @@ package final class Desktop: ShellRoom, AlertScreen {
                 }
                 return
             }
-            if helper != nil { trouble = nil }
+            if helper != nil, trouble != nil {
+                trouble = nil
+                log.info("torpor-desktop works again")
+                supervisor.service.changed()
+            }
             forward(.here(ids: ledger.greeted(ids), server: server))
         case .server, .shown, .failed: forward(report)
+        case .unseen(let problem): unseen = problem.map { String($0.prefix(400)) }
         case .closed(let id, _):
             ledger.forget(id)
             forward(report)
@@ -387,10 +427,46 @@ package final class Desktop: ShellRoom, AlertScreen {
 
     // MARK: For persons
 
-    package var check: DoctorCheck? {
-        guard isNeeded else { return nil }
-        let problem = trouble ?? focus.problem
-        let value = helper?.pid.map { "torpor-desktop runs as process \($0)" } ?? "torpor-desktop does not run"
-        return DoctorCheck(name: "desktop", ok: problem == nil && helper != nil, value: value, message: problem)
+    /// Why nobody sees open alerts on a desktop, as a sentence; nil if people see them, by commands at least.
+    package var alertProblem: String? {
+        let rules = supervisor.configuration.supervisor.alerts
+        guard rules.desktop != .none else { return nil }
+        if let obstacle { return rules.commands.isEmpty ? obstacle : nil }
+        return ledger.ids.isEmpty ? nil : trouble ?? unseen
+    }
+
+    /// Whether alerts and badges are on the desktop, and whether the focus is followed.
+    package var checks: [DoctorCheck] {
+        let program = helper?.pid.map { "torpor-desktop, process \($0)" } ?? "torpor-desktop, which does not run"
+        let session = place.map { "the session of user \($0.user)" }
+        var checks: [DoctorCheck] = []
+        if !ledger.ids.isEmpty {
+            let problem = obstacle ?? trouble ?? unseen
+            let value = session.map { "in \($0), by \(program)" }
+            checks.append(
+                DoctorCheck(
+                    name: "alerts on the desktop",
+                    ok: problem == nil,
+                    value: problem == nil ? value : session,
+                    message: problem.map {
+                        "\($0). Until then open alerts wait: ‘torpor alerts’ lists and answers them"
+                    }
+                )
+            )
+        }
+        if let kind = focus.kind {
+            let problem = obstacle ?? trouble ?? focus.problem
+            let name = kind == .sway ? "Sway" : "i3"
+            let value = session.map { problem == nil ? "that of \(name) in \($0), by \(program)" : "\(name) in \($0)" }
+            checks.append(
+                DoctorCheck(
+                    name: "focus",
+                    ok: problem == nil,
+                    value: value ?? name,
+                    message: problem.map { "the focus is not followed: \($0)" }
+                )
+            )
+        }
+        return checks
     }
 }

@@ -30,16 +30,10 @@ struct DesktopPlace: Hashable, Sendable {
         own: UInt32,
         environment: (String) -> String?
     ) {
-        switch session {
-        case .auto, .none:
-            guard own != 0 || Self.signs.contains(where: { environment($0) != nil }) else { return nil }
-            user = own
-        case .seat, .id:
-            guard let sessionUser else { return nil }
-            // Only root can act for others.
-            guard own == 0 || sessionUser == own else { return nil }
-            user = sessionUser
+        guard Self.obstacle(session, sessionUser: sessionUser, own: own, environment: environment) == nil else {
+            return nil
         }
+        user = session.isNamed ? sessionUser ?? own : own
         var variables = ["PATH": "/usr/local/bin:/usr/bin:/bin", "XDG_RUNTIME_DIR": "/run/user/\(user)"]
         if user == own {
             for name in Self.own { if let value = environment(name) { variables[name] = value } }
@@ -50,10 +44,43 @@ struct DesktopPlace: Hashable, Sendable {
         self.variables = variables
     }
 
+    /// Why there is no session, and what to do about it, as a sentence; nil if there is one.
+    static func obstacle(
+        _ session: SessionRule,
+        sessionUser: UInt32?,
+        own: UInt32,
+        environment: (String) -> String?
+    ) -> String? {
+        let place: String
+        switch session {
+        case .auto, .none:
+            guard own == 0, !signs.contains(where: { environment($0) != nil }) else { return nil }
+            return "torpord runs as root, which has no session: write session = \"seat0\" in [supervisor], for the "
+                + "session of the user at the screen"
+        case .seat(let name): place = "at \(name)"
+        case .id(let name): place = "with the ID \(name)"
+        }
+        guard let sessionUser else { return "logind knows no session \(place) (session in [supervisor])" }
+        // Only root can act for others.
+        guard own != 0, sessionUser != own else { return nil }
+        return "the session \(place) is that of user \(sessionUser), and torpord runs as user \(own): have user "
+            + "\(sessionUser) start it, or root"
+    }
+
     /// The credentials for the keeper; nil for torpord's own. It may block on a network directory.
     func credentials() -> (uid: UInt32, gid: UInt32, groups: [UInt32])?? {
         guard user != Users.effectiveUID else { return .some(nil) }
         guard let entry = Users.lookup(uid: user) else { return nil }
         return (entry.uid, entry.gid, Users.groups(of: entry.name, primary: entry.gid))
+    }
+}
+
+extension SessionRule {
+    /// Whether the configuration names a session.
+    fileprivate var isNamed: Bool {
+        switch self {
+        case .auto, .none: false
+        case .seat, .id: true
+        }
     }
 }

@@ -34,6 +34,9 @@ final class FocusFollower: ShellRoom {
         didSet { if last != oldValue { kept.keep(Array((last ?? "").utf8)) } }
     }
 
+    /// The app that a person asked for by other means, and until when the focus may come to its window for that.
+    private var raised: (app: String, until: Duration)?
+
     /// A focus that only passes moves no app.
     static let settles = Duration.milliseconds(300)
 
@@ -52,6 +55,20 @@ final class FocusFollower: ShellRoom {
         }
     }
 
+    /// How long a window manager may take to move the focus to a window.
+    private static let raiseTime = Duration.seconds(2)
+
+    /// A person has asked for the app by other means than the focus. Returns the processes of which a window is to get
+    /// the focus; nil if the focus is not followed, or the app has no window yet: a new window gets it anyway.
+    func raises(_ app: AppRuntime) -> [Int32]? {
+        let machine = coordinator.machine(app.id)
+        guard kind != nil, !isEnding, machine.isAlive, machine.transition != .launching, let tree = app.run.tree else {
+            return nil
+        }
+        raised = (app.name, now + Self.raiseTime)
+        return Array(tree.members().prefix(DesktopCommand.mostPids))
+    }
+
     func focused(_ pid: Int32?) {
         guard kind != nil else { return }
         pending = .some(pid)
@@ -67,9 +84,12 @@ final class FocusFollower: ShellRoom {
         guard app?.name != last else { return }
         let before = last.flatMap { coordinator.id(of: $0) }
         last = app?.name
+        // It is in the foreground already, or a person has sent it away since.
+        let isAsked = raised.map { app?.name == $0.app && now < $0.until } ?? false
+        raised = nil
         supervisor.uninterrupted { [supervisor] in
             if let before { Self.move(supervisor.apps[before], toForeground: false, supervisor) }
-            if let app { Self.move(app, toForeground: true, supervisor) }
+            if let app, !isAsked { Self.move(app, toForeground: true, supervisor) }
         }
     }
 

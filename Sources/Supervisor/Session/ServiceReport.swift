@@ -61,6 +61,9 @@ package final class ServiceReport: LifecycleObserver {
 
     package func forget(_ app: AppRuntime) {}
 
+    /// Something that the status names has changed: whether people see alerts.
+    package func changed() { if isReady, isHeard { tick(within: Self.statusInterval) } }
+
     /// A configuration is being read.
     package func reload() {
         guard isReady else { return }
@@ -166,6 +169,9 @@ package final class ServiceReport: LifecycleObserver {
         }
         if isStopping { return "stopping: " + text }
         if !isReady { return "starting: " + text }
+        if let problem = supervisor.desktop.alertProblem, supervisor.alerts.hasOpen {
+            text += "; alerts are on no desktop: \(problem.prefix(200))"
+        }
         // An earlier torpord may have found the configuration on disk invalid.
         let trouble = trouble ?? (supervisor.recovery.isDiskInvalid ? Supervisor.diskIsInvalid : nil)
         return trouble.map { text + "; " + $0 } ?? text

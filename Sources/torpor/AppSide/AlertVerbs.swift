@@ -46,10 +46,9 @@ struct AppAlertsVerb: ParsableCommand {
 
     package func run() throws {
         if !cancel.isEmpty || cancelsAll {
-            let reply = try AppSide.call(.cancelAlert(ids: cancel))
+            let reply = try AppSide.call(.cancelAlert(ids: cancelsAll ? nil : cancel))
             if output.json { return Output.document(reply) }
-            let count = reply["numbers"]?.arrayValue?.count ?? 0
-            return Output.write(count == 1 ? "1 alert cancelled\n" : "\(count) alerts cancelled\n")
+            return Output.write(try AlertPage.cancelled(reply))
         }
         let reply = try AppSide.call(.alerts)
         guard !output.json else { return Output.document(reply["alerts"] ?? []) }

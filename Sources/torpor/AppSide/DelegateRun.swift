@@ -205,6 +205,10 @@ final class DelegateRun {
             variables["TORPOR_MESSAGE_SCENES"] = names.filter { !$0.utf8.contains(0) }.joined(separator: "\n")
         }
         variables.merge(sceneVariables(message)) { $1 }
+        if message.name == Message.didReceiveLocalNotification.rawValue {
+            // Null if nobody was asked; set even so, for scripts under ‘set -u’.
+            for name in ["ACTION", "ACTIVATION_TOKEN", "PAYLOAD"] { variables["TORPOR_MESSAGE_" + name] = "" }
+        }
         for member in message.parameters.objectValue?.members ?? [] where !member.value.isNull {
             let text = member.value.stringValue ?? "\(member.value)"
             let name = member.name.uppercased()

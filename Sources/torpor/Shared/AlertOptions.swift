@@ -18,7 +18,10 @@ struct AlertOptions: ParsableArguments {
         )
     )
     var at: String?
-    @Option(help: ArgumentHelp("Show it after this time, such as 10min.", valueName: "duration"))
+    @Option(
+        parsing: .unconditional,
+        help: ArgumentHelp("Show it after this time, such as 10min.", valueName: "duration")
+    )
     var after: TimeLimit?
     @Option(
         help: ArgumentHelp("Show it again and again, as in systemd's timers: 'Mon..Fri 9:55'.", valueName: "expression")
@@ -38,7 +41,10 @@ struct AlertOptions: ParsableArguments {
     var urgency = "normal"
     @Option(help: ArgumentHelp("A sound of the XDG sound theme.", valueName: "name"))
     var sound: String?
-    @Option(help: ArgumentHelp("Show this number at the app's entry, 0 for none.", valueName: "number"))
+    @Option(
+        parsing: .unconditional,
+        help: ArgumentHelp("Show this number at the app's entry, 0 for none.", valueName: "number")
+    )
     var badge: Int64?
     @Option(help: ArgumentHelp("Add a button; at most four.", valueName: "id=label"))
     var action: [String] = []
@@ -95,8 +101,10 @@ struct AlertOptions: ParsableArguments {
         if isJSON { return Output.document(reply) }
         let info = try Manager.read { () throws(FieldError) in try AlertInfo(json: reply["alert"] ?? .null) }
         let now = Times.now
-        let time = info.at.map { $0 <= now ? "now" : Times.brief($0) } ?? "never"
+        var time = (info.heldUntil ?? info.at).map { $0 <= now ? "now" : Times.brief($0) } ?? "never"
+        if let end = info.heldUntil, end > now { time += ", after the quiet hours" }
         Output.page(Terminal.harmless("\(info.id) \(time)") + "\n")
+        if let warning = reply["warning"]?.stringValue { Complaint.say(Terminal.harmless(warning), .warning) }
     }
 }
 
@@ -110,10 +118,15 @@ enum AlertPage {
 
     static func text(_ items: [AlertInfo], withApps: Bool) -> String {
         guard !items.isEmpty else { return "no alerts\n" }
+        let now = Times.now
+        func open(_ item: AlertInfo) -> String {
+            guard let at = item.openedAt, at <= now else { return "open" }
+            return "open since \(Times.brief(at))"
+        }
         var table = Table((withApps ? ["APP"] : []) + ["ID", "NEXT", "REPEATS", "TITLE"], whole: [withApps ? 2 : 1])
         for item in items {
             let time =
-                item.state == "open" ? "open" : (item.heldUntil ?? item.at).map { Times.brief($0) } ?? "never"
+                item.state == "open" ? open(item) : (item.heldUntil ?? item.at).map { Times.brief($0) } ?? "never"
             table.append(
                 (withApps ? [.init(item.app)] : []) + [
                     .init(item.id), .init(time, item.state == "open" ? .green : nil), .init(item.calendar ?? "-"),
@@ -122,5 +135,18 @@ enum AlertPage {
             )
         }
         return table.text
+    }
+
+    /// What was cancelled: how many, and which will not come again.
+    static func cancelled(_ reply: JSON) throws -> String {
+        let items = try Self.items(reply)
+        var text = ""
+        for item in items {
+            guard let calendar = item.calendar else { continue }
+            text +=
+                Terminal.harmless("\(item.id) of \(item.app) does not come again (it was repeated: \(calendar))") + "\n"
+        }
+        let count = max(items.count, reply["numbers"]?.arrayValue?.count ?? 0)
+        return text + (count == 1 ? "1 alert cancelled\n" : "\(count) alerts cancelled\n")
     }
 }

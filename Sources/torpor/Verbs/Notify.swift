@@ -75,14 +75,19 @@ struct AlertsVerb: ParsableCommand {
             return
         }
         if !cancel.isEmpty || cancelsAll {
-            let reply = try manager.call(.cancelAlerts(AlertsRequest(apps: apps.apps, ids: cancel)))
+            let request = AlertsRequest(apps: apps.apps, ids: cancelsAll ? nil : cancel)
+            let reply = try manager.call(.cancelAlerts(request))
             if options.json { return Output.document(reply) }
-            let count = reply["numbers"]?.arrayValue?.count ?? 0
-            return Output.write(count == 1 ? "1 alert cancelled\n" : "\(count) alerts cancelled\n")
+            return Output.write(try AlertPage.cancelled(reply))
         }
         let reply = try manager.call(.alerts(AlertsRequest(apps: apps.apps)))
         guard !options.json else { return Output.document(reply["alerts"] ?? []) }
-        Output.page(AlertPage.text(try AlertPage.items(reply), withApps: true))
+        let items = try AlertPage.items(reply)
+        var text = AlertPage.text(items, withApps: true)
+        if !items.isEmpty, let problem = reply["problem"]?.stringValue {
+            text += Terminal.wrapped(Terminal.harmless("alerts are on no desktop: \(problem)"), behind: 0) + "\n"
+        }
+        Output.page(text)
     }
 }
 

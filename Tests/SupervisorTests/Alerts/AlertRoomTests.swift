@@ -135,6 +135,49 @@ import Varlink
         #expect(alerts.scheduled == ["tea"])
     }
 
+    @Test("that quiet hours hold back say when they come, do not count as scheduled, and are at most 64")
+    func held() throws {
+        let alerts = try FakeAlerts()
+        alerts.room.screen = alerts.screen
+        alerts.alertRules.quiet = try Self.windows("12:00-13:00")
+        let end = FakeAlerts.noon + 3_600_000_000
+        #expect(try alerts.add("now").get().heldUntil == end)
+        #expect(try alerts.add("soon") { $0.after = 60_000 }.get().heldUntil == end)
+        #expect(try alerts.add("late") { $0.after = 3_600_000 }.get().heldUntil == nil)
+        #expect(try alerts.add("fire") { ($0.after, $0.urgency) = (60_000, "critical") }.get().heldUntil == nil)
+        for number in 0..<70 { #expect(!isRefused(try alerts.add("a\(number)"))) }
+        #expect(alerts.scheduled.count == 67 && !alerts.scheduled.contains("now") && alerts.scheduled.contains("a69"))
+        for number in 0..<61 { #expect(!isRefused(try alerts.add("b\(number)") { $0.after = 7_200_000 })) }
+        #expect(isRefused(try alerts.add("c") { $0.after = 7_200_000 }))
+        #expect(alerts.screen.shown.isEmpty)
+        try alerts.pass(3_600)
+        #expect(alerts.screen.shown.count == 67 && alerts.room.infos(of: [alerts.web]).first?.openedAt == alerts.wall)
+    }
+
+    @Test("that quiet hours hold back are told to the app when it comes to the foreground, however late it is")
+    func heldForeground() throws {
+        let alerts = try FakeAlerts()
+        alerts.room.screen = alerts.screen
+        alerts.alertRules.quiet = try Self.windows("12:00-23:00")
+        alerts.alertRules.missedAfter = .seconds(60)
+        try alerts.add("tea")
+        try alerts.pass(3_600)
+        try alerts.bring(to: .background)
+        #expect(alerts.scheduled == ["tea"] && alerts.told.isEmpty)
+        alerts.room.touched([alerts.web])
+        try alerts.turn()
+        #expect(alerts.scheduled == ["tea"] && alerts.told.isEmpty)
+        try alerts.mail.shell.request(.foreground, "web")
+        try alerts.turn()
+        alerts.room.touched([alerts.web])
+        try alerts.turn()
+        #expect(alerts.told == ["didReceiveLocalNotification tea"] && alerts.scheduled.isEmpty)
+        #expect(alerts.screen.shown.isEmpty && alerts.open.isEmpty)
+        // At once, and not held back.
+        #expect(try alerts.add("coffee").get().heldUntil == nil)
+        #expect(alerts.told.count == 2)
+    }
+
     static func windows(_ text: String) throws -> [DailyWindow] {
         let toml = "[supervisor.alerts]\nquiet = [\"\(text)\"]\n[apps.a]\nexec = [\"/bin/true\"]\n"
         return try FakeShell(toml: toml).configuration.supervisor.alerts.quiet
@@ -174,8 +217,8 @@ import Varlink
         #expect(sentence.contains("64"))
         #expect(!isRefused(try alerts.add("a3") { $0.after = 7_200_000 }))
         #expect(alerts.scheduled.count == 64 && alerts.scheduled.last == "a3")
-        var cancelled: Result<[Int64], AlertProblem>?
-        alerts.room.cancel([alerts.web], ids: ["a3"], numbers: []) { cancelled = $0 }
+        var cancelled: Result<[AlertInfo], AlertProblem>?
+        alerts.room.cancel([alerts.web], ids: ["a3"], numbers: nil) { cancelled = $0 }
         try alerts.mail.turn { cancelled != nil }
         #expect(!isRefused(try alerts.add("b") { $0.after = 1 }))
     }
@@ -206,7 +249,10 @@ import Varlink
             Issue.record("it was taken")
             return
         }
+        #expect(alerts.warning == nil)
+        // It may be there when a person answers: the alert itself is wanted.
         #expect(!isRefused(try alerts.add("c") { ($0.url, $0.after) = ("mail:1", 60_000) }))
+        #expect(alerts.warning?.contains("mail") == true && alerts.warning?.contains("foreground") == true)
         #expect(isRefused(try alerts.add("d") { $0.url = "javascript:1" }))
     }
 
@@ -231,134 +277,6 @@ import Varlink
         #expect(alerts.screen.closed.count == 1 && alerts.screen.badges == ["io.torpor.web 3", "io.torpor.web 0"])
         try alerts.pass(60)
         #expect(alerts.screen.shown.count == 1)
-    }
-}
-
-@Suite("What people do with alerts") struct AlertAnswerTests {
-    @Test("a click brings the app to the foreground and tells it, once, and is acknowledged when that is on the disk")
-    func click() throws {
-        let alerts = try FakeAlerts()
-        alerts.room.screen = alerts.screen
-        try alerts.add("tea") { request in
-            request.actions = [AlertAction(id: "later", label: "Later")]
-            request.payload = [1]
-        }
-        let id = try #require(alerts.screen.shown.first).id
-        alerts.screen.onReport?(.shown(id: id))
-        alerts.screen.onReport?(.answered(id: id, action: "later", token: "t"))
-        #expect(alerts.told == ["didReceiveLocalNotification tea later"] && alerts.brought == ["web alert"])
-        let mail = try #require(alerts.mail.boxes.waiting(for: alerts.web).first)
-        #expect(mail.parameters["activation_token"] == "t" && mail.parameters["payload"] == [1])
-        #expect(mail.draft.wake == nil, "the answer brings the app to the foreground once, and not its mail again")
-        try alerts.mail.turn { alerts.screen.acknowledged == [id] }
-        #expect(alerts.open.isEmpty && alerts.screen.closed == [id])
-        // Repeated by the screen, since the acknowledgement was lost.
-        alerts.screen.onReport?(.answered(id: id, action: "later", token: "t"))
-        #expect(alerts.told.count == 1 && alerts.screen.acknowledged == [id, id])
-    }
-
-    @Test("at the command line it is the same; an action that there is not is refused")
-    func commandLine() throws {
-        let alerts = try FakeAlerts()
-        try alerts.add("tea")
-        let number = try alerts.room.openAlert("tea", of: [alerts.web])
-        var problems: [String] = []
-        alerts.room.answer(number, "later") { problems.append($0.map { "\($0)" } ?? "none") }
-        #expect(problems.count == 1 && problems[0].contains("no action later"))
-        alerts.room.answer(number, "default") { problems.append($0.map { "\($0)" } ?? "none") }
-        try alerts.mail.turn { problems.count == 2 }
-        #expect(problems[1] == "none" && alerts.told == ["didReceiveLocalNotification tea default"])
-        #expect(throws: AlertProblem.self) { try alerts.room.openAlert("tea", of: [alerts.web]) }
-    }
-
-    @Test("answers to an app that is never told fill no mailbox without end; each still brings the app")
-    func bounded() throws {
-        let alerts = try FakeAlerts()
-        for number in 1...70 {
-            try alerts.add("tea\(number)")
-            alerts.room.answer(try alerts.room.openAlert("tea\(number)", of: [alerts.web]), "default") { _ in }
-        }
-        #expect(alerts.told.count == 64 && alerts.brought.count == 70 && alerts.open.isEmpty)
-    }
-
-    @Test("the URL of an alert is opened instead, but an action is told; what nobody opens is told too")
-    func urls() throws {
-        let alerts = try FakeAlerts(more: "url_schemes = [\"web\"]\nopen_command = [\"/bin/o\", \"%u\"]")
-        for (title, url) in [("a", "web:1"), ("b", "none:1"), ("c", "web:2")] {
-            try alerts.add(title) { request in
-                request.url = url
-                request.actions = [AlertAction(id: "later", label: "Later")]
-            }
-        }
-        for (id, action) in [("a", "default"), ("b", "default"), ("c", "later")] {
-            alerts.room.answer(try alerts.room.openAlert(id, of: [alerts.web]), action) { _ in }
-        }
-        #expect(alerts.told == ["didReceiveLocalNotification b default", "didReceiveLocalNotification c later"])
-        #expect(alerts.brought == ["web alert", "web alert", "web alert"])
-        #expect(alerts.mail.boxes.waiting(for: alerts.web).compactMap(\.url) == ["web:1"])
-    }
-
-    @Test("dismissing tells nobody; what merely left the screen can be answered later")
-    func dismiss() throws {
-        let alerts = try FakeAlerts()
-        alerts.room.screen = alerts.screen
-        try alerts.add("tea")
-        try alerts.add("coffee")
-        let ids = alerts.screen.shown.map(\.id)
-        alerts.screen.onReport?(.closed(id: ids[0], .dismissed))
-        alerts.screen.onReport?(.shown(id: ids[1]))
-        alerts.screen.onReport?(.closed(id: ids[1], .expired))
-        #expect(alerts.open == ["coffee"] && alerts.told.isEmpty && alerts.brought.isEmpty)
-        // Another helper, which shows nothing.
-        alerts.screen.onReport?(.here(ids: [], server: nil))
-        #expect(alerts.screen.shown.count == 2, "what has left the screen is not shown again")
-    }
-
-    @Test("a critical one interrupts the active apps until it is closed")
-    func interrupts() throws {
-        let alerts = try FakeAlerts(hears: false)
-        alerts.room.screen = alerts.screen
-        alerts.screen.onReport?(.here(ids: [], server: DesktopServer(name: "s", capabilities: [])))
-        try alerts.bring(to: .active)
-        try alerts.add("tea")
-        #expect(alerts.mail.shell.state("web") == .active)
-        try alerts.add("fire") { $0.urgency = "critical" }
-        #expect(alerts.mail.shell.state("web") == .inactive)
-        try alerts.pass(600)
-        #expect(alerts.mail.shell.state("web") == .inactive)
-        alerts.screen.onReport?(.closed(id: try #require(alerts.screen.shown.last).id, .dismissed))
-        try alerts.turn()
-        #expect(alerts.mail.shell.state("web") == .active)
-        #expect(alerts.room.machine(alerts.web).interruptions == 0)
-    }
-
-    @Test("without a screen a critical one interrupts nothing, and for half a minute at most if the screen goes")
-    func interruptsWithoutScreen() throws {
-        let alerts = try FakeAlerts(hears: false)
-        try alerts.bring(to: .active)
-        try alerts.add("fire") { $0.urgency = "critical" }
-        #expect(alerts.mail.shell.state("web") == .active)
-        alerts.room.screen = alerts.screen
-        alerts.screen.onReport?(.server(DesktopServer(name: "s", capabilities: [])))
-        try alerts.add("flood") { $0.urgency = "critical" }
-        #expect(alerts.mail.shell.state("web") == .inactive)
-        alerts.screen.onReport?(.server(nil))
-        try alerts.pass(29)
-        #expect(alerts.mail.shell.state("web") == .inactive)
-        try alerts.pass(1)
-        #expect(alerts.mail.shell.state("web") == .active && alerts.open == ["fire", "flood"])
-    }
-
-    @Test("badges are numbers from 0 to 9999")
-    func badges() throws {
-        let alerts = try FakeAlerts()
-        alerts.room.screen = alerts.screen
-        var problems: [String] = []
-        for count in [7, 7, -1, 10_000, 0] as [Int64] {
-            alerts.room.setBadge(count, of: alerts.web) { problems.append($0.map { "\($0)" } ?? "none") }
-        }
-        try alerts.mail.turn { problems.count == 5 }
-        #expect(problems.count { $0 == "none" } == 3 && alerts.screen.badges == ["io.torpor.web 7", "io.torpor.web 0"])
     }
 }
 

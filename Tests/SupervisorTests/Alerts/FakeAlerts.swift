@@ -44,6 +44,8 @@ final class FakeAlerts: AlertHost {
     var isCovered = false
     var timeZone = TimeZone.utc
     private(set) var followsClock = false
+    /// Of the alert that was scheduled last.
+    private(set) var warning: String?
     /// The apps that a person wanted to see.
     private(set) var brought: [String] = []
     /// The commands that were run, and how each is to end.
@@ -109,7 +111,10 @@ final class FakeAlerts: AlertHost {
         request.id = title
         change(&request)
         var outcome: Result<AlertInfo, AlertProblem>?
-        room.schedule(request, of: web, isOperators: isOperators) { outcome = $0 }
+        room.schedule(request, of: web, isOperators: isOperators) { [self] result in
+            outcome = result.map(\.info)
+            warning = (try? result.get())?.warning
+        }
         try mail.turn { outcome != nil }
         try turn()
         return try #require(outcome)

@@ -97,4 +97,15 @@ import Testing
         #expect(self.place(.auto, own: 0) == nil)
         #expect(self.place(.auto, own: 0, environment)?.variables["SWAYSOCK"] == "/z")
     }
+
+    @Test func `without a session it is said why, and which key to write`() {
+        func obstacle(_ session: SessionRule, user: UInt32? = nil, own: UInt32 = 0) -> String? {
+            DesktopPlace.obstacle(session, sessionUser: user, own: own) { _ in nil }
+        }
+        #expect(obstacle(.auto)?.contains("write session = \"seat0\" in [supervisor]") == true)
+        #expect(obstacle(.seat("seat0")) == "logind knows no session at seat0 (session in [supervisor])")
+        #expect(obstacle(.id("c7"))?.hasPrefix("logind knows no session with the ID c7") == true)
+        #expect(obstacle(.seat("seat0"), user: 1001, own: 1000)?.contains("is that of user 1001") == true)
+        #expect(obstacle(.seat("seat0"), user: 1000) == nil && obstacle(.auto, own: 1000) == nil)
+    }
 }

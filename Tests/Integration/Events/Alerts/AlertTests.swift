@@ -204,12 +204,27 @@ struct AlertScene {
             let lines = try scene.torpor("alerts").output.split(separator: "\n").map { $0.split(separator: " ") }
             #expect(lines.first?.joined(separator: " ") == "APP ID NEXT REPEATS TITLE", "\(lines)")
             #expect(lines.dropFirst().map { String($0[1]) }.sorted() == ["d", "now", "tea"], "\(lines)")
-            #expect(lines[1][2] == "open", "\(lines)")
+            #expect(lines[1][2...3] == ["open", "since"], "\(lines)")
             #expect(try scene.torpor("alerts", "web", "--answer", "tea").code == 1)
+            let none = try scene.torpor("alerts", "w*", "--answer", "none")
+            #expect(none.code == 1 && none.output.contains("there is no open alert none"), "\(none)")
+            #expect(try scene.torpor("alerts", "x*", "--answer", "now").code == 4)
+            for (words, said) in [
+                (["badge", "web", "-5"], "-5 is no badge: write a number from 1 to 9999, or 0 for none"),
+                (["notify", "web", "t", "--after", "-5s"], "the value '-5s' is invalid for '--after <duration>'"),
+                (["notify", "web", "t", "--badge", "-5"], "badge must be 0, for none, to 9999"),
+            ] {
+                let refused = try Spawn.run([Built.path("torpor")] + words + ["--socket", daemon.socket])
+                #expect(refused.code != 0 && refused.output.contains(said), "\(refused)")
+            }
+            let warned = try scene.torpor("notify", "web", "Link", "--id", "link", "--after", "1h", "--url", "none:1")
+            #expect(warned.code == 0 && warned.output.contains("none"), "\(warned)")
+            #expect(try scene.torpor("alerts", "web", "--cancel", "link").code == 0)
             #expect(try scene.torpor("alerts", "--answer", "now").code == 0)
             try daemon.waitFor("web", "active")
             #expect(try scene.torpor("alerts", "web", "--cancel", "tea").output == "1 alert cancelled\n")
-            #expect(try scene.torpor("alerts", "web", "--all").output == "1 alert cancelled\n")
+            let all = try scene.torpor("alerts", "web", "--all").output
+            #expect(all == "d of web does not come again (it was repeated: daily)\n1 alert cancelled\n", "\(all)")
             #expect(try scene.torpor("alerts").output == "no alerts\n")
             #expect(try !scene.torpor("list").output.contains("BADGE"))
             #expect(try scene.torpor("badge", "web", "12").code == 0)
@@ -220,6 +235,33 @@ struct AlertScene {
             let metrics = try scene.torpor("metrics").output
             #expect(metrics.contains(#"torpor_app_badge{app="web"} 12"#))
             #expect(metrics.contains(#"torpor_app_alerts_shown_total{app="web"} 1"#))
+        }
+    }
+
+    @Test("A hook of a shell has the fields of an answer in its environment, and none is unset without one")
+    func hook() throws {
+        let toml = """
+            [apps.web]
+            exec = ["\(Built.path("torpor"))", "app", "delegate", "--on", "didReceiveLocalNotification=sh @D/hook.sh"]
+            launch = "on-demand"
+            ready = "delegate"
+            """
+        let hook = """
+            set -u
+            echo "$TORPOR_MESSAGE_ALERT|$TORPOR_MESSAGE_ACTION|$TORPOR_MESSAGE_ACTIVATION_TOKEN|$TORPOR_MESSAGE_PAYLOAD" \
+            >>@D/shown
+            """
+        try withDaemon(toml, files: ["hook.sh": hook]) { daemon in
+            let scene = AlertScene(daemon: daemon)
+            try scene.notify("tea") { request in
+                (request.payload, request.actions) = (["cups": 2], [AlertAction(id: "later", label: "Later")])
+            }
+            try daemon.eventually("it is open") { try scene.infos.first?.state == "open" }
+            try scene.answer("tea", "later")
+            try daemon.eventually("it is told") { scene.shown.count == 1 }
+            try scene.notify("milk")
+            try daemon.eventually("it is told") { scene.shown.count == 2 }
+            #expect(scene.shown == [#"tea|later||{"cups":2}"#, "milk|||"])
         }
     }
 

@@ -124,6 +124,21 @@ struct SwayScene {
         try expectAway(other, at: location)
     }
 
+    /// Whether the window manager has given the focus to a window of the app.
+    func hasFocus(_ app: String) throws -> Bool {
+        let tree = try Spawn.run(["/usr/bin/swaymsg", "-s", socket ?? "", "-t", "get_tree"])
+        return Self.focused(in: try JSON.parse(tree.output), "app_id") == app
+    }
+
+    /// What the focused window of a tree is called.
+    static func focused(in node: JSON, _ name: String) -> String? {
+        if node["focused"]?.boolValue == true {
+            return (node[name] ?? node["window_properties"]?[name])?.stringValue
+        }
+        let children = (node["nodes"]?.arrayValue ?? []) + (node["floating_nodes"]?.arrayValue ?? [])
+        return children.lazy.compactMap { focused(in: $0, name) }.first
+    }
+
     /// An app without background work is suspended soon.
     func expectAway(_ app: String, at location: SourceLocation = #_sourceLocation) throws {
         try daemon.eventually("\(app) has left the foreground", at: location) {
@@ -169,17 +184,90 @@ struct FocusTests {
             try scene.start("two")
             try scene.expectAway("one")
             try daemon.done(.background, "two")
-            try daemon.done(.foreground, "one")
             let moves = try (scene.moves("one"), scene.moves("two"))
             // Something happens to the windows, and the focus stays.
             try scene.ask("[app_id=two]", "floating", "enable")
             try scene.ask("[app_id=two]", "focus")
             try scene.ask("[app_id=two]", "floating", "disable")
-            try daemon.waitFor("one", "active")
             try scene.expectAway("two")
             #expect(try (scene.moves("one"), scene.moves("two")) == moves)
             try scene.focus(on: "one", leaving: "two")
             try scene.focus(on: "two", leaving: "one")
+        }
+    }
+
+    @Test("Apps move the focus: what a person asks for has its window raised, and the focus that follows moves nothing")
+    func raised() throws {
+        let opener = """
+            [apps.opener]
+            exec = ["/bin/sleep", "1000"]
+            launch = "on-demand"
+            url_schemes = ["none"]
+            open_command = ["/bin/true", "%u"]
+
+            """
+        try SwayScene.run(opener) { scene in
+            let daemon = scene.daemon
+            func torpor(_ words: String...) throws {
+                let result = try Spawn.run([Built.path("torpor")] + words + ["--socket", daemon.socket])
+                #expect(result.code == 0, "\(words): \(result.output)")
+            }
+            func expectRaised(_ app: String, leaving other: String) throws {
+                try daemon.eventually("\(app) has the focus") { try scene.hasFocus(app) }
+                try daemon.waitFor(app, "active")
+                try scene.expectAway(other)
+            }
+            try scene.start("one")
+            try scene.start("two")
+            try scene.expectAway("one")
+            let moves = try scene.moves("one")
+            // From sleep, on another workspace.
+            try scene.ask("[app_id=one]", "move", "container", "to", "workspace", "7")
+            try daemon.done(.suspend, "one")
+            try torpor("foreground", "one")
+            try expectRaised("one", leaving: "two")
+            #expect(try scene.moves("one") == moves, "it was in the foreground already")
+            // The answer to an alert.
+            try torpor("notify", "two", "tea", "--id", "tea")
+            try daemon.eventually("it is open") {
+                try Spawn.run([Built.path("torpor"), "alerts", "--socket", daemon.socket]).output.contains("tea")
+            }
+            try torpor("alerts", "two", "--answer", "tea")
+            try expectRaised("two", leaving: "one")
+            // An app without a window takes the focus from none, and neither does a word that shows nothing.
+            try torpor("open", "none:1")
+            try torpor("background", "one")
+            try torpor("resume", "one")
+            try daemon.waitFor("one", "background")
+            #expect(try scene.hasFocus("two"))
+            try torpor("start", "one")
+            try expectRaised("one", leaving: "two")
+            try scene.focus(on: "two", leaving: "one")
+            try scene.focus(on: "one", leaving: "two")
+        }
+    }
+
+    @Test("doctor says whose focus is followed and by what, and alerts that nobody sees")
+    func doctor() throws {
+        try SwayScene.run { scene in
+            func page(_ verb: String) throws -> String {
+                try Spawn.run([Built.path("torpor"), verb, "--socket", scene.daemon.socket]).output
+            }
+            let user = Users.isRoot ? 65534 : Users.effectiveUID
+            try scene.daemon.eventually("it is followed") {
+                try page("doctor").contains(
+                    "focus: that of Sway in the session of user \(user), by torpor-desktop, process"
+                )
+            }
+            #expect(try !page("doctor").contains("alerts on the desktop") && page("alerts") == "no alerts\n")
+            _ = try Spawn.run([
+                Built.path("torpor"), "notify", "--socket", scene.daemon.socket, "one", "tea", "--id", "tea",
+            ])
+            let problem = "the session's bus cannot be used"
+            try scene.daemon.eventually("nobody sees it") { try page("alerts").contains(problem) }
+            let text = try page("doctor").split(separator: "\n").map(String.init)
+            let place = try #require(text.firstIndex { $0.hasPrefix("missing alerts on the desktop") }, "\(text)")
+            #expect(text[place + 1].contains(problem) && !text[place].contains("runs"), "\(text)")
         }
     }
 
@@ -192,11 +280,9 @@ struct FocusTests {
             let helper = try #require(scene.helper)
             // A person's word outlives torpord too.
             try daemon.done(.background, "two")
-            try daemon.done(.foreground, "one")
             let moves = try scene.moves("two")
             try daemon.replaceTorpord()
             #expect(scene.helper == helper, "the helper goes on")
-            try daemon.waitFor("one", "active")
             try scene.focus(on: "one", leaving: "two")
             #expect(try scene.moves("two") == moves, "it is in the background already")
             try scene.focus(on: "two", leaving: "one")
@@ -340,6 +426,15 @@ struct FocusTests {
             try daemon.eventually("the focus stays on \(app)") { try scene.moves(app) > before }
             try daemon.waitFor(app, "active")
             try scene.expectAway(other)
+        }
+        // Apps move the focus.
+        for (app, other) in [("two", "one"), ("one", "two")] {
+            try daemon.done(.foreground, app)
+            try daemon.eventually("i3 raises \(app)") {
+                SwayScene.focused(in: try JSON.parse(try ask("-t", "get_tree")), "instance") == app
+            }
+            try scene.expectAway(other)
+            try daemon.waitFor(app, "active")
         }
         try daemon.stop()
     }
