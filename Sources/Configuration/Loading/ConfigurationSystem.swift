@@ -48,6 +48,8 @@ public struct ConfigurationSystem {
         public var find: (String) -> Finding
         /// The PATH in which programs without a path are searched.
         public var searchPath: String
+        /// Whether programs on this machine find the locale of that name; nil if that is not known.
+        public var hasLocale: (String) -> Bool? = { _ in nil }
         /// Why a policy, whose library is in `folder`, cannot be used as configured; nil if it can.
         public var refusal: (_ policy: PolicySpecification, _ folder: String) -> String?
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import WireText
+
 /// Warnings about missing programs, folders and files that an app needs at its launch. These are never errors: they
 /// may be created later, or the configuration may be for another machine.
 struct NeededFiles {
@@ -43,6 +45,41 @@ struct NeededFiles {
         if case .command(let words) = app.health?.probe.kind { check("health", words) }
         if case .command(let words) = app.snapshot?.source { check("snapshot", words) }
         check("cover", app.presentation.cover.command)
+        for icon in [app.presentation.icon].compactMap(\.self) + app.presentation.icons.values.sorted() {
+            check(icon: icon)
+        }
+        if let language = app.presentation.language, SettingTemplate.names(in: language).isEmpty,
+            !Placeholder.isForScene(language), inspection.hasLocale(language) == false
+        {
+            draft.warning(
+                "language",
+                "this machine has no locale \(quoted(language)) now, so programs speak English: ‘locale -a’ lists those that "
+                    + "it has, and ‘dpkg-reconfigure locales’ or ‘localedef’ makes others"
+            )
+        }
+    }
+
+    /// Warns of a file that menus do not show.
+    private func check(icon path: String) {
+        guard app.scenes == nil || !Placeholder.isForScene(path), [.file, .program].contains(find(path)),
+            case .success(let bytes) = system.read(path), !Self.isPicture(bytes)
+        else { return }
+        draft.warning("icon", "\(quoted(path)) is neither SVG, PNG, WebP, JPEG nor GIF: nothing shows it")
+    }
+
+    /// How files of PNG, JPEG and GIF begin.
+    private static let beginnings: [[UInt8]] = [
+        [0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a], [0xff, 0xd8, 0xff], Array("GIF8".utf8),
+    ]
+
+    /// Whether the first bytes are those of a picture that `icon` takes.
+    private static func isPicture(_ bytes: [UInt8]) -> Bool {
+        if beginnings.contains(where: { bytes.starts(with: $0) }) { return true }
+        if bytes.starts(with: "RIFF".utf8), bytes.dropFirst(8).starts(with: "WEBP".utf8) { return true }
+        // Comments and a document type may precede the element.
+        let head = String(wire: bytes.prefix(4096)).drop { $0.isWhitespace || $0 == "\u{feff}" }
+        return head.hasPrefix("<svg")
+            || ["<?xml", "<!--", "<!DOCTYPE"].contains { head.hasPrefix($0) } && head.contains("<svg")
     }
 
     private func check(_ key: String, _ words: [String]) {

@@ -117,6 +117,11 @@ struct AppDraft {
         if instances == nil, firstInstance != nil {
             warning("instance_first", "does nothing without instances")
         }
+        if let variable = ["LANG", "LANGUAGE"].first(where: { specification.environment[$0] != nil }),
+            specification.presentation.language != nil
+        {
+            warning("environment", "has \(variable), which language replaces: leave one of the two out")
+        }
         if answers, specification.signals.isEmpty {
             warning("answers", "does nothing without signals")
         }

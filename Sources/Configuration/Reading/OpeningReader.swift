@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Lifecycle
 import Mailbox
 
 /// Reads `url_schemes`, `url_hosts`, `opens`, `may_open` and `open_command`.
@@ -74,6 +75,26 @@ enum OpeningReader {
             return "has no place for the URL: write \"%u\" (the URL) or \"%f\" (the path of a file) as an argument"
         }
         return nil
+    }
+
+    /// Warns if an app opens something, and cannot be told what.
+    static func check(_ specification: AppSpecification, _ draft: AppDraft) {
+        let opening = specification.opening
+        let keys = [
+            ("url_schemes", opening.schemes.isEmpty), ("url_hosts", opening.hosts.isEmpty),
+            ("opens", opening.files.isEmpty),
+        ]
+        guard let key = keys.first(where: { !$0.1 })?.0 else { return }
+        // An app whose command is not written down, of a container, may have the URL in its arguments.
+        let isTold =
+            specification.rules.readiness == .delegate || specification.signals[.openURL] != nil
+            || !opening.command.isEmpty || OpenPlaceholder.isIn(specification.exec)
+        guard !isTold else { return }
+        draft.warning(
+            key,
+            "nothing tells the app what to open, unless it has a delegate when it is asked: write ready = \"delegate\", "
+                + "an open_command, \"%u\" in exec, or signals.openURL"
+        )
     }
 
     private static func scheme(_ context: Context, _ node: Node) -> String? {

@@ -24,6 +24,7 @@ struct Resolver {
             if let app = apps.first {
                 MachineHints.checkIcon(app, draft, system, &folders)
                 NeededFiles(app, draft, system)?.check()
+                OpeningReader.check(app, draft)
                 if app.scenes != nil || app.innerScenes != nil { SceneReader.check(app, draft) }
             }
             expanded[name] = apps

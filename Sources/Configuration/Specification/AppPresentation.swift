@@ -124,6 +124,7 @@ enum TitleReader {
                 inner.error("must be \"default\" or a language, such as \"de\" or \"pt-BR\"", at: member.position)
                 continue
             }
+            if let problem = problem(inTag: tag) { inner.warning(problem, at: member.position) }
             titles[tag] = text
         }
         guard title != nil || members.contains(where: { $0.key == "default" }) else {
@@ -138,6 +139,19 @@ enum TitleReader {
         guard let problem = purpose.problem(text) else { return text }
         context.error(problem, at: node.position)
         return nil
+    }
+
+    /// Why no reader has such a language (BCP 47); nil if one may have.
+    private static func problem(inTag tag: String) -> String? {
+        let parts = tag.split(separator: "-")
+        guard let language = parts.first, language.utf8.count <= 3 else {
+            return "is not the code of a language, so no reader gets this text: write, for example, \"de\" or \"pt-BR\""
+        }
+        // A script, a region, and variants, in this order; an x begins what two parties agree on.
+        let shape =
+            /[a-z]{2,3}(-[a-z]{3}){0,3}(-[a-z]{4})?(-([a-z]{2}|[0-9]{3}))?(-([a-z0-9]{5,8}|[0-9][a-z0-9]{3}))*(-[a-z0-9](-[a-z0-9]{2,8})+)*(-x(-[a-z0-9]{1,8})+)?/
+        guard tag.wholeMatch(of: shape) == nil else { return nil }
+        return "is not a language tag (BCP 47), so no reader gets this text: write, for example, \"de\" or \"pt-BR\""
     }
 
     /// The tag in lower case with hyphens: this accepts the form of locales, `pt_BR`, too.

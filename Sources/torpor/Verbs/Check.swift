@@ -6,6 +6,7 @@ import Configuration
 import Linux
 import PolicyTools
 import Varlink
+import WireText
 
 struct Check: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -39,6 +40,7 @@ struct Check: ParsableCommand {
         system.inspection = ConfigurationSystem.Inspection(searchPath: environment["PATH"]) { policy, folder in
             (try? PolicyTool(policy, in: folder))?.refusal
         }
+        system.inspection?.hasLocale = Locales.has
         switch ConfigurationLoader.load(path: file, environment: environment, system: system) {
         case .failure(let list):
             if options.json { Output.document(Self.json(ok: false, list.diagnostics, apps: [])) }
@@ -133,5 +135,46 @@ struct Check: ParsableCommand {
                 }
             ),
         ]
+    }
+}
+
+/// The locales of this machine, by locale(1).
+private enum Locales {
+    /// Whether programs find the locale of that name; nil if that is not known.
+    static func has(_ name: String) -> Bool? {
+        if let all, !["C", "POSIX"].contains(code(name)) { all.contains(plain(name)) } else { nil }
+    }
+
+    /// The names as programs compare them; nil if they cannot be listed.
+    private static let all: Set<String>? = {
+        guard let program = try? AppSide.program("locale"), let output = try? Descriptor.pipe(),
+            let child = try? ChildProcess(
+                program,
+                arguments: ["locale", "-a"],
+                environment: ThisProcess.environment,
+                descriptors: [(there: 1, here: output.write.raw)]
+            )
+        else { return nil }
+        output.write.close()
+        var bytes: [UInt8] = []
+        while bytes.count < 1 << 20, let piece = (try? Descriptor.read(output.read.raw, maximum: 1 << 16)) ?? nil,
+            !piece.isEmpty
+        {
+            bytes += piece
+        }
+        guard let status = child.reap(within: .seconds(10)), WaitStatus.exitCode(status) == 0 else { return nil }
+        return Set(bytes.split(separator: 10).map { plain(String(wire: $0)) })
+    }()
+
+    /// `de_DE` of `de_DE.UTF-8@euro`.
+    private static func code(_ name: String) -> String { String(name.prefix { $0 != "." && $0 != "@" }) }
+
+    /// The codeset of a name is compared by its letters and digits alone: `de_DE.UTF-8` is `de_DE.utf8`.
+    private static func plain(_ name: String) -> String {
+        guard let dot = name.firstIndex(of: ".") else { return name }
+        let rest = name[dot...]
+        let codeset = rest.prefix { $0 != "@" }.lowercased().filter { $0.isLetter || $0.isNumber }
+        let modifier = rest.drop { $0 != "@" }
+        return "\(name[..<dot]).\(codeset)\(modifier)"
     }
 }

@@ -33,6 +33,10 @@ import Testing
                 #"exec = ["python3 -m http.server"]"#,
                 #"write each word as its own element: ["python3", "-m", "http.server"]"#
             ),
+            (
+                "exec = [\"sleep\", \"1\"]\nlanguage = \"xx_XX.UTF-8\"",
+                #"apps.web.language: this machine has no locale "xx_XX.UTF-8" now"#
+            ),
             (#"exec = ["no-such-program"]"#, #"apps.web.exec: there is no program "no-such-program" on the PATH now"#),
             (#"exec = ["/bin/slepe", "1"]"#, #"apps.web.exec: there is no program "slepe" in /bin now"#),
             (#"exec = ["./run"]"# + "\ndirectory = \"@D\"", #""@D/run" cannot be executed now: it needs chmod +x"#),
