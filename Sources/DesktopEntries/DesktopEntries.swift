@@ -33,14 +33,9 @@ package struct DesktopEntries {
         media: MediaTypes = MediaTypes()
     ) {
         self.socket = socket
-        let names = DesktopEntryName.names(of: apps.map(\.name))
         var known: [String: [String]] = [:]
         for app in apps.sorted(by: { $0.name < $1.name }) {
-            guard let name = names[app.name] else { continue }
-            let usual = DesktopEntryName.name(of: app.name)
-            if name != usual {
-                remarks.append("the entry of \(app.name) is called \(name), since another app's is called \(usual)")
-            }
+            let name = DesktopEntryName.name(of: app.name)
             let types = Self.types(of: app, &known, media, &remarks)
             let text = DesktopEntry(app, command, socket: socket, types: types).text
             entries.append(Entry(app: app.name, file: name + DesktopEntryName.suffix, text: text))

@@ -7,38 +7,41 @@ package enum DesktopEntryName {
     static let prefix = "io.torpor."
     static let suffix = ".desktop"
 
-    /// The name for an app, without `.desktop`. It is one that D-Bus allows too: other characters become `_`.
+    /// The name for an app, without `.desktop`. It is one that D-Bus allows too: any other byte becomes `_x` and two hex
+    /// digits, so `web@1` is `web_x401`.
+    ///
+    /// It depends on nothing but the app's name, and no two apps have the same: users pin entries, which must not become
+    /// another app's when an app comes or goes.
     package static func name(of app: String) -> String {
-        let digits = UInt8(ascii: "0")...UInt8(ascii: "9")
-        let letters = [UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"), digits]
-        var bytes = app.utf8.map { byte in
-            byte == UInt8(ascii: "-") || letters.contains { $0.contains(byte) } ? byte : UInt8(ascii: "_")
+        let source = Array(app.utf8)
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(source.count)
+        for (index, byte) in source.enumerated() {
+            if isPlain(byte, at: index), !beginsCode(source, index) {
+                bytes.append(byte)
+            } else {
+                bytes += [UInt8(ascii: "_"), UInt8(ascii: "x"), digits[Int(byte >> 4)], digits[Int(byte & 15)]]
+            }
         }
-        // No element of a D-Bus name begins with a digit.
-        if bytes.first.map(digits.contains) ?? true { bytes.insert(UInt8(ascii: "_"), at: 0) }
         return prefix + String(wire: bytes)
     }
 
-    /// A different name for each app. Of several apps with the same name, one whose own name is part of it keeps the name,
-    /// and the others get numbers.
-    package static func names(of apps: [String]) -> [String: String] {
-        var names: [String: String] = [:]
-        var taken: Set<String> = []
-        func isPlain(_ app: String) -> Bool { name(of: app).utf8.elementsEqual((prefix + app).utf8) }
-        for app in apps.filter(isPlain) {
-            names[app] = name(of: app)
-            taken.insert(name(of: app))
+    private static let digits = Array("0123456789ABCDEF".utf8)
+
+    /// No element of a D-Bus name begins with a digit.
+    private static func isPlain(_ byte: UInt8, at index: Int) -> Bool {
+        switch byte {
+        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "-"),
+            UInt8(ascii: "_"):
+            true
+        case UInt8(ascii: "0")...UInt8(ascii: "9"): index > 0
+        default: false
         }
-        for app in apps.filter({ !isPlain($0) }).sorted() {
-            let first = name(of: app)
-            var name = first
-            var number = 2
-            while !taken.insert(name).inserted {
-                name = "\(first)_\(number)"
-                number += 1
-            }
-            names[app] = name
-        }
-        return names
+    }
+
+    /// Whether a `_` in an app's name would be read as the beginning of a code.
+    private static func beginsCode(_ source: [UInt8], _ index: Int) -> Bool {
+        source[index] == UInt8(ascii: "_") && index + 3 < source.count && source[index + 1] == UInt8(ascii: "x")
+            && digits.contains(source[index + 2]) && digits.contains(source[index + 3])
     }
 }

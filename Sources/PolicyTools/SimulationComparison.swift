@@ -51,7 +51,8 @@ package struct SimulationComparison {
             if decision.difference == .new { decision.note = "\(found.policy) only advised it then" }
         default:
             decision.difference = .refused
-            let why = found.outcome == "damped" ? "it had changed its mind too often" : found.why ?? "against the rules"
+            let why =
+                found.outcome == "damped" ? "it had reversed its advice too often" : found.why ?? "against the rules"
             decision.note = "\(found.policy) advised it then and was refused: \(why)"
         }
         return decision

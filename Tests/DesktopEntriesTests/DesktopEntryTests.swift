@@ -88,20 +88,25 @@ import Varlink
         #expect(text(app).filter { $0.hasPrefix("Name[") } == ["Name[zh_CN]=1"])
     }
 
-    @Test("Names are those that D-Bus takes, each for one app") func names() {
-        #expect(DesktopEntryName.name(of: "7zip") == "io.torpor._7zip")
-        #expect(
-            DesktopEntryName.name(of: "a.b@c") == "io.torpor.a_b_c" && DesktopEntryName.name(of: "") == "io.torpor._"
-        )
-        #expect(DesktopEntryName.name(of: "a-b_ä/..") == "io.torpor.a-b_____" + "_")
-        let names = DesktopEntryName.names(of: ["web@1", "web.1", "web_1", "web_1_2", "x"])
-        #expect(
-            names == [
-                "web_1": "io.torpor.web_1", "web_1_2": "io.torpor.web_1_2", "x": "io.torpor.x",
-                "web.1": "io.torpor.web_1_3", "web@1": "io.torpor.web_1_4",
-            ],
-            "\(names)"
-        )
+    @Test("A name is one that D-Bus takes, and that of no other app, whatever apps there are") func names() {
+        let names = [
+            "web": "io.torpor.web", "my-app_2": "io.torpor.my-app_2", "7zip": "io.torpor._x37zip",
+            "web@1": "io.torpor.web_x401", "a.b": "io.torpor.a_x2Eb", "ä/": "io.torpor._xC3_xA4_x2F",
+            // One that looks like a code.
+            "web_x401": "io.torpor.web_x5Fx401", "app_x": "io.torpor.app_x", "app_x4": "io.torpor.app_x4",
+            "app_x4g": "io.torpor.app_x4g", "app_xff": "io.torpor.app_xff",
+        ]
+        for (app, name) in names { #expect(DesktopEntryName.name(of: app) == name) }
+        let apps = ["web@1", "web.1", "web_1", "web_1_2", "web_x401", "web_x5Fx401", "x"]
+        #expect(Set(apps.map(DesktopEntryName.name(of:))).count == apps.count)
+        let entries = { (apps: [String]) in
+            DesktopEntries(of: apps.map { DesktopApp(name: $0) }, DesktopEntry.Command(), socket: "/s").entries
+        }
+        let all = entries(apps)
+        for app in apps {
+            let rest = entries(apps.filter { $0 != app })
+            #expect(rest == all.filter { $0.app != app }, "the others keep their files when \(app) goes")
+        }
     }
 
     @Test("What the configuration says comes through the control socket as it is") func json() throws {

@@ -102,7 +102,11 @@ extension PolicyManager: PolicyChainDelegate {
             }
             if let time = damping.heldUntil(app.id, goal: decision.advice.value, now: now) {
                 askAgain(decision.event, app, at: time)
-                tell(decision, app, "has changed its mind about \(app.name) too often and has to wait a while")
+                tell(
+                    decision,
+                    app,
+                    "has reversed its advice for \(app.name) too often: torpord does not follow it for a while"
+                )
                 return .damped
             }
         }

@@ -15,6 +15,8 @@ package final class DesktopSync {
     private var isRunning = false
     /// The configuration has changed during a run.
     private var isDue = false
+    /// Why the entries are not up to date, as the log has it.
+    private var trouble: String?
 
     package init(_ supervisor: Supervisor) { self.supervisor = supervisor }
 
@@ -79,8 +81,16 @@ package final class DesktopSync {
 
     private func ended(_ trouble: String?) {
         isRunning = false
-        if let trouble {
-            supervisor.log.warning("desktop entries are not up to date (‘torpor desktop sync’ repeats it): \(trouble)")
+        // Once until it changes: each apply would say so again.
+        if trouble != self.trouble {
+            self.trouble = trouble
+            if let trouble {
+                supervisor.log.warning(
+                    "desktop entries are not up to date (‘torpor desktop sync’ repeats it): \(trouble)"
+                )
+            } else {
+                supervisor.log.info("desktop entries are up to date again")
+            }
         }
         guard isDue else { return }
         isDue = false
