@@ -77,7 +77,9 @@ finish() {
         if [ ${#programs[@]} -gt 0 ]; then
             dpkg-shlibdeps -Tsubstvars "${programs[@]}" 2>said || { cat said >&2; exit 1; }
             # Where a library has no version in its name, it only warns.
-            if grep -v libtorpor-swift said >&2 && grep -v libtorpor-swift said | grep -q 'cannot find library'; then exit 1; fi
+            grep -v libtorpor-swift said >others || true
+            cat others >&2
+            ! grep -q 'cannot find library' others || exit 1
         fi
         dpkg-gencontrol "-p$package" -Pstage -Tsubstvars -fdebian/files
     )
