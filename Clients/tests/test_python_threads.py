@@ -397,6 +397,8 @@ class ThreadsTests(SupervisedTestCase):
         app.cancel_alerts("tea", "standup")
         self.assertEqual([alert["title"] for alert in app.alerts()], ["Lunch"])
         app.cancel_alerts()
+        self.assertEqual(len(app.alerts()), 1)
+        app.cancel_all_alerts()
         self.assertEqual(app.alerts(), [])
 
     def test_a_download_is_begun_once_also_when_its_reply_is_lost(self) -> None:

@@ -128,6 +128,14 @@ import TorporAPI
             launch = "background"
             restart_backoff = { initial = "10ms" }
             may_open = ["notes"]
+
+            [apps.door]
+            exec = ["/bin/sleep", "1000"]
+            launch = "on-demand"
+            sandbox = true
+            [apps.door.permissions]
+            camera = { purpose = "Shows who is at the door" }
+            network = { purpose = "Sends pictures" }
             """
 
     private static let opening = """
@@ -161,7 +169,10 @@ import TorporAPI
 
     /// What verbs find that are only for apps in a certain state.
     private static let before = [
-        "snapshot": "torpor background web kiosk && torpor suspend web kiosk", "interrupt": "torpor foreground web",
+        // It is saved beside what the verbs wait for.
+        "snapshot": "torpor background web kiosk && torpor suspend web kiosk && for app in web kiosk; do "
+            + "for i in {1..600}; do torpor snapshot $app >/dev/null 2>&1 && break; sleep 0.1; done; done",
+        "interrupt": "torpor foreground web",
         "resume": "torpor suspend web", "wait": "torpor foreground web", "app task end": "torpor app task begin index",
         "alerts": "torpor notify web A --id standup && torpor notify web B --id disk --action clean=C",
         "app alerts": "torpor app notify A --id standup", "signal": "torpor start '*'",
