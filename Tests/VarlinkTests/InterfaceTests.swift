@@ -107,6 +107,11 @@ import VarlinkServer
         requests.append(.answerAlert(AnswerAlertRequest(number: 7, action: "later")))
         requests.append(.answerAlert(AnswerAlertRequest(app: "a", id: "x")))
         requests.append(.setBadge(app: "a", count: 7))
+        requests += [.permissions(apps: []), .permissions(apps: ["a", "tag:x"])]
+        for answer in [PermissionVerdict.allow, .deny, .reset] {
+            let names = answer == .reset ? [] : ["network", "files:/a b:ro"]
+            requests.append(.answerPermissions(AnswerPermissionsRequest(app: "a", names: names, answer: answer)))
+        }
         requests.append(.data(apps: []))
         requests.append(.data(apps: ["a"]))
         requests.append(.purgeData(PurgeDataRequest(app: "a", folders: ["caches"])))
