@@ -37,8 +37,8 @@ extension ControlService {
     /// A process that has ended, or could have left its app, counts as one if it was confined like one.
     private func refusal(ofSandboxed peer: Peer) -> String? {
         for app in apps where app.specification.sandbox.mode != nil {
-            guard let tree = app.run.tree else { continue }
-            let isMember = tree.main.pid == peer.pid || tree.contains(peer.pid)
+            // A process may ask before its launch is known.
+            let isMember = app.run.tree.map { $0.main.pid == peer.pid || $0.contains(peer.pid) } ?? false
             guard isMember || supervisor.launcher.userID(of: app) == peer.uid && isDoubtful(peer) else { continue }
             let whose = "process \(peer.pid) belongs to \(app.name), which is in a sandbox"
             return whose + ": only the app's own socket is for it"
@@ -48,8 +48,13 @@ extension ControlService {
 
     private func isDoubtful(_ peer: Peer) -> Bool {
         guard let filter = try? ProcFS.statusField(peer.pid, "Seccomp") else { return true }
-        // In a cgroup of its own no process can leave its app.
-        return supervisor.place.cgroups == nil && filter == "2"
+        guard filter == "2" else { return false }
+        // Commands that run inside have a cgroup beside the app's, or the keeper's. No process in a sandbox leaves its
+        // cgroup. Where there are none, every filtered process of that user counts.
+        guard let tree = supervisor.place.cgroups, let mount = Cgroup.mount,
+            let path = try? ProcFS.cgroup(peer.pid)
+        else { return true }
+        return (mount + path).utf8.starts(with: (tree.base + "/").utf8) || path == (try? ProcFS.cgroup(ThisProcess.pid))
     }
 
     /// The permissions that apps ask for.

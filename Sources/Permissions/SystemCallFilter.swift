@@ -66,8 +66,14 @@ public struct SystemCallFilter: Hashable, Sendable {
         Call("kexec_load", 246, 104), Call("kexec_file_load", 320, 294), Call("bpf", 321, 280),
         Call("reboot", 169, 142), Call("swapon", 167, 224), Call("swapoff", 168, 225), Call("acct", 163, 89),
         Call("open_by_handle_at", 304, 265), Call("quotactl", 179, 60), Call("syslog", 103, 116),
-        Call("settimeofday", 164, 170), Call("clock_settime", 227, 112),
+        Call("settimeofday", 164, 170), Call("clock_settime", 227, 112), Call("adjtimex", 159, 171),
+        Call("clock_adjtime", 305, 266), Call("quotactl_fd", 443, 443),
+        // A ring makes sockets and connections that this filter does not see.
+        Call("io_uring_setup", 425, 425),
     ]
+
+    /// iopl and ioperm, which give access to the machine's ports.
+    static let machineOnX86: [UInt32] = [172, 173]
 
     /// What only code of strangers is denied: it reaches much of the kernel that few programs need.
     public static let strangers: [Call] = [
@@ -77,11 +83,17 @@ public struct SystemCallFilter: Hashable, Sendable {
         Call("mount_setattr", 442, 442), Call("add_key", 248, 217), Call("request_key", 249, 218),
         Call("keyctl", 250, 219), Call("ptrace", 101, 117), Call("process_vm_readv", 310, 270),
         Call("process_vm_writev", 311, 271), Call("perf_event_open", 298, 241), Call("userfaultfd", 323, 282),
-        Call("personality", 135, 92), Call("io_uring_setup", 425, 425), Call("fanotify_init", 300, 262),
+        Call("personality", 135, 92), Call("fanotify_init", 300, 262), Call("fspick", 433, 433),
+        Call("open_tree_attr", 467, 467),
     ]
 
     static let socket = Call("socket", 41, 198)
-    static let ring = Call("io_uring_setup", 425, 425)
+    static let socketPair = Call("socketpair", 53, 199)
+    static let limits = Call("prlimit64", 302, 261)
+    /// Calls that can connect while they send, with the argument that has their flags.
+    static let sending: [(call: Call, flags: UInt32)] = [
+        (Call("sendto", 44, 206), 3), (Call("sendmsg", 46, 211), 2), (Call("sendmmsg", 307, 269), 3),
+    ]
     static let clone = Call("clone", 56, 220)
     static let clone3 = Call("clone3", 435, 435)
     static let ioctl = Call("ioctl", 16, 29)
@@ -90,6 +102,10 @@ public struct SystemCallFilter: Hashable, Sendable {
     static let alwaysOpen: [UInt32] = [1, 16]
     /// AF_INET, AF_INET6, AF_PACKET, AF_VSOCK.
     static let ofNetwork: [UInt32] = [2, 10, 17, 40]
+    /// IPPROTO_SCTP, IPPROTO_SMC and IPPROTO_MPTCP, which connect where Landlock does not look.
+    static let besideTCP: [UInt32] = [132, 256, 262]
+    /// MSG_FASTOPEN.
+    static let fastOpen: UInt32 = 0x2000_0000
     /// CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET.
     static let namespaces: UInt32 = 0x7e02_0000
     /// TIOCSTI and TIOCLINUX, which type into a terminal.
@@ -106,6 +122,8 @@ public struct SystemCallFilter: Hashable, Sendable {
     private static let notPermitted: UInt32 = 1
     private static let accessDenied: UInt32 = 13
     private static let notSupported: UInt32 = 38
+    private static let noProtocol: UInt32 = 93
+    private static let noOperation: UInt32 = 95
 
     /// The filter of an app with these permissions.
     public init(_ grants: PermissionGrants, _ mode: SandboxMode, _ architecture: Architecture = .current) {
@@ -120,12 +138,21 @@ public struct SystemCallFilter: Hashable, Sendable {
         }
         var refused = Self.machine
         if mode == .agent { refused += Self.strangers }
-        // A ring makes sockets that this filter does not see.
-        if grants.network == .none, mode != .agent { refused.append(Self.ring) }
         for call in refused { refuse(call.number(architecture), Self.notPermitted) }
+        if architecture == .x86 { for number in Self.machineOnX86 { refuse(number, Self.notPermitted) } }
+        // Its flags are in memory, where no filter sees them: it makes namespaces, and processes in cgroups of others.
+        // For ENOSYS the C library calls clone.
+        refuse(Self.clone3.number(architecture), Self.notSupported)
+        if case .ports = grants.network {
+            refuse(Self.socket.number(architecture), argument: 2, Self.besideTCP, Self.noProtocol)
+            for (call, flags) in Self.sending {
+                refuse(call.number(architecture), argument: flags, bits: Self.fastOpen, Self.noOperation)
+            }
+        }
+        // Limits of other processes, torpord's too, would end them.
+        among(Self.limits.number(architecture), argument: 0, [0], Self.notPermitted, isRefused: false)
+        among(Self.socketPair.number(architecture), argument: 0, [1], Self.accessDenied, isRefused: false)
         if mode == .agent {
-            // The flags of clone3 are in memory, where no filter sees them. For ENOSYS the C library calls clone.
-            refuse(Self.clone3.number(architecture), Self.notSupported)
             add(Self.jumpEqual, Self.clone.number(architecture), 0, 4)
             load(16)
             add(Self.jumpSet, Self.namespaces, 0, 1)
@@ -150,6 +177,32 @@ public struct SystemCallFilter: Hashable, Sendable {
 
     private mutating func refuse(_ number: UInt32, _ errno: UInt32) {
         add(Self.jumpEqual, number, 0, 1)
+        end(Self.fail(errno))
+    }
+
+    /// Refuses a call if its argument is one of the values; it goes on to the next check otherwise.
+    private mutating func refuse(_ number: UInt32, argument: UInt32, _ values: [UInt32], _ errno: UInt32) {
+        refuse(number, argument: argument, Self.jumpEqual, values, errno)
+    }
+
+    /// Refuses a call if its argument has one of the bits; it goes on to the next check otherwise.
+    private mutating func refuse(_ number: UInt32, argument: UInt32, bits: UInt32, _ errno: UInt32) {
+        refuse(number, argument: argument, Self.jumpSet, [bits], errno)
+    }
+
+    private mutating func refuse(
+        _ number: UInt32,
+        argument: UInt32,
+        _ comparison: UInt16,
+        _ values: [UInt32],
+        _ errno: UInt32
+    ) {
+        let count = UInt8(values.count)
+        add(Self.jumpEqual, number, 0, count + 4)
+        load(16 + 8 * argument)
+        for index in 0..<count { add(comparison, values[Int(index)], count - index + 1, 0) }
+        load(0)
+        add(Self.jumpEqual, number, 1, 1)  // over the refusal, whatever the comparison says
         end(Self.fail(errno))
     }
 

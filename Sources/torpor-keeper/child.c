@@ -158,12 +158,12 @@ static void set_user(struct keeper_plan *plan, int report)
         fail(report, TORPOR_STAGE_USER, errno);
 }
 
-static void open_file(const char **path, int target, int flags, uint32_t stage, bool is_app, int report)
+static void open_file(const char **path, int target, int flags, uint32_t stage, bool is_app, bool follows, int report)
 {
     if (*path == NULL)
         return;
     bool may = true;
-    int fd = is_app ? files_open(*path, flags) : files_open_trusted(*path, flags, &may);
+    int fd = is_app ? files_open(*path, flags) : files_open_trusted(*path, flags, follows, &may);
     if (!may)
         return;  // open it later, as the app's user
     int error = fd < 0 ? errno : files_place(fd, target);
@@ -173,11 +173,13 @@ static void open_file(const char **path, int target, int flags, uint32_t stage, 
 }
 
 // Called twice: with the keeper's rights, to open files on trusted paths; then as the app's user and in its sandbox,
-// for the others: the app itself could have put a symlink there.
+// for the others: the app itself could have put a symlink there. A symlink of the keeper's user is one of the app's too
+// if both are one user, and would lead out of the sandbox.
 static void open_files(struct keeper_plan *plan, bool is_app, int report)
 {
-    open_file(&plan->input_file, 0, O_RDONLY, TORPOR_STAGE_INPUT, is_app, report);
-    open_file(&plan->error_file, 2, O_WRONLY | O_CREAT | O_APPEND, TORPOR_STAGE_ERROR, is_app, report);
+    bool follows = plan->filter_count == 0;
+    open_file(&plan->input_file, 0, O_RDONLY, TORPOR_STAGE_INPUT, is_app, follows, report);
+    open_file(&plan->error_file, 2, O_WRONLY | O_CREAT | O_APPEND, TORPOR_STAGE_ERROR, is_app, follows, report);
 }
 
 // The child is killed if the keeper dies. Until exec, nothing shows which app the child belongs to, so the next

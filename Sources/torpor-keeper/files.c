@@ -70,7 +70,7 @@ static bool follow(int link, char *rest, size_t room, char **next)
 
 // The last folder of a path and the name in it, if only root and the keeper's user can have created each component;
 // otherwise -1. Each folder stays open from its check to the next step, so another user cannot replace it in between.
-static int trusted_folder(const char *path, char name[NAME_MAX + 1], bool *is_there)
+static int trusted_folder(const char *path, bool follows, char name[NAME_MAX + 1], bool *is_there)
 {
     static char rest[2 * PATH_MAX];
     size_t length = strlen(path);
@@ -100,7 +100,7 @@ static int trusted_folder(const char *path, char name[NAME_MAX + 1], bool *is_th
         if (here.is_sticky && !there.is_folder)
             return -1;
         if (there.is_link) {
-            if (!there.is_trusted || ++links > MOST_LINKS || !follow(found, rest, sizeof rest, &next))
+            if (!follows || !there.is_trusted || ++links > MOST_LINKS || !follow(found, rest, sizeof rest, &next))
                 return -1;
             close(found);
             found = rest[0] == '/' ? open("/", O_PATH | O_DIRECTORY | O_CLOEXEC) : folder;
@@ -115,12 +115,12 @@ static int trusted_folder(const char *path, char name[NAME_MAX + 1], bool *is_th
     return -1;
 }
 
-int files_open_trusted(const char *path, int flags, bool *trusted)
+int files_open_trusted(const char *path, int flags, bool follows, bool *trusted)
 {
     char name[NAME_MAX + 1];
     for (int tries = 0;; tries++) {
         bool is_there = false;
-        int folder = trusted_folder(path, name, &is_there), fd = -1;
+        int folder = trusted_folder(path, follows, name, &is_there), fd = -1;
         *trusted = folder >= 0;
         if (folder < 0)
             return -1;

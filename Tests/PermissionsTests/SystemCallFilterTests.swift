@@ -83,8 +83,9 @@ import Testing
         let isAgent = setting.mode == .agent
         var refused = Set(SystemCallFilter.machine.map { $0.number(architecture) })
         if isAgent { refused.formUnion(SystemCallFilter.strangers.map { $0.number(architecture) }) }
-        if !setting.names.contains("network") { refused.insert(SystemCallFilter.ring.number(architecture)) }
-        let special = [SystemCallFilter.socket, SystemCallFilter.clone3].map { $0.number(architecture) }
+        if architecture == .x86 { refused.formUnion(SystemCallFilter.machineOnX86) }
+        let special = [SystemCallFilter.socket, SystemCallFilter.clone3, SystemCallFilter.socketPair]
+            .map { $0.number(architecture) }
         for number: UInt32 in 0..<512 where !special.contains(number) {
             let result = try Self.run(filter, number, [], architecture.audit)
             #expect(result == (refused.contains(number) ? Self.errno(1) : Self.allow), "\(number)")
@@ -94,10 +95,42 @@ import Testing
         #expect(user == (isAgent ? Self.errno(1) : Self.allow))
         #expect(try Self.run(filter, clone, [0x3d_0f00], architecture.audit) == Self.allow, "a thread")
         let clone3 = try Self.run(filter, SystemCallFilter.clone3.number(architecture), [], architecture.audit)
-        #expect(clone3 == (isAgent ? Self.errno(38) : Self.allow))
+        #expect(clone3 == Self.errno(38))
+        let limits = SystemCallFilter.limits.number(architecture)
+        #expect(try Self.run(filter, limits, [0, 7], architecture.audit) == Self.allow)
+        #expect(try Self.run(filter, limits, [1, 7], architecture.audit) == Self.errno(1))
+        let pair = SystemCallFilter.socketPair.number(architecture)
+        #expect(try Self.run(filter, pair, [1], architecture.audit) == Self.allow)
+        #expect(try Self.run(filter, pair, [30], architecture.audit) == Self.errno(13))
         let ioctl = SystemCallFilter.ioctl.number(architecture)
         #expect(try Self.run(filter, ioctl, [0, 0x5412], architecture.audit) == (isAgent ? Self.errno(1) : Self.allow))
         #expect(try Self.run(filter, ioctl, [0, 0x5401], architecture.audit) == Self.allow)
+    }
+
+    @Test("With ports no socket connects where Landlock does not look", arguments: [true, false])
+    func ports(_ isX86: Bool) throws {
+        let architecture: SystemCallFilter.Architecture = isX86 ? .x86 : .arm
+        var grants = PermissionGrants()
+        for isLimited in [true, false] {
+            grants.network = isLimited ? .ports([443]) : .all
+            for mode in SandboxMode.allCases {
+                let filter = SystemCallFilter(grants, mode, architecture)
+                #expect(filter.instructions.count <= SystemCallFilter.most)
+                let socket = SystemCallFilter.socket.number(architecture)
+                for (kind, isOpen) in [(0, true), (6, true), (17, true), (262, false), (256, false), (132, false)] {
+                    let result = try Self.run(filter, socket, [2, 1, UInt64(kind)], architecture.audit)
+                    #expect(result == (isOpen || !isLimited ? Self.allow : Self.errno(93)), "\(kind)")
+                }
+                #expect(try Self.run(filter, socket, [29, 1, 0], architecture.audit) == Self.errno(13))
+                for (call, flags) in SystemCallFilter.sending {
+                    var arguments = [UInt64](repeating: 0, count: 6)
+                    #expect(try Self.run(filter, call.number(architecture), arguments, architecture.audit) == Self.allow)
+                    arguments[Int(flags)] = 0x2000_4000
+                    let result = try Self.run(filter, call.number(architecture), arguments, architecture.audit)
+                    #expect(result == (isLimited ? Self.errno(95) : Self.allow), "\(call.name)")
+                }
+            }
+        }
     }
 
     @Test("Programs of another architecture are ended, and x32 is not there")

@@ -167,6 +167,7 @@ package final class Launcher: ShellRoom, LifecycleObserver {
         let user = facts.account?.user
         do throws(LaunchError) {
             try prepare(app, user)
+            supervisor.permissions.closeOutdatedStore(of: app)
             let given = try supervisor.wakes.sockets.passed(to: app)
             let environment = self.environment(
                 of: app,

@@ -6,6 +6,7 @@ import EventLoop
 import EventSources
 import Lifecycle
 import Linux
+import Notify
 import Permissions
 package import Store
 package import TorporAPI
@@ -20,6 +21,8 @@ package final class AppPermissions: ShellRoom, LifecycleObserver {
     /// Whether the stored answers are loaded.
     private(set) var isLoaded = false
     private var afterLoad: [() -> Void] = []
+    /// Apps whose stored descriptors were opened under other permissions.
+    private var outdatedStores: Set<AppID> = []
 
     package init(_ supervisor: Supervisor) { self.supervisor = supervisor }
 
@@ -56,7 +59,19 @@ package final class AppPermissions: ShellRoom, LifecycleObserver {
         for rows in answers.values { for row in rows.values { supervisor.store.save(row) } }
     }
 
-    package func forget(_ app: AppRuntime) { answers[app.id] = nil }
+    package func forget(_ app: AppRuntime) {
+        answers[app.id] = nil
+        outdatedStores.remove(app.id)
+    }
+
+    /// Closes the descriptors that an app stored before its permissions changed: they would outlive what they were
+    /// opened by. Called before a launch.
+    func closeOutdatedStore(of app: AppRuntime) {
+        guard outdatedStores.remove(app.id) != nil, !app.store.entries.isEmpty else { return }
+        for entry in app.store.entries { supervisor.notifySockets.letGo(of: entry, app) }
+        app.store = FDStore()
+        note(app, .permission, text: "its permissions have changed: the descriptors that it stored are closed")
+    }
 
     package func touched(_ apps: [AppRuntime]) {}
 
@@ -161,6 +176,7 @@ package final class AppPermissions: ShellRoom, LifecycleObserver {
         heed(app)
         let now = app.grants
         if now.gifts != before.gifts { supervisor.wakes.configure() }
+        if now != before { supervisor.transfers.matchFeeds(of: app) }
         guard !now.isSame(besidesGifts: before) else {
             settle(app)
             return nil
@@ -171,6 +187,7 @@ package final class AppPermissions: ShellRoom, LifecycleObserver {
     /// Ends an app that runs in another sandbox than it would be launched in, and launches it again.
     @discardableResult private func launchAgain(_ app: AppRuntime) -> String? {
         defer { settle(app) }
+        outdatedStores.insert(app.id)
         guard app.specification.sandbox.mode != nil, coordinator.machine(app.id).isAlive else { return nil }
         do throws(DependencyError) {
             try supervisor.replace(app)

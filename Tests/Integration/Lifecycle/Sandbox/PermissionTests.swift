@@ -119,13 +119,17 @@ import Varlink
         }
     }
 
-    @Test("A process in a sandbox is not heard at the control socket, even as root")
-    func controlSocket() throws {
+    @Test(
+        "A process in a sandbox is not heard at the control socket, even as root, nor is a check",
+        arguments: [false, true]
+    )
+    func controlSocket(_ isCheck: Bool) throws {
         let app = """
             [apps.web]
-            exec = ["/usr/bin/python3", "-S", "@D/app.py"]
+            exec = \(isCheck ? "[\"/bin/sleep\", \"1000\"]" : "[\"/usr/bin/python3\", \"-S\", \"@D/app.py\"]")
             sandbox = true
             restart = "never"
+            \(isCheck ? "health = { command = [\"/usr/bin/python3\", \"-S\", \"@D/app.py\"], interval = \"100ms\" }" : "")
             [apps.web.permissions]
             "files:@D:ro" = { purpose = "Why", default = "allow" }
 
@@ -135,8 +139,8 @@ import Varlink
             s = socket.socket(socket.AF_UNIX); s.connect(os.environ["TORPOR_MANAGER_SOCKET"])
             s.sendall(b'{"method":"io.torpor.Manager.List","parameters":{}}\\0')
             answer = s.recv(65536).decode()
-            open(os.environ["TORPOR_STATE_DIRECTORY"] + "/new", "w").write(answer)
-            os.rename(os.environ["TORPOR_STATE_DIRECTORY"] + "/new", os.environ["TORPOR_STATE_DIRECTORY"] + "/answer")
+            open("@D/s/apps/web/new", "w").write(answer)
+            os.rename("@D/s/apps/web/new", "@D/s/apps/web/answer")
             import time; time.sleep(1000)
             """
         try withDaemon(app, files: ["app.py": program]) { daemon throws in

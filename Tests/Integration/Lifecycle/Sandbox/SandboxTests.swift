@@ -247,6 +247,23 @@ import TorporAPI
         }
     }
 
+    @Test("Standard error is opened through no link that leads out, also where app and keeper are one user")
+    func errorLink() throws {
+        let apps = Self.app("web", ["tcp"], "launch = \"on-demand\"\nsandbox = true\nstderr = \"@D/own/errors\"")
+        try withDaemon(apps) { daemon throws in
+            let own = daemon.directory + "/own"
+            try File.makeDirectories(own)
+            try File.link(own + "/errors", to: daemon.directory + "/outside")
+            #expect(try daemon.verb(.start, "web").ok == false)
+            #expect(!File.exists(daemon.directory + "/outside"))
+            try File.remove(own + "/errors")
+            try daemon.done(.start, "web")
+            _ = try Self.results(daemon, "web")
+            let pid = try #require(try daemon.summary("web").pid)
+            #expect(try File.readLink("/proc/\(pid)/fd/2") == own + "/errors")
+        }
+    }
+
     @Test("A keeper that is older launches other apps, but none in a sandbox")
     func olderKeeper() throws {
         let apps =
