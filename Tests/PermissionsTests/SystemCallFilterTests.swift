@@ -124,7 +124,9 @@ import Testing
                 #expect(try Self.run(filter, socket, [29, 1, 0], architecture.audit) == Self.errno(13))
                 for (call, flags) in SystemCallFilter.sending {
                     var arguments = [UInt64](repeating: 0, count: 6)
-                    #expect(try Self.run(filter, call.number(architecture), arguments, architecture.audit) == Self.allow)
+                    #expect(
+                        try Self.run(filter, call.number(architecture), arguments, architecture.audit) == Self.allow
+                    )
                     arguments[Int(flags)] = 0x2000_4000
                     let result = try Self.run(filter, call.number(architecture), arguments, architecture.audit)
                     #expect(result == (isLimited ? Self.errno(95) : Self.allow), "\(call.name)")
