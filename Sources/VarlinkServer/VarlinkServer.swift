@@ -175,7 +175,11 @@ public final class VarlinkServer {
         self.mode = mode
         self.owner = owner
         self.ownUser = Users.effectiveUID
-        if let held { listener = held } else { listener = try Self.listen(path: path.text, mode: mode, owner: owner) }
+        if let held, Self.isBound(path: path.text) {
+            listener = held
+        } else {
+            listener = try Self.listen(path: path.text, mode: mode, owner: owner)
+        }
         try watch()
     }
 
@@ -270,6 +274,17 @@ public final class VarlinkServer {
             return socket
         } catch {
             throw VarlinkServerError(description: "cannot listen on \(path): \(error)")
+        }
+    }
+
+    /// Whether a socket listens at the path. A process that is killed between two steps can leave there a socket of
+    /// its own, which nobody has any more, while the one before it is still held.
+    private static func isBound(path: String) -> Bool {
+        do throws(Errno) {
+            _ = try Sockets.connect(path: path, nonBlocking: true)
+            return true
+        } catch {
+            return error != .connectionRefused && error != .noSuchFileOrDirectory
         }
     }
 
