@@ -25,7 +25,9 @@ from . import proc
 from .client import Fault
 from .supervisor import BOUND, PARTS
 
-VERSION = 2
+VERSION = 3
+#: Those that a keeper speaks too: an older torpord may come back after a downgrade.
+OLDER = 2
 HELLO, LAUNCH, SLOT_FREE, ORPHAN_FREE, HOLD, RELEASE, TAKE, LIST = range(1, 9)
 MANAGER, BYE, ADOPT, TAKE_ALL, HANDOVER, SETTLED, REST = range(9, 16)
 WELCOME, TABLE, TABLE_END, LAUNCHED, LAUNCH_FAILED, EXITED, ORPHAN, DONE = range(101, 109)
@@ -432,8 +434,9 @@ class KeeperSession:
         self.send(HEAD.pack(SETTLED, LOOSE) + self.chance.choice([b"", b"more"]))
 
     def greet_again(self) -> None:
-        version = self.chance.choice([VERSION, VERSION, 1, 3, 0, (1 << 32) - 1])
-        self.ask(HELLO, struct.pack("<I", version), (WELCOME if version == VERSION else REFUSED,), f"HELLO {version}")
+        version = self.chance.choice([VERSION, OLDER, OLDER - 1, VERSION + 1, 0, (1 << 32) - 1])
+        answer = WELCOME if version in (OLDER, VERSION) else REFUSED
+        self.ask(HELLO, struct.pack("<I", version), (answer,), f"HELLO {version}")
 
     def valid(self) -> bytes:
         """Any message as bytes; its answers are not counted."""
