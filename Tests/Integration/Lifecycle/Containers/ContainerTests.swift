@@ -65,11 +65,17 @@ struct ContainerTests {
         try daemon.eventually("it waits for connections") { try sockets(first).count == 1 }
     }
 
-    private static func get(_ port: UInt16, in namespace: Int32? = nil) throws -> String {
+    /// Options with which curl asks until somebody listens.
+    static let patience = [
+        "-s", "--max-time", "60", "--retry", "600", "--retry-connrefused", "--retry-delay", "1", "--retry-max-time",
+        "60",
+    ]
+
+    /// - Parameter isFirst: nothing says when the program in the container listens after its start: it is asked until then.
+    private static func get(_ port: UInt16, in namespace: Int32? = nil, isFirst: Bool = false) throws -> String {
         let enter = namespace.map { ["/usr/bin/nsenter", "--target", "\($0)", "--net"] } ?? []
-        let (code, output) = try Spawn.run(
-            enter + ["/usr/bin/curl", "-sS", "--max-time", "60", "http://127.0.0.1:\(port)/"]
-        )
+        let patience = isFirst ? patience : ["-sS", "--max-time", "60"]
+        let (code, output) = try Spawn.run(enter + ["/usr/bin/curl"] + patience + ["http://127.0.0.1:\(port)/"])
         guard code == 0 else { throw Trouble("curl ended with \(code): \(output)") }
         return output
     }
@@ -83,7 +89,7 @@ struct ContainerTests {
             #expect(try podman.containers(daemon) == ["torpor-web"])
             let first = try Self.inside(daemon)
             #expect(try ProcFS.statusField(first, "NSpid")?.hasSuffix("\t1") == true)
-            #expect(try Self.get(port) == "request 1")
+            #expect(try Self.get(port, isFirst: true) == "request 1")
             for request in 2...4 {
                 try Self.settle(daemon, first)
                 try daemon.done(.suspend, "web")
@@ -151,7 +157,7 @@ struct ContainerTests {
         try withPodman(toml) { daemon, podman throws in
             try daemon.done(.start, "web")
             let first = try Self.inside(daemon)
-            #expect(try Self.get(port) == "request 1")
+            #expect(try Self.get(port, isFirst: true) == "request 1")
             try Self.settle(daemon, first)
             try daemon.done(.suspend, "web")
             try daemon.lose(loss)
@@ -192,7 +198,7 @@ struct ContainerTests {
         try withPodman(Self.toml("ports = [\"127.0.0.1:8080:80\"]", keys: keys), hasNetwork: true) { daemon, podman in
             try daemon.done(.start, "web")
             let namespace = try daemon.livingKeeper()
-            #expect(try Self.get(8080, in: namespace) == "request 1")
+            #expect(try Self.get(8080, in: namespace, isFirst: true) == "request 1")
             for round in 0..<3 {
                 let first = try Self.inside(daemon)
                 try Self.settle(daemon, first)
@@ -218,7 +224,7 @@ struct ContainerTests {
                 // The connection itself is reset when the launch needs the port.
                 _ = try? Self.get(8080, in: namespace)
                 try daemon.waitFor("web", "background")
-                #expect(try Self.get(8080, in: namespace) == "request 1")
+                #expect(try Self.get(8080, in: namespace, isFirst: true) == "request 1")
             }
         }
     }
@@ -347,7 +353,7 @@ struct ContainerTests {
         let keys = "ready = \"notify\"\nsockets = [{ stream = \"127.0.0.1:\(port)\", name = \"web\" }]\n"
         let toml = Self.toml(keys: keys).replacingOccurrences(of: "GREETING", with: "READY = \"1\", GREETING")
         try withPodman(toml) { daemon, _ throws in
-            #expect(try Self.get(port) == "request 1")
+            #expect(try Self.get(port, isFirst: true) == "request 1")
             try daemon.waitFor("web", "background")
             #expect(try daemon.summary("web").status == "inside")
             try daemon.done(.suspend, "web")
@@ -365,7 +371,7 @@ struct ContainerTests {
             try daemon.done(.start, "web")
             let first = try Self.inside(daemon)
             let namespace = try daemon.livingKeeper()
-            #expect(try Self.get(8080, in: namespace) == "request 1")
+            #expect(try Self.get(8080, in: namespace, isFirst: true) == "request 1")
             for request in 2...3 {
                 try Self.settle(daemon, first)
                 try daemon.done(.suspend, "web")
@@ -388,7 +394,7 @@ struct ContainerTests {
         try withPodman(Governed.toml([("server", policy)], apps: app), hasNetwork: true) { daemon, _ throws in
             try daemon.done(.start, "web")
             let namespace = try daemon.livingKeeper()
-            #expect(try Self.get(8080, in: namespace) == "request 1")
+            #expect(try Self.get(8080, in: namespace, isFirst: true) == "request 1")
             let first = try Self.inside(daemon)
             try daemon.eventually("it sleeps") { try ProcFS.stat(first).state == "T" }
             #expect(try Self.get(8080, in: namespace) == "request 2")

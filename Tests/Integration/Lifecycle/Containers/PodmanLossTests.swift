@@ -54,7 +54,7 @@ struct PodmanLossTests {
             }
             // What was left of a published port would lead to a container that is no more.
             try daemon.done(.start, "web")
-            let request = ["/usr/bin/curl", "-sS", "--max-time", "60", "http://127.0.0.1:8080/"]
+            let request = ["/usr/bin/curl"] + ContainerTests.patience + ["http://127.0.0.1:8080/"]
             #expect(try Self.run(request, beside: daemon) == "request 1")
             try daemon.done(.stop, "web")
             #expect(try Self.left(daemon, podman).isEmpty)
