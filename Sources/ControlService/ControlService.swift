@@ -70,7 +70,7 @@ package final class ControlService: ShellRoom, ClientService {
         let server = try VarlinkServer(
             loop: loop,
             path: path,
-            taking: File.exists(path) ? held : nil,
+            taking: held != nil && VarlinkServer.isBound(path: path) ? held : nil,
             info: Supervisor.serviceInfo,
             interfaces: [VarlinkInterface(name: ManagerInterface.name, description: ManagerInterface.description)],
             limits: limits

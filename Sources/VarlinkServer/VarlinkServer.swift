@@ -175,11 +175,7 @@ public final class VarlinkServer {
         self.mode = mode
         self.owner = owner
         self.ownUser = Users.effectiveUID
-        if let held, Self.isBound(path: path.text) {
-            listener = held
-        } else {
-            listener = try Self.listen(path: path.text, mode: mode, owner: owner)
-        }
+        if let held { listener = held } else { listener = try Self.listen(path: path.text, mode: mode, owner: owner) }
         try watch()
     }
 
@@ -278,8 +274,9 @@ public final class VarlinkServer {
     }
 
     /// Whether a socket listens at the path. A process that is killed between two steps can leave there a socket of
-    /// its own, which nobody has any more, while the one before it is still held.
-    private static func isBound(path: String) -> Bool {
+    /// its own, which nobody has any more, while the one before it is still held. The server gets a connection by it,
+    /// which ends at once.
+    public static func isBound(path: String) -> Bool {
         do throws(Errno) {
             _ = try Sockets.connect(path: path, nonBlocking: true)
             return true
