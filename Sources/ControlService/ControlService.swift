@@ -58,9 +58,8 @@ package final class ControlService: ShellRoom, ClientService {
 
     /// Accepts clients from now on.
     ///
-    /// - Parameter held: the listening socket of an earlier torpord, if there is one. It is only used if its path
-    ///   still
-    ///   exists, since clients could not find it otherwise.
+    /// - Parameter held: the listening socket of an earlier torpord, if there is one. It is only used if a
+    ///   socket listens at the path, since clients could not find it otherwise.
     package func listen(taking held: Descriptor?) throws(VarlinkServerError) {
         let path = supervisor.runtime.socket
         var limits = VarlinkServer.Limits()
