@@ -91,7 +91,7 @@ let package = Package(
         .systemLibrary(name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
         .systemLibrary(name: "CSystemd", pkgConfig: "libsystemd", providers: [.apt(["libsystemd-dev"])]),
         // NDEBUG: otherwise toml++ asserts on some invalid keys instead of reporting them.
-        .target(name: "CTOML", cxxSettings: [.define("NDEBUG")]),
+        .target(name: "CTOML", cxxSettings: [.define("NDEBUG"), .unsafeFlags(["-fno-exceptions"])]),
         // For torpor alone.
         .systemLibrary(name: "CYAML", providers: [.apt(["libyaml-dev"])]),
         // The files of the dashboard, which the compiler reads (#embed): what assets.c includes is built anew when it changes.

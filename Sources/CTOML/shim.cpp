@@ -5,12 +5,13 @@
 // Depth is bounded: this many arrays and inline tables inside one another, times CTOML_KEY_PARTS, is the deepest
 // tree that has to fit on the stack when it is walked and destroyed.
 #define TOML_MAX_NESTED_VALUES 64
+// Release builds have no unwind tables (packaging/link/ld.lld): an exception would end the program.
+#define TOML_EXCEPTIONS 0
 #include <toml++/toml.h>
 
 #include <algorithm>
 #include <cstdio>
 #include <deque>
-#include <new>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -205,37 +206,21 @@ void fill(document &owner, ctoml_node &into, const toml::node &node) {
 }  // namespace
 
 extern "C" ctoml_document *ctoml_parse(const char *bytes, size_t length) {
-    document *result = nullptr;
-    try {
-        result = new document;
-        const std::string_view text = length == 0 ? std::string_view("") : std::string_view(bytes, length);
-        uint32_t line = 0, column = 0;
-        if (has_deep_key(text, line, column)) {
-            result->fail("a key has at most 64 parts", line, column);
-            return result;
-        }
-        const toml::table table = toml::parse(text);
-        fill(*result, result->root, table);
-        result->valid = 1;
-    } catch (const toml::parse_error &error) {
-        try {
-            result->fail(
-                std::string(error.description()), error.source().begin.line, error.source().begin.column);
-        } catch (...) {
-            delete result;
-            return nullptr;
-        }
-    } catch (const std::bad_alloc &) {
-        delete result;
-        return nullptr;
-    } catch (const std::exception &error) {
-        try {
-            result->fail(error.what(), 0, 0);
-        } catch (...) {
-            delete result;
-            return nullptr;
-        }
+    document *const result = new document;
+    const std::string_view text = length == 0 ? std::string_view("") : std::string_view(bytes, length);
+    uint32_t line = 0, column = 0;
+    if (has_deep_key(text, line, column)) {
+        result->fail("a key has at most 64 parts", line, column);
+        return result;
     }
+    const toml::parse_result parsed = toml::parse(text);
+    if (!parsed) {
+        const toml::parse_error &error = parsed.error();
+        result->fail(std::string(error.description()), error.source().begin.line, error.source().begin.column);
+        return result;
+    }
+    fill(*result, result->root, parsed.table());
+    result->valid = 1;
     return result;
 }
 

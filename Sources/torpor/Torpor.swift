@@ -52,6 +52,7 @@ package struct Torpor: ParsableCommand {
         guard let arguments = try Help.parsable(arguments) else { return }
         try requireVerb(arguments)
         try requireBadge(arguments)
+        try refuseDump(arguments)
         do {
             var command = try Torpor.parseAsRoot(arguments)
             try command.run()
@@ -101,6 +102,13 @@ package struct Torpor: ParsableCommand {
             return
         }
         throw Failure(status: .usage, message: "\(word) is no badge: write a number from 1 to 9999, or 0 for none")
+    }
+
+    /// The parser would write all its help as JSON, for which release builds lack the encoder (packaging/link/foundation).
+    private static func refuseDump(_ arguments: [String]) throws(Failure) {
+        let option = "--experimental-dump-help"
+        guard arguments.prefix(while: { $0 != "--" }).contains(where: { $0.hasPrefix(option) }) else { return }
+        throw Failure(status: .usage, message: "unknown option '\(option)': ‘torpor help --all’ shows all verbs")
     }
 
     /// The parser would call a mistyped verb an unexpected argument. Groups of verbs take no arguments.

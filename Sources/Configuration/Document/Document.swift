@@ -79,10 +79,9 @@ package struct DocumentError: Error, Hashable {
 package enum Document {
     /// Parses a file's bytes; the result is a table.
     package static func parse(_ bytes: [UInt8]) throws(DocumentError) -> Node {
-        let document = bytes.withUnsafeBytes { buffer in
+        let document: UnsafeMutablePointer<ctoml_document> = bytes.withUnsafeBytes { buffer in
             ctoml_parse(buffer.baseAddress?.assumingMemoryBound(to: CChar.self), buffer.count)
         }
-        guard let document else { throw DocumentError(message: "not enough memory to read it", position: .unknown) }
         defer { ctoml_free(document) }
         guard document.pointee.valid != 0 else {
             throw DocumentError(

@@ -63,7 +63,8 @@ HEADERS = {"libtomlplusplus-dev"}
 MARKS = {
     "glibc": rb"GNU C Library \(|FATAL: kernel too old",
     "swift": rb"swift5_protocols",
-    "swift-foundation": rb"FoundationEssentials",
+    # The few declarations of packaging/link/foundation have the module's name, too.
+    "swift-foundation": rb"NSCocoaErrorDomain",
     "swift-argument-parser": rb"ArgumentParser",
     "tomlplusplus": rb"toml::v3|N4toml",
 }

@@ -52,6 +52,12 @@ import Testing
         #expect(code == 2 && output == "torpor: there is no verb suspnd: did you mean ‘torpor suspend’?\n")
     }
 
+    @Test("as JSON, an experiment of the parser, is refused")
+    func asJSON() throws {
+        let (code, output) = try Spawn.run([Built.path("torpor"), "list", "--experimental-dump-help"])
+        #expect(code == 2 && output.hasPrefix("torpor: unknown option '--experimental-dump-help'"), "\(output)")
+    }
+
     @Test("has each verb in one of its groups, which say what they are")
     func groups() throws {
         let (code, output) = try Spawn.run([Built.path("torpor"), "help", "--all"])
