@@ -3,9 +3,9 @@
 /// A set of actions that were decided but perhaps not carried out. If the supervisor dies before it carries them out,
 /// the next supervisor repeats them.
 ///
-/// Launches, stops and kills in progress are not in the mask, because the machine's phase records them.
+/// Launches, SIGSTOPs and SIGKILLs in progress are not in the set, because the phase of ``AppMachine`` records them.
 public struct ActionMask: OptionSet, Hashable, Sendable {
-    /// Bits 0 to 7: actions; bits 16 to 31: messages, each at bit 16 + its number in records.
+    /// Bits 0 to 7 are actions. Bits 16 to 31 are messages: the message with number n in records has bit 16 + n.
     public let rawValue: UInt32
 
     /// A mask with these raw bits.
@@ -17,9 +17,9 @@ public struct ActionMask: OptionSet, Hashable, Sendable {
     public static let signalWatchdog = ActionMask(rawValue: 1 << 1)
     /// torpord still has to continue every process.
     public static let continueProcesses = ActionMask(rawValue: 1 << 2)
-    /// torpord still has to send SIGTERM to the processes that the main process left behind.
+    /// torpord still has to send SIGTERM to the processes that the app's main process left behind when it exited.
     public static let endRemains = ActionMask(rawValue: 1 << 3)
-    /// torpord still has to record how the incarnation ended.
+    /// torpord still has to record how the incarnation (the app's run from launch to exit) ended.
     public static let ended = ActionMask(rawValue: 1 << 4)
 
     /// The bit of `action`; empty if a new supervisor need not repeat the action.
@@ -32,14 +32,15 @@ public struct ActionMask: OptionSet, Hashable, Sendable {
         case .ended: self = .ended
         case .tell(let message): self.init(message)
         case .warn: self.init(.taskExpiring)
-        // Messages to scenes need no bit: the app's message queue stores them.
+        // Messages to scenes need no bit: the app's message queue stores these messages.
         case .launch, .stopProcesses, .killProcesses, .entered, .report, .requestLaunch, .askForAdmission,
             .askForMemory, .takeSnapshot, .tellScene:
             self = []
         }
     }
 
-    /// A message whose record code is 16 or more has no bit, because the app's mailbox or message queue stores it.
+    /// The bit of `message`. A message whose record code is 16 or more has no bit, because the app's mailbox or
+    /// message queue stores the message.
     private init(_ message: Message) {
         self.init(rawValue: message.recordCode < 16 ? 1 << (16 + UInt32(message.recordCode)) : 0)
     }
@@ -51,11 +52,11 @@ public struct ActionMask: OptionSet, Hashable, Sendable {
 }
 
 extension AppMachine {
-    /// The actions that a new supervisor has to carry out when it takes over this app from one that died: those of
-    /// `undone` that still make sense, and those that the phase says are in progress. The old supervisor may have
-    /// carried out any of them.
+    /// The actions that a new supervisor must carry out when it takes over the app from a supervisor that died: the
+    /// actions of `undone` that still make sense, and the actions that were in progress. The old supervisor may have
+    /// carried out any of them already.
     ///
-    /// A launch whose process is not known is repeated, so the caller must first check that no process exists.
+    /// If a launch is in progress and no process of it is known, it is repeated: check first that no process exists.
     public func actionsToRepeat(_ undone: ActionMask) -> [Action] {
         var actions: [Action] = []
         switch phase {
@@ -100,8 +101,8 @@ extension AppMachine {
         )
     }
 
-    /// Repeats a launch that may or may not have created a process. That process may have exited unnoticed, so the
-    /// launch gets a new incarnation number: no two processes share a number.
+    /// Repeats a launch that may or may not have created a process. The process of the first attempt may have exited
+    /// unnoticed, so the launch gets a new incarnation number: no two processes share a number.
     public mutating func repeatLaunch() -> [Action] {
         guard case .launching(let launching) = phase, !launching.hasProcess else { return [] }
         incarnation += 1
@@ -114,7 +115,7 @@ extension AppMachine {
         return nil
     }
 
-    /// Whether a process of the incarnation is known to exist; false until its launch has succeeded.
+    /// Whether a process of the current incarnation is known to exist; false until the launch has succeeded.
     public var hasProcess: Bool {
         switch phase {
         case .notRunning: false

@@ -23,7 +23,7 @@ extension Coordinator {
     /// Whether launches wait for ``Advice/admit`` or ``Advice/refuse``, after ``Action/askForAdmission(_:)``.
     public var asksForAdmission: Bool { admission.isNeeded }
 
-    /// Sets whether a policy must allow each launch. If turned off, launches that wait for an answer go ahead.
+    /// Sets whether a policy must allow each launch. If not, launches that wait for a policy's answer go ahead.
     public func setAsksForAdmission(_ isNeeded: Bool, now: Duration) -> [AppAction] {
         admission.isNeeded = isNeeded
         guard !isNeeded else { return [] }
@@ -37,7 +37,7 @@ extension Coordinator {
     /// Whether the launch of the app waits for a policy to admit or refuse it.
     public func waitsForAdmission(_ app: AppID) -> Bool { admission.isAsked(app) }
 
-    /// Whether another app that runs or waits for its launch requires this app.
+    /// Whether another app requires this app and is running (not suspended) or waits for its launch.
     public func isRequired(_ app: AppID) -> Bool { graph.requiredBy[app].contains { needsRequirements($0) } }
 
     private func needsRequirements(_ app: AppID) -> Bool {
@@ -45,8 +45,7 @@ extension Coordinator {
         return machine.isWaitingToLaunch || machine.isAlive && machine.state != .suspended
     }
 
-    /// Checks that a user may suspend the app without force, which is wrong while an app that requires it keeps
-    /// running.
+    /// Refuses to suspend the app without force while another app requires it and keeps running.
     ///
     /// - Throws: ``RequestError``, which names an app that requires this one and keeps running.
     public func requireSuspendable(_ app: AppID) throws(RequestError) {
@@ -61,7 +60,7 @@ extension Coordinator {
         )
     }
 
-    /// Whether the app keeps running, because no request to suspend or terminate it is pending.
+    /// Whether the app is to keep running: no request to suspend it, or to terminate it for good, is pending.
     private func goesOn(_ app: AppID) -> Bool {
         if let stop = nodes[app].pendingStop { return Self.comesBack(after: stop) }
         switch nodes[app].machine.goal {
@@ -76,7 +75,7 @@ extension Coordinator {
         return graph.dependentsFirst(apps).filter(wanted.contains)
     }
 
-    /// Whether the app already has the goal that the advice names.
+    /// Whether the app's goal is already the goal that the advice names.
     public func isFollowed(_ advice: Advice, of app: AppID) -> Bool {
         guard case .goal(let goal) = advice else { return false }
         let machine = nodes[app].machine
@@ -89,7 +88,7 @@ extension Coordinator {
 
     /// Applies a policy's advice.
     ///
-    /// - Throws: ``RequestError`` when the rules forbid the advice or it comes too late; then nothing changes.
+    /// - Throws: ``RequestError`` when the app's rules forbid the advice or it comes too late; then nothing changes.
     public func advise(_ advice: Advice, of app: AppID, now: Duration) throws(RequestError) -> [AppAction] {
         guard nodes[app].standing == .declared else { throw RequestError("is no longer in the configuration") }
         guard !isShuttingDown else { throw RequestError("is being ended: the supervisor is shutting down") }
@@ -139,7 +138,7 @@ extension Coordinator {
         }
     }
 
-    /// The request that moves the app to the goal; `nil` if the app must be launched for that.
+    /// The request that moves the app to `goal`; `nil` if the app is not running, so that only a launch leads there.
     private func request(for goal: Goal, of app: AppID) throws(RequestError) -> Request? {
         let machine = nodes[app].machine
         let lives = machine.isAlive || machine.isWaitingToLaunch
@@ -172,7 +171,7 @@ extension Coordinator {
 
     private func requireUnneeded(_ app: AppID, _ what: String) throws(RequestError) {
         let dependents = graph.requiredBy[app].filter { other in
-            // A suspended dependent needs its dependencies to have processes, but they may be suspended too.
+            // A suspended dependent needs its dependencies to have processes, which may be suspended too.
             needsRequirements(other) || what == "ended" && nodes[other].machine.isAlive
         }
         guard let first = dependents.first else { return }
@@ -222,6 +221,6 @@ extension AppMachine {
 }
 
 extension AppMachine {
-    /// The restarts within the backoff window, which count towards its limit.
+    /// The number of restarts within the backoff window. Above the rules' `backoff.limit` the app is marked failed.
     public func restartsInWindow(now: Duration) -> Int { ledger.count { now - $0 < rules.backoff.window } }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The edges of a running app (transitions between two states): which edge comes next, and its steps in order.
+/// The edges of a running app. An edge is a transition between two states: a list of steps in order. This extension
+/// decides which edge comes next and carries out its steps.
 extension AppMachine {
     private static let activating: [Step] = [.tell(.didBecomeActive, .transition), .enter(.active)]
     private static let deactivating: [Step] = [.tell(.willResignActive, .transition), .enter(.inactive)]
@@ -18,7 +19,7 @@ extension AppMachine {
     private static let resuming: [Step] = [.enter(.background), .tell(.resumed, .transition)]
     private static let leaving: [Step] = [.tell(.willResignActive, .transition), .enter(.inactive)]
 
-    // Edges that only records of older versions contain: those versions sent openURL as a step of an edge.
+    // Only records that older versions wrote contain these edges: those versions sent openURL as a step of an edge.
     private static let activatingWithURL: [Step] = [
         .tell(.openURL, .transition), .tell(.didBecomeActive, .transition), .enter(.active),
     ]
@@ -47,7 +48,7 @@ extension AppMachine {
     private mutating func walkEdges(into actions: inout [Action], now: Duration) {
         while case .running(let running) = phase {
             if let edge = running.edge {
-                // The app is not told when it is about to be suspended, so any other goal may still abandon that.
+                // The app gets no message before it is suspended, so any other goal may still cancel the suspension.
                 guard edge.transition == .suspending, goal != .suspended || isKeptAwake else { return }
                 abandonSuspending(into: &actions, now: now)
                 continue
@@ -112,10 +113,10 @@ extension AppMachine {
 
     func isAwaited(_ message: Message) -> Bool { hasDelegate || rules.answeredMessages.contains(message) }
 
-    /// Whether tasks, holds or modes keep the app in the background although its goal is suspended.
+    /// Whether tasks, holds or modes keep the app in the background although its goal is `suspended`.
     private var isKeptAwake: Bool { isHeld && !isForced }
 
-    /// Carries out the steps of the current edge until one has to wait for an answer.
+    /// Carries out the steps of the current edge until a step has to wait for the app's answer.
     mutating func advance(into actions: inout [Action], now: Duration) {
         guard case .running(var running) = phase, var edge = running.edge else { return }
         edgeDeadline = nil
@@ -152,7 +153,7 @@ extension AppMachine {
         running.edge = nil
         phase = .running(running)
         if running.state == .background, edge.transition == .enteringBackground || edge.transition == .resuming {
-            // An app that was launched for an event gets the background time of that event.
+            // An app that was launched for an event gets the background time that belongs to the event.
             let forEvent = launchReason == .event && edge.steps == Self.launchedIntoBackground && !settlesIn
             var time = forEvent ? wokenFor ?? rules.eventTime : rules.backgroundTime
             if settlesIn { time = time ?? AppRuleValues.usualBackgroundTime }
@@ -164,7 +165,7 @@ extension AppMachine {
         }
     }
 
-    /// Moves an app that has become ready from launching to its first state, and on towards its goal.
+    /// Moves an app that has become ready from its launch to its first state, and then towards its goal.
     mutating func becomeReady(into actions: inout [Action], now: Duration) {
         edgeDeadline = nil
         armWatchdog(now: now)
@@ -212,7 +213,7 @@ extension AppMachine {
         if running.state != .suspended {
             running.stoppedAgain = 0
             suspendedSince = now
-            // The next lock conflict gets the full time again.
+            // The app is now suspended: its next lock conflict may again delay a suspension for the full time.
             forgetLocks()
             pauseRunningTime(now: now)
             actions.append(.entered(.suspended))
@@ -230,7 +231,7 @@ extension AppMachine {
         begin(.resuming, Self.resuming, into: &actions, now: now)
     }
 
-    /// Notes that the suspension is over and the app runs again.
+    /// Notes that the app's suspension is over and that the app runs again.
     mutating func endSuspension(now: Duration) {
         if let since = suspendedSince {
             lastGap = now - since

@@ -5,8 +5,8 @@ extension AppMachine {
     /// The longest grace (time from willTerminate to SIGKILL) of an app that is terminated to free memory.
     public static let shortGrace = Duration.seconds(2)
 
-    /// Starts to terminate: willTerminate if due, SIGTERM, grace, SIGKILL. `isHurried` limits the grace
-    /// (``shortGrace``).
+    /// Starts to terminate the app: willTerminate if the app gets that message, SIGTERM, grace, SIGKILL. `isHurried`
+    /// limits the grace to ``shortGrace``.
     mutating func terminate(
         _ reason: TerminationReason,
         politely: Bool,
@@ -84,7 +84,7 @@ extension AppMachine {
         if interrupted == .suspending { actions.append(.continueProcesses) }
     }
 
-    /// The app sent STOPPING=1, so it exits on its own.
+    /// Handles STOPPING=1 from the app, which then exits on its own.
     mutating func announceStopping(into actions: inout [Action], now: Duration) {
         switch phase {
         case .running(let running) where running.state != .suspended:
@@ -99,7 +99,7 @@ extension AppMachine {
         }
     }
 
-    /// Disarms all deadlines before the app is terminated. Returns its state, its transition and if it has a process.
+    /// Disarms all deadlines before the app is terminated. Returns the app's state, its transition and `hasProcess`.
     private mutating func leave() -> (AppState, Transition?, Bool) {
         let was = (state, transition)
         var hasProcess = true
@@ -123,13 +123,14 @@ extension AppMachine {
         terminating.isHurried ? min(rules.grace ?? Self.shortGrace, Self.shortGrace) : rules.grace
     }
 
-    /// Sends SIGTERM, once the app has answered willTerminate or half the grace has passed.
+    /// Sends SIGTERM: the app has answered willTerminate, or half the grace (time until SIGKILL) has passed.
     mutating func sendStop(_ terminating: Terminating, into actions: inout [Action], now: Duration) {
         var terminating = terminating
         terminating.stage = .signaled
         phase = .terminating(terminating)
         if let grace = grace(of: terminating) {
-            // The grace began with willTerminate. However late the answer came, SIGTERM gets at least half.
+            // The grace (time until SIGKILL) began when willTerminate was sent. Even if the app answered late, at
+            // least half the grace remains after SIGTERM.
             let began = edgeDeadline?.started ?? now
             edgeDeadline = Deadline(.grace, max(grace / 2, began + grace - now), now: now)
         } else {
@@ -138,7 +139,7 @@ extension AppMachine {
         actions.append(.signalStop)
     }
 
-    /// Sends SIGKILL to the app, because the grace is over or an earlier SIGKILL left processes.
+    /// Sends SIGKILL to the app, because the grace is over or because processes survived an earlier SIGKILL.
     mutating func escalate(_ terminating: Terminating, into actions: inout [Action], now: Duration) {
         var terminating = terminating
         if terminating.stage != .killed { actions.append(.report(.killed)) }

@@ -63,7 +63,7 @@ extension AppMachine {
             let ready = launching.isReady || (rules.readiness == .exec && !rules.isOneshot)
             if ready { becomeReady(into: &actions, now: now) }
         case .terminating(var terminating):
-            // The app was terminated during its launch, so the process that the launch has created must end too.
+            // The app was terminated during its launch, so terminate the process that the launch has created too.
             guard !terminating.hasProcess else { return }
             terminating.hasProcess = true
             phase = .terminating(terminating)
@@ -112,7 +112,7 @@ extension AppMachine {
         switch phase {
         case .running(let running):
             guard running.edge?.awaiting == message else { return }
-            // In an app with scenes, the scenes got this message and answer it, not the app.
+            // In an app with scenes, torpord sent this message to the scenes, so their answers count, not the app's.
             if rules.hasScenes, Self.isForScenes(message) { return }
             if message == .didEnterBackground { isPrepared = true }
             advance(into: &actions, now: now)
@@ -160,8 +160,8 @@ extension AppMachine {
         }
     }
 
-    /// A delegate (the library in the app that answers messages) connected or disconnected. When it disconnects, its
-    /// unanswered messages count as answered, except that a launch waits for another delegate.
+    /// Handles a delegate (the library in the app that answers messages) that connected or disconnected. When it
+    /// disconnects, messages that it has not answered count as answered; but a launch waits for another delegate.
     private mutating func setDelegate(_ attached: Bool, into actions: inout [Action], now: Duration) {
         guard isAlive, hasDelegate != attached else { return }
         hasDelegate = attached
@@ -170,7 +170,7 @@ extension AppMachine {
         switch phase {
         case .running(let running):
             guard let message = running.edge?.awaiting, !isAwaited(message) else { return }
-            // The delegate may have been about to decline the snapshot.
+            // The delegate disconnected before it could decline the snapshot, so no snapshot is taken.
             if message == .didEnterBackground { declinesSnapshot = true }
             advance(into: &actions, now: now)
             walk(into: &actions, now: now)
@@ -185,7 +185,7 @@ extension AppMachine {
     private mutating func allGone(into actions: inout [Action], now: Duration) {
         switch phase {
         case .terminating(let terminating):
-            // The incarnation is over only when the keeper has also reported how the main process ended.
+            // The keeper, the parent of all processes, must also have reported how the app's main process ended.
             guard terminating.cause != nil else { return }
             finish(into: &actions, now: now)
         case .notRunning, .launching, .running:
@@ -224,7 +224,8 @@ extension AppMachine {
         edgeDeadline = deadline
     }
 
-    /// The configured time of a deadline that the app itself has to meet; nil for no limit or another deadline.
+    /// The configured time for a deadline that the app itself has to meet; nil if that time has no limit, or if the
+    /// app does not have to meet deadlines of this kind.
     func baseAllowance(of kind: DeadlineKind) -> Duration? {
         switch kind {
         case .launch: rules.launchDeadline
@@ -254,7 +255,7 @@ extension AppMachine {
         }
     }
 
-    /// Cancels a launch that has not begun and still waits.
+    /// Cancels a launch that still waits and has not begun.
     mutating func endBeforeLaunch(_ reason: TerminationReason) -> [Action] {
         phase = .notRunning(.resting)
         lastEnding = reason

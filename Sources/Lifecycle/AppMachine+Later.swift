@@ -29,7 +29,7 @@ extension AppMachine {
         record.put(time.lockRetry)
     }
 
-    /// Reads the record fields added after the first version; call this after the machine itself was read.
+    /// Reads the record fields added after the first version. Call this after ``AppMachine/init(rules:from:)``.
     public mutating func restoreLater(from record: inout RecordReader) {
         let flags = record.take(UInt8.self)
         hasDelegate = flags & 1 != 0
@@ -66,7 +66,7 @@ extension AppMachine {
         record.put(sleepsAgain)
         record.put(wokenFor)
         record.put(modes.rawValue)
-        // Older versions read the byte as `declinesSnapshot`, so any flag makes them skip a snapshot: the least harm.
+        // Older versions read this byte as `declinesSnapshot`: if any flag is set, they only skip a snapshot.
         record.put(UInt8((declinesSnapshot ? 1 : 0) | (settlesIn ? 2 : 0) | (rules.hasScenes ? 4 : 0)))
         record.put(backgroundTime?.value.snapshotDue)
     }
@@ -110,8 +110,8 @@ extension Coordinator {
         touch(app)
     }
 
-    /// Extends the time of the tasks of an app that could not reach torpord to at least `time` from now. The app is
-    /// warned again before that time is over.
+    /// Extends the time of the app's background tasks to at least `time` from now, because the app could not reach
+    /// torpord. The app is warned again before this time is over.
     public func grantTasks(_ app: AppID, _ time: Duration, now: Duration) {
         nodes[app].machine.grantTasks(time, now: now)
         touch(app)
@@ -124,11 +124,10 @@ extension Coordinator {
     }
 }
 
-/// Background tasks, by app.
 extension Coordinator {
-    /// Begins a task; returns its token and the actions that follow.
+    /// Begins a background task; returns the task's token and the actions that follow.
     ///
-    /// - Throws: ``RequestError`` when the app is not running, or has no time for it.
+    /// - Throws: ``RequestError`` when the app is not running, the name is invalid, or it may begin no more tasks.
     public func beginTask(
         _ name: String,
         of app: AppID,
@@ -139,7 +138,7 @@ extension Coordinator {
         return (token, finish(now: now))
     }
 
-    /// Ends a task; nil if no task has that token.
+    /// Ends a background task; returns nil if no task of the app has that token.
     public func endTask(_ token: UInt32, of app: AppID, now: Duration) -> [AppAction]? {
         guard let actions = nodes[app].machine.endTask(token, now: now) else { return nil }
         absorb(actions, of: app, now: now)

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Writes an app's machine to a record and reads it back. The rules are not recorded: the configuration has them.
+/// Writes an app's state machine to a record and reads it back. The record does not contain the app's rules, because
+/// they are in the configuration.
 extension AppMachine {
     /// The most restart times that a record stores; it stores the newest ones.
     public static let recordedLedger = 32
 
-    /// Bytes that the restart times must leave free for the fields after them.
+    /// The number of bytes that the restart times must leave free for the record fields after them.
     private static let reservedBytes = 184 + laterBytes + wakeBytes + 30
 
-    /// Writes the machine to a record.
+    /// Writes the app's state machine to a record.
     public func encode(into record: inout RecordWriter) {
         record.put(goal)
         record.put(UInt32(truncatingIfNeeded: goalGeneration))
@@ -40,7 +41,7 @@ extension AppMachine {
         for time in kept.dropLast() { record.put(UInt32(clamping: (newest - time).nanoseconds / 1_000_000)) }
     }
 
-    /// Reads a machine from a record and gives it `rules`; nil if the record is invalid.
+    /// Reads an app's state machine from a record and gives it `rules`; nil if the record is invalid.
     public init?(rules: AppRules, from record: inout RecordReader) {
         self.init(rules: rules)
         goal = record.take(Goal.self, or: .notRunning)
@@ -74,7 +75,7 @@ extension AppMachine {
         if record.isInvalid { return nil }
     }
 
-    /// A machine for an app whose processes were found running, but without a record.
+    /// A state machine for an app whose processes were found running although the app has no record.
     public init(rules: AppRules, found state: AppState, incarnation: UInt32, now: Duration) {
         self.init(rules: rules)
         self.incarnation = incarnation
@@ -196,7 +197,7 @@ extension AppMachine.Phase {
         case 0: return nil
         case 1: return .exited(code: number)
         case 2, 3: return .signaled(number, coreDumped: kind == 3)
-        // Versions that do not know the memory limit read the kind 4 as out of memory.
+        // Kind 4 is a kill for lack of memory. Versions that do not know the app's own limit ignore the number.
         case 4: return number == 1 ? .memoryLimit : .outOfMemory
         case 5: return .unknown
         default:

@@ -1,26 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What torpord remembers of an app without a process after a reboot, or after a supervisor that shut down in order.
+/// What torpord stores of an app that has no process. The values survive a reboot and a normal shutdown of torpord.
 public struct RememberedApp: Sendable, Hashable {
     /// The number of the app's last incarnation.
     public var incarnation: UInt32 = 0
-    /// Restarts by policy since the last reset.
+    /// The number of restarts by the restart policy since this number was last reset.
     public var restarts = 0
-    /// Consecutive restarts without a stable run in between.
+    /// The number of consecutive restarts, since the app last ran for `stable_after`.
     public var attempt = 0
-    /// Whether the restart policy gave up.
+    /// Whether the restart policy gave up, because the app restarted too often.
     public var failed = false
     /// How the last incarnation ended, if that still decides whether events may launch the app.
     public var lastEnding: TerminationReason?
     /// When the app was restarted, on CLOCK_MONOTONIC of this boot; times before the boot are negative.
     public var ledger: [Duration] = []
 
-    /// An app of which torpord remembers nothing.
+    /// The values of an app of which torpord has stored nothing.
     public init() {}
 }
 
 extension AppMachine {
-    /// What to store of the app while it has no process.
+    /// The values to store of the app while it has no process.
     public var remembered: RememberedApp {
         var app = RememberedApp()
         app.incarnation = incarnation
@@ -47,7 +47,8 @@ extension AppMachine {
         }
     }
 
-    /// Restores what was stored of the app. If the app already got a request, only the counters are restored.
+    /// Restores the stored values of the app. If the app has got a request since torpord started, only its
+    /// incarnation number and its restarts are restored.
     mutating func remember(_ app: RememberedApp) {
         guard !isAlive else { return }
         incarnation = max(incarnation, app.incarnation)
@@ -61,7 +62,7 @@ extension AppMachine {
 }
 
 extension Coordinator {
-    /// Restores what was stored of an app that has no process.
+    /// Restores the stored values of an app that has no process.
     public func remember(_ app: AppID, _ remembered: RememberedApp) {
         nodes[app].machine.remember(remembered)
         touch(app)

@@ -68,7 +68,7 @@ extension AppMachine {
         return actions
     }
 
-    /// Launches the app: the coordinator's answer to ``Action/requestLaunch`` once the apps that it requires are up.
+    /// Launches the app. The coordinator calls this after ``Action/requestLaunch``, once the required apps are up.
     public mutating func permitLaunch(now: Duration) -> [Action] {
         guard case .notRunning(.waiting) = phase else { return [] }
         incarnation += 1
@@ -105,7 +105,7 @@ extension AppMachine {
             requestLaunch(Relaunch(foreground: foreground, reason: reason), into: &actions)
             setGoal(foreground ? .active : .background)
         case .launching, .running:
-            // The app runs already: only a start into the foreground moves it.
+            // The app runs already, so a start into the background changes nothing.
             if foreground { setGoal(.active) }
             // If no scene can be shown, a start into the foreground at least keeps the app running.
             if isWanted, !foreground, goal == .suspended { setGoal(.background) }
@@ -150,8 +150,8 @@ extension AppMachine {
         }
     }
 
-    /// Terminates the app for something that it did, or because it has a new configuration. Its goal stays, and the
-    /// restart policy decides what follows.
+    /// Terminates the app because of something that it did, or because it has a new configuration. Its goal stays the
+    /// same, and the restart policy decides what follows.
     private mutating func endForCause(_ reason: TerminationReason, into actions: inout [Action], now: Duration) {
         switch phase {
         case .launching, .running:

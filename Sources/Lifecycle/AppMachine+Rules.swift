@@ -12,13 +12,13 @@ extension AppMachine {
         if !new.hasScenes { scenes = nil }
     }
 
-    /// Whether the app is terminating only to be launched again with its new definition: no other launch is needed.
+    /// Whether the app terminates only to be launched again with its new definition: no other launch is needed.
     var isBeingReplaced: Bool {
         guard case .terminating(let terminating) = phase else { return false }
         return terminating.reason == .replaced && terminating.stoppedBy == nil && goal != .notRunning
     }
 
-    /// Forgets how the app ended, since it is in the configuration again: the stop at its removal must not prevent
-    /// events from launching it.
+    /// Forgets how the app ended. Call this when the app is in the configuration again: the app was stopped when it
+    /// was removed, and that stop must not prevent events from launching it.
     mutating func forgetEnding() { lastEnding = nil }
 }

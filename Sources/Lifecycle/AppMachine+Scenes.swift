@@ -11,7 +11,7 @@ public enum SceneEvent: Sendable, Hashable {
 }
 
 /// Scenes inside an app. Foreground and background messages for the app go to its scenes, and the app's edge (its
-/// state transition) waits until all have answered. In turn, the goal of the app is that of its most active scene.
+/// state transition) waits until all scenes have answered. In turn, the app's goal follows its most active scene.
 extension AppMachine {
     /// The scenes that are connected or that a request wants connected, oldest first.
     public var sceneMachines: [SceneMachine] { scenes?.value ?? [] }
@@ -51,7 +51,7 @@ extension AppMachine {
         }
     }
 
-    /// Whether the app's current edge need no longer wait for its scenes.
+    /// Whether the app's edge (its state transition) need no longer wait for answers from the scenes.
     private func isEdgeDone(_ message: Message) -> Bool {
         guard let ceiling = sceneCeiling else { return true }
         switch message {
@@ -88,8 +88,8 @@ extension AppMachine {
     private func nextOfScenes(under ceiling: SceneState) -> (index: Int, message: Message)? {
         let all = sceneMachines
         guard !all.contains(where: { $0.awaiting != nil }) else { return nil }
-        // While the app is entering the foreground, a scene that belongs there waits, so that it connects in the
-        // foreground.
+        // While the app is entering the foreground, a scene with the goal `active` is not connected yet, so that it
+        // connects directly in the foreground.
         let waitsForApp = ceiling == .background && (effectiveGoal == .active || effectiveGoal == .inactive)
         // The most active scene goes first, so that no scene stays active while others are already in the background.
         let goAway = all.indices.filter { all[$0].state > min(all[$0].goal.state, ceiling) }
@@ -118,8 +118,8 @@ extension AppMachine {
         if sceneMachines.isEmpty { scenes = nil }
     }
 
-    /// Moves scenes at a step of the app's edge; returns whether the edge waits for them. Store the edge before the
-    /// call.
+    /// Sends scenes their next messages at a step of the app's edge (its state transition). Returns whether the edge
+    /// must wait for the scenes. Store the edge in `phase` before the call.
     mutating func waitsForScenes(_ message: Message, into actions: inout [Action], now: Duration) -> Bool {
         moveScenes(into: &actions, now: now)
         return !isEdgeDone(message)
@@ -128,7 +128,7 @@ extension AppMachine {
     /// Whether all scenes have saved their state, so that the app may be terminated without notice.
     var areScenesPrepared: Bool { sceneMachines.allSatisfy { $0.isPrepared || $0.state == .unattached } }
 
-    /// Continues the edges of the scenes and of the app after a scene has changed.
+    /// Continues the transitions of the scenes and of the app after a scene has changed.
     mutating func scenesChanged(into actions: inout [Action], now: Duration) {
         guard case .running(let running) = phase else { return }
         if let message = running.edge?.awaiting, Self.isForScenes(message) {
@@ -144,7 +144,7 @@ extension AppMachine {
 
     // MARK: What is asked of them
 
-    /// Moves a scene towards `wanted`, and the app to a state in which the scene can have that goal.
+    /// Gives a scene the goal `wanted`, and moves the app to a state in which the scene can reach that goal.
     mutating func move(
         _ id: SceneID,
         to wanted: SceneGoal,
@@ -158,14 +158,14 @@ extension AppMachine {
         switch phase {
         case .notRunning, .terminating:
             if wanted != .unattached {
-                // Another scene may wait for the same launch and need the foreground.
+                // Another scene may wait for the same launch, and may need the app in the foreground.
                 start(foreground: hasSceneInForeground, reason: .user, into: &actions, now: now)
             }
         case .launching, .running:
             if wanted == .active {
                 start(foreground: true, reason: .user, into: &actions, now: now)
             } else if goal == .suspended, isAttached == (wanted == .unattached) {
-                // A suspended app cannot receive the message, so wake it.
+                // A suspended app cannot receive the scene's message, so wake the app.
                 try wake(Wake(), into: &actions, now: now)
             }
         }
@@ -187,13 +187,13 @@ extension AppMachine {
         return true
     }
 
-    /// Disconnects all scenes, because a request ends the app: they do not come back at its next launch.
+    /// Disconnects all scenes, because a request ends the app. The scenes do not come back at the app's next launch.
     mutating func letScenesGo() {
         for index in sceneMachines.indices { _ = want(sceneMachines[index].id, .unattached) }
     }
 
-    /// Prepares the scenes of an app that comes to the foreground: if no scene has the goal `active`, those that were
-    /// last in the foreground get it. Returns whether any scene has it.
+    /// Prepares the scenes of an app that comes to the foreground: if no scene has the goal `active`, the scenes that
+    /// were last in the foreground get this goal. Returns whether any scene has this goal.
     mutating func bringScenesBack() -> Bool {
         let returns = !hasSceneInForeground
         for index in sceneMachines.indices {
@@ -203,7 +203,8 @@ extension AppMachine {
         return hasSceneInForeground
     }
 
-    /// Prepares the scenes of an app that leaves the foreground: active ones go to the background, to return later.
+    /// Prepares the scenes of an app that leaves the foreground: scenes with the goal `active` go to the background,
+    /// and return later with the app.
     mutating func parkScenes() {
         for index in sceneMachines.indices where sceneMachines[index].goal == .active {
             scenes?.value[index].goal = .background
@@ -219,7 +220,7 @@ extension AppMachine {
         }
     }
 
-    /// Disconnects all scenes, because the app has ended. They come back if it is launched again.
+    /// Disconnects all scenes, because the app has ended. If it restarts or is relaunched, the scenes connect again.
     mutating func endScenes(_ next: Ending.Next) {
         guard scenes != nil else { return }
         switch next {
@@ -282,7 +283,7 @@ extension AppMachine {
             scenes?.value[index].deadline = nil
             switch message {
             case .sceneDidEnterBackground:
-                // A scene cannot be terminated alone, so the app is.
+                // A scene cannot be terminated alone, so terminate the app.
                 return terminate(.backgroundDeadline, politely: false, into: &actions, now: now)
             case .sceneWillConnect:
                 actions.append(.report(.sceneRefused(scene.id, missed: true)))
@@ -326,7 +327,6 @@ extension AppMachine {
     }
 }
 
-/// Scenes inside an app, by app.
 extension Coordinator {
     /// Restores scenes that an earlier supervisor stored; call this before ``carryOn(shuttingDown:now:)``.
     public func restore(_ app: AppID, scenes: [SceneMachine], now: Duration) {

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Snapshots (images of what an app shows): taken when the app has answered didEnterBackground, and again when it
-/// reports new content. The app is not suspended until the snapshot is taken or its deadline has passed.
+/// Snapshots (images of what an app shows), taken when the app has answered didEnterBackground, and again when the
+/// app reports new content. The app is not suspended before the snapshot is taken or its deadline has passed.
 extension AppMachine {
     /// Whether a snapshot is being taken.
     public var awaitsSnapshot: Bool { backgroundTime?.value.snapshotDue != nil }
 
-    /// Whether a snapshot that arrives now shows the app in the background: the app is there or is entering it.
+    /// Whether a snapshot taken now shows the app in the background: the app is there or is entering it.
     public var isShownInBackground: Bool {
         if awaitedMessage == .didEnterBackground { return true }
         return state == .background && transition != .enteringForeground && transition != .terminating
     }
 
-    /// Requests a snapshot, unless the app declined. One in progress starts again, without more time.
+    /// Requests a snapshot, unless the app declined it. A snapshot in progress starts again with the same deadline.
     mutating func takeSnapshot(into actions: inout [Action], now: Duration) {
         guard let allowance = rules.snapshotDeadline, !declinesSnapshot, case .running(let running) = phase,
             running.state == .background, running.edge == nil || running.edge?.transition == .resuming
@@ -21,7 +21,7 @@ extension AppMachine {
         actions.append(.takeSnapshot)
     }
 
-    /// Ends the wait for a snapshot, which is taken or has failed.
+    /// Ends the wait for a snapshot, which is taken, has failed or is no longer wanted.
     mutating func endSnapshot(into actions: inout [Action], now: Duration) {
         guard awaitsSnapshot else { return }
         changeBackgroundTime { $0.snapshotDue = nil }

@@ -2,30 +2,30 @@
 
 /// The lifecycle of one app, as a value: an event and the time go in, actions come out.
 ///
-/// The model: an app has a *goal*, the state that was last requested. Each function first applies what happened,
-/// which may end the current edge. If there is then no current edge, the function starts the next edge towards the
-/// goal. An edge is a list of steps: send a message and wait for the answer, or enter a state. A newer goal waits for
-/// the current edge. Terminating overrides every edge, and a force quit overrides terminating. A new goal abandons
-/// suspending at once, since the app was not told of it.
+/// The model: an app has a *goal*, the state that was last requested. An *edge* is a transition, as a list of steps:
+/// send a message and wait for the answer, or enter a state. Each function first applies what happened, which may end
+/// the current edge. If there is then no edge, the function starts the next edge towards the goal. A newer goal waits
+/// for the current edge to end. Exceptions: a new goal cancels suspending at once, since the app got no message about
+/// that; terminating overrides every edge; a force quit overrides terminating.
 ///
 ///     notRunning ──requestLaunch──▶ notRunning(waiting) ──permitLaunch──▶ launching ──ready──▶ running
 ///         ▲                                                                  │                    │ edges
 ///         └───────────────allGone────────────── terminating ◀───────────────┴────────────────────┘
 ///
-/// At most one edge deadline is armed, and it belongs to the phase. The watchdog (running, not suspended) and the
-/// grant of background time (background, not suspended) have their own deadlines. See docs/lifecycle.md.
+/// At most one edge deadline is armed, and it belongs to the phase. The watchdog (while the app runs and is not
+/// suspended) and the background time have their own deadlines. See docs/lifecycle.md.
 public struct AppMachine: Sendable {
-    /// The app's configuration, as far as it concerns the machine.
+    /// The part of the app's configuration that decides its lifecycle.
     public var rules: AppRules
-    /// The state that was last requested.
+    /// The state that was last requested for the app.
     public internal(set) var goal: Goal = .notRunning
-    /// Counts the requests that set the goal. A caller that waits for its own goal can see that a newer request came.
+    /// Counts the requests that set the goal, so that a caller waiting for its own request notices a newer one.
     public internal(set) var goalGeneration = 0
-    /// The number of the current or last incarnation; 0 before the first.
+    /// The number of the current or last incarnation (a run of the app from launch to exit); 0 before the first.
     public internal(set) var incarnation: UInt32 = 0
-    /// The number of interruptions that have begun and not ended.
+    /// The number of interruptions in progress. While there is one, an app with the goal `active` is inactive.
     public internal(set) var interruptions = 0
-    /// Restarts by the restart policy since the last reset.
+    /// The number of restarts by the restart policy since this number was last reset.
     public internal(set) var restarts = 0
     /// Whether the app restarted too often, so that the restart policy gave up.
     public internal(set) var failed = false
@@ -40,19 +40,20 @@ public struct AppMachine: Sendable {
     public internal(set) var hasDelegate = false
     /// Whether the session is locked or the machine is about to sleep, so that no user sees the app.
     public internal(set) var isCovered = false
-    /// Whether a policy moved the app out of the foreground while it was covered: once uncovered, it returns there.
+    /// Whether a policy moved the app out of the foreground while no user could see it (``isCovered``). When the app
+    /// is no longer covered, it returns to the foreground.
     var comesBack = false
     /// Whether the app has answered didEnterBackground since it was last in the foreground, so that it may be killed
     /// without notice.
     public internal(set) var isPrepared = false
     /// Whether the app's background time is over, but a task, hold or mode keeps it in the background.
     var grantIsOver = false
-    /// Whether only an event woke the app, so that it is suspended again when the time for the event is over.
+    /// Whether the app was woken only for an event or a dependent: it is suspended again when its time is over.
     public internal(set) var sleepsAgain = false
-    /// Whether the app was launched only to be suspended, and first gets its background time: it may not have begun
-    /// its work, or may still serve the connection of the readiness probe.
+    /// Whether the app was launched only to be suspended, and first gets its background time: otherwise it might be
+    /// suspended before it began its work, or while it still serves the readiness probe.
     public internal(set) var settlesIn = false
-    /// Background time after a launch for an event; nil for the app's `event_time`.
+    /// The background time after a launch for an event; nil means the app's `event_time`.
     var wokenFor: Duration?
     /// Whether the app is suspended even if tasks, holds or modes would keep it in the background.
     public internal(set) var isForced = false
@@ -67,7 +68,7 @@ public struct AppMachine: Sendable {
     var backgroundTime: Shared<BackgroundTime>?
     /// The scenes of the app that are connected or that a request wants connected; nil for none.
     var scenes: Shared<[SceneMachine]>?
-    /// The watchdog interval in force: that of the rules, or the one that the app sent as WATCHDOG_USEC.
+    /// The watchdog interval in force: the configured one, or the one that the app sent as WATCHDOG_USEC.
     @OptionallyPacked var watchdogInterval: Duration? = nil
     @OptionallyPacked var tracedSince: Duration? = nil
     var launchReason: LaunchReason = .user
@@ -78,13 +79,13 @@ public struct AppMachine: Sendable {
     @OptionallyPacked var suspendedSince: Duration? = nil
     /// How long the last suspension lasted; the message `resumed` contains it.
     public internal(set) var lastGap: Duration = .zero
-    /// Consecutive restarts in which the app never ran for `stable_after`.
+    /// The number of consecutive restarts, since the app last ran for `stable_after`.
     var attempt = 0
     /// Times of the restarts within the backoff window.
     var ledger: [Duration] = []
     var jitter: JitterSource
 
-    /// An app that was never launched. The seed only determines the random jitter of its restart delays.
+    /// An app that was never launched. `seed` only determines the random jitter of its restart delays.
     public init(rules: AppRules, seed: UInt64 = 0) {
         self.rules = rules
         self.watchdogInterval = rules.watchdog
@@ -108,11 +109,11 @@ public struct AppMachine: Sendable {
     }
 
     struct Launching: Sendable, Hashable {
-        /// Whether the exec succeeded.
+        /// Whether the app's program has started (its exec succeeded).
         var hasProcess = false
-        /// Whether READY=1 came before the exec was reported.
+        /// Whether the app sent READY=1 before its exec was reported.
         var isReady = false
-        /// The launch message that a delegate has not answered yet.
+        /// The launch message that the delegate (the library in the app) has not answered yet.
         var awaiting: Message?
     }
 
@@ -127,7 +128,7 @@ public struct AppMachine: Sendable {
         let transition: Transition
         let steps: [Step]
         var index = 0
-        /// The message whose answer this edge waits for.
+        /// The message whose answer the transition waits for.
         var awaiting: Message?
     }
 
@@ -137,20 +138,21 @@ public struct AppMachine: Sendable {
     }
 
     struct Terminating: Sendable, Hashable {
-        /// Why the app is terminated; nil if the app announced that it exits: then its exit status decides.
+        /// Why the app is terminated; nil if the app announced that it exits: then its exit status gives the reason.
         var reason: TerminationReason?
         var state: AppState
         var interrupted: Transition?
         var cause: ExitCause?
         var stage: Stage
-        /// False while a launch is in progress and may still create a process.
+        /// Whether a process exists; false while a launch is in progress and may still create one.
         var hasProcess: Bool
         /// A launch that was requested while the app was terminating.
         var relaunch: Relaunch?
         /// The reason of a stop that was requested while the app was terminating; it decides whether events may
         /// launch the app afterwards.
         var stoppedBy: TerminationReason?
-        /// Whether the app has only a short grace, to free memory. Not recorded: after a takeover it has the usual one.
+        /// Whether the app gets only a short grace (time until SIGKILL), to free memory. Not recorded: a new
+        /// supervisor uses the usual grace.
         var isHurried = false
 
         enum Stage: Sendable, Hashable { case asked, signaled, announced, killed, cleaning }
@@ -210,8 +212,8 @@ public struct AppMachine: Sendable {
         }
     }
 
-    /// Whether apps that require this one may start: it runs and is not to be suspended, or it is a oneshot that is
-    /// done.
+    /// Whether apps that require this app may start: this app runs and is not to be suspended, or it is a oneshot
+    /// that has finished.
     public var isUp: Bool {
         if rules.isOneshot { return isDone }
         switch phase {
@@ -271,8 +273,8 @@ public struct AppMachine: Sendable {
         }
     }
 
-    /// The armed deadlines of the edge, the watchdog, the background time and the tasks. Deadlines of snapshots,
-    /// holds, locks and scenes are not included; ``nextDeadline`` takes them into account.
+    /// The armed deadlines of the transition, the watchdog, the background time and the tasks. Deadlines of
+    /// snapshots, holds, locks and scenes are not included, but ``nextDeadline`` takes them into account.
     public var deadlines: [Deadline] {
         [edgeDeadline, watchdogDeadline, grant, taskDeadline].compactMap { $0 }
     }
@@ -293,7 +295,7 @@ public struct AppMachine: Sendable {
         return false
     }
 
-    /// The goal, lowered while the app is interrupted or covered.
+    /// The goal that the app moves to: ``goal``, or a less active one while the app is interrupted or not visible.
     public var effectiveGoal: Goal {
         guard goal == .active else { return goal }
         // An app that exits on suspend must not be terminated just because the session is locked.

@@ -67,7 +67,7 @@ public struct BackgroundModes: OptionSet, Sendable, Hashable {
 }
 
 extension AppMachine {
-    /// The background modes whose condition is true: they keep the app in the background.
+    /// The background modes whose condition is true. While there is one, the app stays in the background.
     public var modes: BackgroundModes { backgroundTime?.value.modes ?? [] }
 
     /// Notes that the condition of a mode became true or false. Ignored if the app is not running.
@@ -84,7 +84,7 @@ extension AppMachine {
         }
         changeBackgroundTime { $0.modes.insert(BackgroundModes(mode)) }
         actions.append(.report(.modeBegan(mode)))
-        // The app may be about to be suspended: the mode now prevents that.
+        // The app may be about to be suspended, which the mode now prevents.
         walk(into: &actions, now: now)
     }
 }

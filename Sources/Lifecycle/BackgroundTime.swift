@@ -40,10 +40,11 @@ public enum TaskName {
     public static func isValid(_ name: String) -> Bool { 1...longest ~= name.utf8.count }
 }
 
-/// What keeps an app in the background, and how much time its tasks have used. Most apps have no such value.
+/// What keeps an app in the background, and how much time its tasks have used. Most apps have none, and then no value
+/// is stored.
 ///
-/// The clock of the tasks runs while the app has tasks and is in the background. ``AppMachine/settleTasks(now:)``
-/// starts and stops it after every change of the machine.
+/// The clock measures the time that tasks use: it runs while the app has tasks and is in the background.
+/// ``AppMachine/settleTasks(now:)`` starts or stops the clock after every change of the app's state.
 struct BackgroundTime: Sendable, Hashable {
     var tasks: [BackgroundTask] = []
     var holds: [Hold] = []
@@ -52,12 +53,12 @@ struct BackgroundTime: Sendable, Hashable {
     var lastToken: UInt32 = 0
     /// Names of the tasks that were running when the app started to end.
     var leaked: [String] = []
-    /// Time that tasks used in this stay in the background, up to the last stop of the clock.
+    /// The time that tasks have used since the app entered the background, up to the last stop of `clock`.
     @Packed var used: Duration = .zero
-    /// Time that tasks used since `budgetBegan`, up to the last stop of the clock.
+    /// The time that tasks have used since `budgetBegan`, up to the last stop of `clock`.
     @Packed var budgetUsed: Duration = .zero
     @OptionallyPacked var budgetBegan: Duration?
-    /// When the clock of the tasks was started; nil while it is stopped.
+    /// When the clock that measures the time of tasks was started; nil while it is stopped.
     @OptionallyPacked var clock: Duration?
     /// When the app's locks first prevented its suspension; `lockRetry` is the time of the next attempt.
     @OptionallyPacked var lockedSince: Duration?
@@ -66,13 +67,13 @@ struct BackgroundTime: Sendable, Hashable {
     @OptionallyPacked var snapshotDue: Duration?
 
     static let day = Duration.seconds(86_400)
-    /// The most tasks of an app. No app needs more; the limit keeps one from using up memory.
+    /// The most background tasks that an app may have at once, so that a faulty app cannot use up torpord's memory.
     static let mostTasks = 64
     static let mostHolds = 16
 
     init() {}
 
-    /// Whether the value is equal to a new one, so that it need not be stored.
+    /// Whether all values are the initial ones, so that nothing need be stored.
     var isEmpty: Bool {
         tasks.isEmpty && holds.isEmpty && modes.isEmpty && leaked.isEmpty && budgetBegan == nil && lockedSince == nil
             && lockRetry == nil && snapshotDue == nil && used == .zero && clock == nil && lastToken == 0
@@ -144,7 +145,7 @@ extension AppMachine {
         )
     }
 
-    /// How long tasks may still run; nil while there is no limit.
+    /// How long the app's background tasks may still run; nil while there is no limit.
     public func taskTimeLeft(now: Duration) -> Duration? {
         switch phase {
         case .running(let running) where running.state == .background || running.state == .suspended:
@@ -154,7 +155,7 @@ extension AppMachine {
         }
     }
 
-    /// When the time of the tasks is over; nil if there is no limit or their clock is stopped.
+    /// When the time of the background tasks is over; nil if the time is unlimited or is not running.
     var taskDeadline: Deadline? {
         guard let time = backgroundTime?.value, !time.tasks.isEmpty, let since = time.clock,
             let left = time.remaining(rules, now: since)
@@ -162,7 +163,7 @@ extension AppMachine {
         return Deadline(kind: .task, started: since, at: since + left)
     }
 
-    /// The earliest deadline of the app's locks, snapshot, holds and tasks.
+    /// The earliest deadline of the app's locks, snapshot, holds and background tasks.
     var nextBackgroundDeadline: Duration? {
         guard let time = backgroundTime?.value else { return nil }
         var next = time.lockRetry
@@ -200,7 +201,7 @@ extension AppMachine {
             time.tasks.append(BackgroundTask(token: token, name: name))
         }
         var actions: [Action] = []
-        // The app may be about to be suspended: the task now prevents that.
+        // The app may be about to be suspended, which the task now prevents.
         walk(into: &actions, now: now)
         settleTasks(now: now)
         return (token, actions)
@@ -216,7 +217,7 @@ extension AppMachine {
         return actions
     }
 
-    /// Moves the app towards its goal after a task, hold or mode has ended, if none is left.
+    /// After a task, hold or mode has ended: moves the app towards its goal, if nothing else keeps it awake.
     mutating func released(into actions: inout [Action], now: Duration) {
         guard !isHeld else { return }
         walk(into: &actions, now: now)
@@ -229,7 +230,7 @@ extension AppMachine {
 
     // MARK: Holds
 
-    /// Adds a hold. If a hold with the same reason exists, only the later end is kept.
+    /// Adds a hold. If a hold with the same reason exists, it gets the later of the two ends.
     mutating func hold(
         _ reason: String,
         until: Duration?,
@@ -281,7 +282,7 @@ extension AppMachine {
         }
     }
 
-    /// Whether the app's locks prevent its suspension for now.
+    /// Whether the app's file locks prevent its suspension for now.
     var waitsForLocks: Bool { backgroundTime?.value.lockRetry != nil }
 
     mutating func forgetLocks() {
@@ -323,7 +324,7 @@ extension AppMachine {
 
     // MARK: The account
 
-    /// Starts or stops the clock of the tasks; called after every change of the machine.
+    /// Starts or stops the clock of the background tasks. Call this after every change of the app's state.
     mutating func settleTasks(now: Duration) {
         guard let time = backgroundTime?.value else { return }
         let runs: Bool
@@ -346,7 +347,7 @@ extension AppMachine {
         }
     }
 
-    /// Gives tasks their full time again, because the app has entered the background.
+    /// Gives the background tasks their full time again, because the app has entered the background.
     mutating func beginStay() {
         guard let time = backgroundTime?.value, time.used != .zero || time.tasks.contains(where: \.isWarned) else {
             return
@@ -357,14 +358,14 @@ extension AppMachine {
         }
     }
 
-    /// Notes the tasks that are still running when the app starts to end.
+    /// Notes which background tasks are still running when the app starts to end.
     mutating func leakTasks() {
         dropSnapshot()
         guard !tasks.isEmpty else { return }
         changeBackgroundTime { $0.leaked = $0.tasks.map(\.name) }
     }
 
-    /// Removes tasks and modes after the incarnation has ended; holds and the day's budget stay.
+    /// Removes tasks and modes after the incarnation has ended. Holds, and the time used of the daily budget, stay.
     mutating func endTasks(now: Duration) {
         guard backgroundTime != nil else { return }
         changeBackgroundTime { time in

@@ -2,8 +2,8 @@
 
 /// Launching: an app's dependencies first, and only a limited number of launches at once.
 extension Coordinator {
-    /// How many launches may be between start and exec at once, at least 1; the others wait in a queue. The default
-    /// is no limit.
+    /// How many launches may be between their start and their exec at once, at least 1; the others wait in a queue.
+    /// The default is no limit.
     public var launchesAtOnce: Int {
         get { pacing.limit }
         set { pacing.limit = max(1, newValue) }
@@ -12,14 +12,14 @@ extension Coordinator {
     /// Whether launches wait because too many are in progress. If that lasts, call ``passOverLaunches(now:)``.
     public var isHoldingLaunches: Bool { pacing.isBlocked }
 
-    /// Stops counting the launches in progress, which take too long, so that the next ones begin.
+    /// Stops counting the launches in progress, because they take too long. Then the next launches begin.
     public func passOverLaunches(now: Duration) -> [AppAction] {
         pacing.passOver()
         return finish(now: now)
     }
 
-    /// Launches the app if the apps that it requires are up. Only the first attempt (`isFirst`) launches those: if
-    /// later attempts did, a dependency that keeps exiting would be launched forever.
+    /// Launches the app if the apps that it requires are up. Only the first attempt (`isFirst`) also launches the
+    /// required apps: if later attempts did, a dependency that keeps exiting would be launched forever.
     func tryLaunch(_ app: AppID, isFirst: Bool, now: Duration) {
         guard nodes[app].machine.isWaitingForPermission, nodes[app].pendingStop == nil, !isShuttingDown else { return }
         var ready = true
@@ -51,7 +51,7 @@ extension Coordinator {
         absorb(nodes[app].machine.permitLaunch(now: now), of: app, now: now)
     }
 
-    /// Gives restarts that the app waits for, directly or indirectly, a turn before other restarts.
+    /// Moves restarts that the app waits for, directly or indirectly, ahead of other restarts.
     private func preferWhatItWaitsFor(_ app: AppID) {
         var seen: Set<AppID> = []
         var left = [app]
@@ -63,18 +63,20 @@ extension Coordinator {
         }
     }
 
-    /// Brings an app that another requires at least to the background, unless it is on its way there or has failed.
+    /// Launches or resumes an app that another app requires, at least into the background. Does nothing if the app is
+    /// on its way there or has failed.
     func wake(_ app: AppID, now: Duration) {
         let machine = nodes[app].machine
         if nodes[app].pendingStop == .stop(.stopped), nodes[app].standing == .declared {
-            // A dependent needs the app again: instead of stopping, it restarts once its dependents have stopped.
+            // A dependent needs the app again: instead of stopping, the app restarts once its dependents have
+            // stopped.
             nodes[app].pendingStop = .restart
             touch(app)
         }
         guard nodes[app].pendingStop == nil, !machine.failed, !machine.isEndingByItself, !machine.isBeingReplaced
         else { return }
         if isResting(app) || (machine.transition == .terminating && !machine.isWaitingToLaunch) {
-            // An app that was evicted while suspended comes back as if from suspension: into the background.
+            // An app that was evicted while suspended comes back as from a suspension: into the background.
             let slept = machine.lastEnding == .evicted && !isWantedInForeground(app)
             let foreground = nodes[app].definition.launchesIntoForeground && !slept
             absorb(
@@ -84,11 +86,11 @@ extension Coordinator {
             )
             if slept { nodes[app].broughtBy = nodes[app].machine.goalGeneration }
         } else if machine.goal == .suspended {
-            // Check the goal, not the state: an app that is killed whenever it is suspended would be woken forever.
-            // The apps that it requires are woken first.
+            // Check the goal, not the state: otherwise an app that is killed whenever it is suspended would be woken
+            // forever. Wake the apps that this app requires first.
             let sleeping = machine.isAlive ? graph.requires[app].filter { !isUp($0) && !isLost($0) } : []
             if !sleeping.isEmpty {
-                // Ask only once: a dependency that fails again at once would be asked forever.
+                // Wake the required apps only once, or one that fails again at once would be woken forever.
                 guard nodes[app].pendingGoal == nil else { return }
                 nodes[app].pendingGoal = .background
                 touch(app)
@@ -128,12 +130,12 @@ extension Coordinator {
             absorb(actions, of: app, now: now)
             return
         }
-        // An illegal request is refused now, not after the wait.
+        // Try the request on a copy, so that an illegal request is refused now and not after the wait.
         var trial = machine
         _ = try trial.request(request, now: now)
         forgetPending(app)
         if case .scene(let id, let goal) = request {
-            // The scene gets its goal now; only the move of the app waits.
+            // Set the scene's goal now; only the transition of the app waits for the dependencies.
             _ = nodes[app].machine.want(id, goal)
             nodes[app].pendingGoal = goal == .active ? .foreground : .wake(Wake())
         } else {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// An app of a new configuration.
+/// An app of a new configuration, and how the change applies to it.
 public struct AppChange: Sendable, Hashable {
     /// The app's new definition. Its dependencies apply at once, its rules from the next launch on.
     public var definition: AppDefinition
-    /// The rules for the running incarnation: new values only where they can change while the app runs.
+    /// The rules for the running incarnation: a new value only for rules that can change while the app runs.
     public var liveRules: AppRules
     /// Whether the running incarnation is terminated and launched again with the new definition.
     public var isReplaced = false
@@ -23,8 +23,8 @@ public struct AppChange: Sendable, Hashable {
 ///
 /// An app keeps its id until it is gone. An app that the configuration no longer names is *leaving*: it is stopped as
 /// if by a user, and nothing launches it. When it has stopped, ``takeForgotten()`` returns its id once, and the id is
-/// free (vacant). If the configuration names the app again before that, it is the same app, and is launched again
-/// once it has stopped.
+/// free (vacant). If the configuration names a leaving app again, it keeps its id, and is launched once it has
+/// stopped.
 extension Coordinator {
     /// Applies a new configuration. Apps with an unchanged definition are left alone.
     ///
@@ -61,7 +61,7 @@ extension Coordinator {
         graph = try DependencyGraph(places: nodes.map(Self.graphPlace))
         stop(removed, .stop(.stopped), now: now)
         stop(replaced, .stop(.replaced), now: now)
-        // Stops that wait must now also wait for new dependents.
+        // Apps whose stop is pending may have new dependents, which must stop first.
         _ = passOn(nodes.indices.filter { nodes[$0].pendingStop != nil })
         for (app, foreground) in launches {
             absorb(nodes[app].machine.launch(foreground: foreground, reason: .user, now: now), of: app, now: now)
@@ -70,9 +70,7 @@ extension Coordinator {
         return finish(now: now)
     }
 
-    /// Adds an app that no other app names, without checking the other apps.
-    ///
-    /// - Throws: ``DependencyError`` when the app requires an unknown app; then nothing changes.
+    /// Adds an app that no other app depends on, so that the dependencies of the other apps need no check.
     public func add(_ change: AppChange, now: Duration) throws(DependencyError) -> [AppAction] {
         let definition = change.definition
         var requires: [AppID] = []
@@ -89,7 +87,7 @@ extension Coordinator {
             redefine(app, change)
             var launches: [(app: AppID, foreground: Bool)] = []
             if isBack { takeBack(app, change.launchesNew, launches: &launches, now: now) }
-            // What it required may have waited for its end.
+            // Apps that this app required may have waited for it to end.
             changed += graph.requires[app]
             graph.put(app, requires: requires, after: after)
             _ = passOn(requires.filter { nodes[$0].pendingStop != nil })
@@ -199,7 +197,7 @@ extension Coordinator {
         return app
     }
 
-    /// Applies the app's new definition, because the incarnation with the old one has ended.
+    /// Applies the app's new definition, because the incarnation that used the old definition has ended.
     func takeNextDefinition(_ app: AppID) {
         if nodes[app].forgetsEnding {
             nodes[app].forgetsEnding = false
@@ -212,7 +210,7 @@ extension Coordinator {
 
     // MARK: All apps
 
-    /// Checks again every app that waits: the new configuration may have removed or changed what it waits for.
+    /// Checks every waiting app again: the new configuration may have removed or changed what the app waits for.
     private func lookAgain(since before: [AppDefinition], now: Duration) {
         for app in nodes.indices where nodes[app].standing != .vacant {
             lookAgain(at: app, since: app < before.count ? before[app] : nil, now: now)
@@ -223,7 +221,7 @@ extension Coordinator {
         changed.append(app)
         if nodes[app].machine.isWaitingForPermission { launching.append(app) }
         bringWhenAwake(app, now: now)
-        // Without this, a launch that failed for a requirement since removed would never be retried.
+        // If a launch failed because of a dependency that the new configuration removed, this retries it.
         if let before, before.requires != nodes[app].definition.requires, !isShuttingDown,
             let foreground = nodes[app].retry, isResting(app), graph.requires[app].allSatisfy({ isUp($0) })
         {
@@ -233,7 +231,7 @@ extension Coordinator {
         }
     }
 
-    /// Refuses requests that would keep an app running that was removed from the configuration.
+    /// Refuses requests that would keep an app running after it was removed from the configuration.
     func requireDeclared(_ app: AppID, for request: Request) throws(RequestError) {
         switch nodes[app].standing {
         case .declared: return

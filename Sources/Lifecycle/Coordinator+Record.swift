@@ -2,7 +2,7 @@
 
 /// Writes apps to records, and restores a coordinator from them.
 extension Coordinator {
-    /// Writes the app's machine, and the requests of the app that wait for other apps.
+    /// Writes the app's state machine, and the app's requests that wait for other apps.
     public func encode(_ app: AppID, into record: inout RecordWriter) {
         nodes[app].machine.encode(into: &record)
         Self.encode(nodes[app].pendingStop, into: &record)
@@ -61,7 +61,7 @@ extension Coordinator {
         return finish(now: now)
     }
 
-    /// Continues every app that waits; call this once all apps are restored.
+    /// Continues every app that waits for other apps; call this once all apps are restored.
     public func carryOn(shuttingDown: Bool, now: Duration) -> [AppAction] {
         isShuttingDown = shuttingDown
         for app in nodes.indices { absorb([], of: app, now: now) }
@@ -86,7 +86,7 @@ extension Coordinator {
         case .wake(let wake): record.put(UInt8(wake.foreground ? 17 : 13))
         case .reset: record.put(UInt8(14))
         case .forceSuspend: record.put(UInt8(16))
-        // For a scene, only the move of the app waits, and that is recorded as a request of its own.
+        // A scene request itself never waits: only the app's transition does, as a foreground or wake request.
         case .scene: record.put(UInt8(0))
         // Requests of these kinds never wait for other apps.
         case .hold, .release, .mode, .cover: record.put(UInt8(0))

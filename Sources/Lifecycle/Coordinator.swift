@@ -4,15 +4,16 @@
 public struct AppDefinition: Sendable, Hashable {
     /// The app's name.
     public var name: String
-    /// The rules that the app's machine follows.
+    /// The rules that the app's state machine follows.
     public var rules: AppRules
-    /// Apps that must be ready before this one starts, and that stop after it.
+    /// The names of the apps that must be ready before this app starts, and that stop after it.
     public var requires: [String]
-    /// Apps that start before this one if they are starting too.
+    /// The names of the apps that start before this app, if they are starting too.
     public var after: [String]
     /// Whether the app is launched into the foreground when another app requires it.
     public var launchesIntoForeground: Bool
-    /// Whether the app's launch waits for memory, or for a place among the scenes of its template.
+    /// Whether the app's launch waits for ``Coordinator/admitMemory(_:now:)``: because the app needs much memory, or
+    /// because the number of live scenes is limited.
     public var needsMemory: Bool
 
     /// An app, with the names of the apps that it depends on.
@@ -38,20 +39,20 @@ public typealias AppID = Int
 
 /// An action that the caller has to carry out for an app.
 public struct AppAction: Sendable, Hashable {
-    /// Which app.
+    /// The app that the action is for.
     public let app: AppID
     /// What to do for the app.
     public let action: Action
 }
 
-/// The machines of all apps, and the order between their launches and stops.
+/// The state machines of all apps, and the order between their launches and stops.
 ///
 /// A launch waits until every app that the app requires is up, and no app in its `after` is about to be launched. A
 /// stop waits until every app that requires the app is gone. A crash does not affect the dependents. An app that
-/// waits is checked again when one of its neighbours in the graph changes, never by polling.
+/// waits is checked again when one of its neighbours in the dependency graph changes, never by polling.
 ///
-/// A class, although it has no side effects: as a struct stored in a class, it would be copied with everything it
-/// refers to on each call.
+/// This is a class although it has no side effects: a struct, stored in a class, would be copied on each call
+/// together with everything it refers to.
 public final class Coordinator {
     var nodes: [Node]
     var graph: DependencyGraph
@@ -69,7 +70,7 @@ public final class Coordinator {
     var waking: [AppID] = []
     var pacing = LaunchPacing()
     var admission = LaunchAdmission()
-    /// Launches that wait until there is memory for them.
+    /// Launches that wait until there is memory for the app.
     var memoryAdmission = LaunchAdmission(isNeeded: true)
     /// Whether torpord is shutting down, so that every app is terminated for good.
     public internal(set) var isShuttingDown = false
@@ -78,22 +79,23 @@ public final class Coordinator {
         var definition: AppDefinition
         var machine: AppMachine
         var standing: Standing = .declared
-        /// Rules of a newer configuration, which apply after the incarnation has ended.
+        /// The rules of a newer configuration, which apply after the running incarnation has ended.
         var nextRules: AppRules?
-        /// Set if the app left the configuration and came back: when its pending stop begins, the app is launched
-        /// again, in the foreground (`true`) or background (`false`).
+        /// Set if the app left the configuration and came back before its pending stop began: how the app is launched
+        /// after the stop, in the foreground (`true`) or background (`false`).
         var comesBack: Bool?
-        /// Set if the app left the configuration and came back while terminating: events may launch it all the same.
+        /// Set if the app left the configuration and came back while terminating: then events may still launch it.
         var forgetsEnding = false
         /// A stop or restart that waits until the apps that require this one are gone.
         var pendingStop: Request?
         /// A request that waits until the apps that this one requires are awake.
         var pendingGoal: Request?
-        /// Set if a launch failed because of a dependency: into the foreground (`true`) or background (`false`).
+        /// Set if the app's launch failed because of a dependency: the launch to retry is into the foreground
+        /// (`true`) or background (`false`).
         var retry: Bool?
-        /// Whether the app was up at the last check: when it comes up, failed launches of its dependents are retried.
+        /// Whether the app was up at the last check. When it comes up, failed launches of its dependents are retried.
         var wasUp = false
-        /// The `goalGeneration` at which a dependent woke the app from suspension or eviction. While the app has no
+        /// The `goalGeneration` at which a dependent woke the app from suspension or eviction. If the app gets no
         /// newer goal, it is suspended again when its dependents are.
         var broughtBy: Int?
     }
@@ -130,7 +132,7 @@ public final class Coordinator {
     /// The app's definition.
     public func definition(_ app: AppID) -> AppDefinition { nodes[app].definition }
 
-    /// A copy of the app's machine, to read.
+    /// A copy of the app's state machine, to read.
     public func machine(_ app: AppID) -> AppMachine { nodes[app].machine }
 
     /// When ``handle(_:of:now:)`` must be called with ``AppEvent/deadline`` for the app; nil for never.
@@ -141,7 +143,7 @@ public final class Coordinator {
         nodes[app].pendingStop != nil || nodes[app].pendingGoal != nil
     }
 
-    /// The names of the apps that this app's launch or move waits for.
+    /// The names of the apps that this app's launch or transition waits for.
     public func blockers(_ app: AppID) -> [String] {
         guard nodes[app].machine.isWaitingForPermission || nodes[app].pendingGoal != nil else { return [] }
         let missing = missingRequirements(of: app)
@@ -176,7 +178,7 @@ public final class Coordinator {
         return unrecorded
     }
 
-    /// Frees memory that was needed for a burst of changes.
+    /// Frees memory that the coordinator needed only for a burst of changes.
     public func trim() {
         if touched.isEmpty { touched = [] }
         if unrecorded.isEmpty { unrecorded = [] }
@@ -233,7 +235,7 @@ public final class Coordinator {
         }
         switch request {
         case .stop(let reason) where !reason.wasAskedFor && reason != .replaced:
-            // The app is terminated for something that it did. Like a crash, this does not affect its dependents.
+            // The app is terminated for something that it did: like a crash, this does not affect its dependents.
             absorb(try nodes[app].machine.request(request, now: now), of: app, now: now)
         case .stop, .restart:
             stop([app], request, now: now)
@@ -260,10 +262,10 @@ public final class Coordinator {
         launch([(app, foreground)], now: now)
     }
 
-    /// Launches apps at the start of the supervisor. Apps launched in one call keep the order of their `after`.
+    /// Launches apps at the start of the supervisor, in the order that `after` prescribes within one call.
     public func launch(_ apps: [(app: AppID, foreground: Bool)], now: Duration) -> [AppAction] {
         guard !isShuttingDown else { return [] }
-        // `finish` takes apps from the end of the list.
+        // `finish` takes apps from the end of `launching`, so add the first app last.
         for (app, foreground) in apps.reversed() {
             absorb(nodes[app].machine.launch(foreground: foreground, reason: .boot, now: now), of: app, now: now)
         }
@@ -361,8 +363,8 @@ public final class Coordinator {
         outputs.append(AppAction(app: app, action: .askForMemory))
     }
 
-    /// Suspends an app again that was woken only for its dependents, once they no longer need it and its background
-    /// time is over.
+    /// Suspends an app again that was woken only for its dependents, when the dependents no longer need it and its
+    /// background time is over.
     private func letSleep(_ app: AppID, now: Duration) {
         guard let goal = nodes[app].broughtBy else { return }
         guard goal == nodes[app].machine.goalGeneration else {
@@ -373,7 +375,7 @@ public final class Coordinator {
         if nodes[app].machine.sleepAgain(!isNeeded, now: now) { touch(app) }
     }
 
-    /// Whether the app is awake or about to be, so that it needs the apps that it requires.
+    /// Whether the app is awake or about to be, so that the apps that it requires must be awake too.
     private func isAwake(_ app: AppID) -> Bool {
         let machine = nodes[app].machine
         return nodes[app].pendingGoal != nil || machine.isWaitingToLaunch
@@ -386,12 +388,12 @@ public final class Coordinator {
         !nodes[app].machine.isAlive && !nodes[app].machine.isWaitingToLaunch
     }
 
-    /// Whether the app was told to suspend, and no later request needs it awake.
+    /// Whether a request suspends the app, and no later request needs it awake.
     func isAsleep(_ app: AppID) -> Bool {
         nodes[app].machine.goal == .suspended && nodes[app].pendingGoal == nil
     }
 
-    /// Whether the app failed and rests, so that only a user can start it again.
+    /// Whether the app has failed and has no process, so that only a user can start it again.
     func isLost(_ app: AppID) -> Bool { isResting(app) && nodes[app].machine.failed }
 
     func isAboutToLaunch(_ app: AppID) -> Bool {
@@ -414,7 +416,7 @@ public final class Coordinator {
         for app in passOn(apps).reversed() { stopWhenFree(app, now: now) }
     }
 
-    /// Plans stops for the apps that require the given ones, directly or not, unless they are stopped already.
+    /// Plans stops for the apps that require the given apps, directly or not, unless they are stopped already.
     /// Returns the given apps, followed by the apps with a new stop.
     func passOn(_ apps: [AppID]) -> [AppID] {
         var stopping = apps
@@ -434,9 +436,9 @@ public final class Coordinator {
 
     static func comesBack(after stop: Request) -> Bool { stop == .restart || stop == .stop(.replaced) }
 
-    /// Handles a request for an app whose stop waits for its dependents. The stop is not cancelled, since other stops
-    /// depend on it. If the app is to be launched again afterwards, it moves as requested until it stops. If not, a
-    /// start turns the stop into a restart. Returns false if the request needs no special treatment.
+    /// Handles a request for an app whose stop waits for its dependents to stop. The stop is not cancelled, since
+    /// other stops depend on it. If the app is launched again after the stop, it moves as requested until then. If
+    /// not, a start turns the stop into a restart. Returns false if the request needs no special treatment.
     private func requestWhileHeld(
         _ app: AppID,
         _ request: Request,
@@ -462,15 +464,15 @@ public final class Coordinator {
         touch(app)
     }
 
-    /// Whether stopping or restarting an app does the same to this dependent.
+    /// Whether a stop or restart of an app also stops or restarts this dependent of it.
     private func goesToo(_ app: AppID, _ passedOn: Request) -> Bool {
         let machine = nodes[app].machine
         if isResting(app) { return false }
         guard passedOn == .restart else {
-            // Stop even a terminating dependent: its restart would launch the app again that is to stop.
+            // Stop even a dependent that is terminating: if it restarted, it would launch the app that is to stop.
             return nodes[app].pendingStop.map(Self.comesBack) ?? true
         }
-        // A dependent that only waits for its launch need not restart, and one that is terminating needs nothing.
+        // A dependent that waits for its launch need not restart. A terminating dependent needs nothing.
         return nodes[app].pendingStop == nil && machine.isAlive && machine.transition != .terminating
     }
 

@@ -9,7 +9,7 @@ public struct Deadline: Sendable, Hashable {
         get { begin }
         set { begin = newValue }
     }
-    /// When the deadline counts as missed.
+    /// The time at which the deadline counts as missed.
     public internal(set) var at: Duration {
         get { end }
         set { end = newValue }
@@ -29,12 +29,13 @@ public struct Deadline: Sendable, Hashable {
         self.init(kind: kind, started: now, at: now + allowance)
     }
 
-    /// Extends the deadline to `time` from now, at most to `limit` after it was armed. It never becomes earlier.
+    /// Extends the deadline to `time` from now, at most to `limit` after it was armed. Never makes it earlier.
     mutating func extend(to time: Duration, limit: Duration, now: Duration) {
         at = max(at, min(now + time, started + limit))
     }
 
-    /// Moves the deadline by the length of a pause, or of the part of the pause in which it was armed.
+    /// Moves the deadline later by the length of a pause. If the deadline was armed during the pause, only the rest
+    /// of the pause counts.
     mutating func pause(from: Duration, to: Duration) {
         let pause = to - max(from, started)
         started += pause

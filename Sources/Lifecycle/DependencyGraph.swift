@@ -2,7 +2,8 @@
 
 /// Why the dependencies of apps are invalid.
 public enum DependencyError: Error, Sendable, Hashable, CustomStringConvertible {
-    /// The apps of a cycle: each requires or starts after the next, and the last one the first.
+    /// The apps of a cycle: each requires or starts after the next one, and the last requires or starts after the
+    /// first.
     case cycle([String])
     /// An app requires an app that does not exist.
     case unknown(app: String, names: String)
@@ -22,7 +23,7 @@ struct DependencyGraph: Sendable {
     /// For each app, the apps that must be ready before it starts and that stop after it.
     private(set) var requires: [[Int]]
     private(set) var requiredBy: [[Int]]
-    /// For each app, the apps that start before it: those of `requires`, and those that are only an order.
+    /// For each app, the apps that start before it: the apps of `requires`, and those of its `after` setting.
     private(set) var after: [[Int]]
     private(set) var before: [[Int]]
 
@@ -37,7 +38,7 @@ struct DependencyGraph: Sendable {
         try self.init(places: apps.map { Place(app: $0) })
     }
 
-    /// A graph of the apps at these indices; `nil` is an unused index.
+    /// A graph of the apps in `places`, whose indices become their ids; `nil` is an unused index.
     init(places: [Place?]) throws(DependencyError) {
         var index: [String: Int] = [:]
         for (i, place) in places.enumerated() { if let place { index[place.app.name] = i } }
@@ -62,7 +63,7 @@ struct DependencyGraph: Sendable {
                 after[i].append(j)
                 before[j].append(i)
             }
-            // An app that is named only in `after` need not exist.
+            // An app that another app names only in `after` need not exist.
             for name in app.after {
                 guard let j = find(name), !after[i].contains(j) else { continue }
                 after[i].append(j)
@@ -72,8 +73,8 @@ struct DependencyGraph: Sendable {
         if let cycle = findCycle() { throw .cycle(cycle.map { places[$0]?.app.name ?? "" }) }
     }
 
-    /// Adds an app that no other depends on, in a vacant place or the next one, or changes what an app depends on.
-    /// `requires` and `after` are places.
+    /// Adds an app that no other app depends on, at a vacant index or the next new one; or changes what an app
+    /// depends on. `requires` and `after` contain indices of apps.
     mutating func put(_ app: Int, requires: [Int], after: [Int]) {
         if app == self.requires.count {
             self.requires.append([])
@@ -90,7 +91,7 @@ struct DependencyGraph: Sendable {
         for other in self.after[app] { before[other].append(app) }
     }
 
-    /// The apps and all that require them, directly or not; each app comes after those that require it.
+    /// The given apps and all apps that require them, directly or not; each app comes after the apps that require it.
     func dependentsFirst(_ apps: [Int]) -> [Int] {
         var isSeen = Array(repeating: false, count: requiredBy.count)
         var order: [Int] = []

@@ -6,7 +6,7 @@ public enum AppEvent: Sendable, Hashable {
     case launched
     /// A step of the launch failed: the incarnation has no process.
     case launchFailed
-    /// The app is ready: READY=1, a successful probe, or a successful exec, as its `ready` says.
+    /// The app is ready: READY=1, a successful probe, or a successful exec, as its setting `ready` says.
     case ready
     /// The app answered a message.
     case answered(Message)
@@ -48,9 +48,9 @@ public enum AppEvent: Sendable, Hashable {
     case declinedSnapshot
     /// The snapshot is taken or has failed.
     case snapshotOver
-    /// Something happened to a message to a scene inside the app.
+    /// Something happened to a message about a scene inside the app.
     case scene(SceneID, SceneEvent)
-    /// The app's scenes were restored from an earlier supervisor.
+    /// The app's scenes were restored from the records of an earlier supervisor.
     case scenesRestored
 }
 
@@ -62,7 +62,7 @@ public enum ExitCause: Sendable, Hashable {
     case outOfMemory
     /// A SIGKILL from the kernel because the app had reached its own memory limit.
     case memoryLimit
-    /// Unknown, since no process was there to collect the exit status.
+    /// The cause is unknown, because no parent process was running to collect the exit status.
     case unknown
 }
 
@@ -81,16 +81,16 @@ public enum Request: Sendable, Hashable {
     /// Suspend, even if tasks, holds, modes or locks keep the app awake.
     case forceSuspend
     case resume
-    /// Keep the app in the background until this time, or until it is released; the reason is the operator's.
+    /// Keep the app in the background until this time, or until ``Request/release``; the reason is the operator's.
     case hold(reason: String, until: Duration?)
     /// End all holds.
     case release
     /// The condition of a background mode became true or false: while true, it keeps the app in the background.
     case mode(BackgroundMode, isTrue: Bool)
-    /// The app cannot be seen, since the session is locked or the machine about to sleep (`true`), or can be seen
-    /// again. While it cannot be seen, the goal `active` means the background.
+    /// The session is locked or the machine is about to sleep, so that no user can see the app (`true`); or that is
+    /// over (`false`). While no user can see the app, the goal `active` means the background.
     case cover(begin: Bool)
-    /// Begin one more interruption, or end one.
+    /// Begin one more interruption, or end one. During an interruption, an app with the goal `active` is inactive.
     case interrupt(begin: Bool)
     /// Send SIGKILL at once.
     case forceQuit
@@ -98,7 +98,7 @@ public enum Request: Sendable, Hashable {
     case evict
     /// Wake the app for an event.
     case wake(Wake)
-    /// Reset the counted restarts and the failed mark.
+    /// Set the count of restarts to 0 and clear the failed mark.
     case reset
     /// Connect, move or disconnect a scene inside the app, and move the app to a state that allows it.
     case scene(SceneID, SceneGoal)
@@ -109,21 +109,21 @@ public struct RequestError: Error, Sendable, Hashable, CustomStringConvertible {
     /// The sentence, such as "is not running: start it first".
     public let description: String
 
-    /// A refusal; code outside this module may refuse requests too.
+    /// A refusal with this text. Code outside this module refuses requests with this initializer too.
     public init(_ description: String) { self.description = description }
 }
 
-/// What the caller (the shell around the lifecycle core) has to do, in order.
+/// What the caller of ``AppMachine`` or ``Coordinator`` has to do, in the given order.
 public enum Action: Sendable, Hashable {
     /// Launch a new incarnation.
     case launch(LaunchOrder)
-    /// Send the app a message. If its answer counts, the machine waits for ``AppEvent/answered(_:)``.
+    /// Send the app a message. If the app has to answer it, ``AppMachine`` waits for ``AppEvent/answered(_:)``.
     case tell(Message)
     /// Send the app a message about one of its scenes, and wait for ``SceneEvent/answered(_:failed:)``.
     case tellScene(SceneID, Message)
     /// Warn the app that the time of the task with this token is nearly over.
     case warn(UInt32)
-    /// Send `stop_signal` as `kill_mode` says.
+    /// Send `stop_signal` to the processes that `kill_mode` selects.
     case signalStop
     /// Send `watchdog_signal` to the main process.
     case signalWatchdog
@@ -142,12 +142,12 @@ public enum Action: Sendable, Hashable {
     case ended(Ending)
     /// Report something that a user should know.
     case report(Notice)
-    /// For the coordinator: the app wants to be launched and waits for ``AppMachine/permitLaunch(now:)``.
+    /// The app asks the coordinator for its launch, and waits for ``AppMachine/permitLaunch(now:)``.
     case requestLaunch
     /// Ask a policy whether the app may be launched; the launch waits for ``Advice/admit`` or ``Advice/refuse``.
     case askForAdmission(LaunchReason)
-    /// Take a snapshot of the app and report ``AppEvent/snapshotOver``. If a snapshot is in progress, start again. If
-    /// the machine stops waiting (``AppMachine/awaitsSnapshot``), cancel the snapshot.
+    /// Take a snapshot of the app and report ``AppEvent/snapshotOver``. If a snapshot is in progress, start again.
+    /// Cancel the snapshot when ``AppMachine/awaitsSnapshot`` becomes false.
     case takeSnapshot
     /// Check whether there is memory for the app; the launch waits for ``Coordinator/admitMemory(_:now:)``.
     case askForMemory
@@ -235,7 +235,7 @@ public enum Notice: Sendable, Hashable {
     case killed
     /// The snapshot missed its deadline: the app continues without it.
     case snapshotMissed
-    /// The app did not answer a scene's message in time, and the scene continued.
+    /// The app did not answer a message to a scene in time, so the scene's transition continued without the answer.
     case sceneMissed(SceneID, Message)
     /// A scene was not connected: the app refused it, or did not answer in time (`missed`).
     case sceneRefused(SceneID, missed: Bool)
@@ -254,6 +254,6 @@ public enum DeadlineKind: String, Sendable, Hashable, CaseIterable {
     case restart
     case watchdog
     case backgroundTime = "background-time"
-    /// The time that the app's background tasks share.
+    /// The time that the app's background tasks share is over.
     case task
 }

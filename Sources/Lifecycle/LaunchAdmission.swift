@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Launches that need permission first: from a policy, or because of memory.
+/// Launches that wait for permission: from a policy, or until there is enough memory.
 struct LaunchAdmission: Sendable {
-    /// Whether launches need this permission at all.
+    /// Whether launches need this permission at all; if false, every launch is permitted.
     var isNeeded = false
 
     init(isNeeded: Bool = false) { self.isNeeded = isNeeded }
@@ -10,13 +10,14 @@ struct LaunchAdmission: Sendable {
     private var asked: Set<AppID> = []
     private var admitted: Set<AppID> = []
 
-    /// Whether the app may be launched now: permission was given or is not needed.
+    /// Whether the app may be launched now: permission was given, or launches need no permission.
     func isAdmitted(_ app: AppID) -> Bool { !isNeeded || admitted.contains(app) }
 
-    /// Notes that permission was asked for; returns false if it was already, since it is asked once per launch.
+    /// Notes that permission for the app's launch was requested. Returns false if it was requested before, since each
+    /// launch needs only one request.
     mutating func ask(_ app: AppID) -> Bool { asked.insert(app).inserted }
 
-    /// Whether permission was asked for and is not yet given.
+    /// Whether permission for the app's launch was requested and is not given yet.
     func isAsked(_ app: AppID) -> Bool { asked.contains(app) && !admitted.contains(app) }
 
     mutating func admit(_ app: AppID) { admitted.insert(app) }

@@ -11,7 +11,7 @@ struct LaunchPacing: Sendable {
     var limit = Int.max
     private var underWay: Set<AppID> = []
     private var waiting: Set<AppID> = []
-    /// The apps of `waiting` that are not restarts.
+    /// The apps in the queue `waiting` whose launch is not a restart.
     private var wanted: Set<AppID> = []
     private var queue = Queue()
     /// Waiting restarts. The queue may contain apps that were launched already or moved to `queue`.
@@ -29,7 +29,7 @@ struct LaunchPacing: Sendable {
 
     mutating func end(_ app: AppID) { underWay.remove(app) }
 
-    /// Stops counting the launches in progress.
+    /// Stops counting the launches in progress, so that they no longer block others.
     mutating func passOver() { underWay.removeAll() }
 
     mutating func wait(_ app: AppID, isRestart: Bool) {
@@ -41,15 +41,15 @@ struct LaunchPacing: Sendable {
         }
     }
 
-    /// Whether restarts wait.
+    /// Whether restarts of apps wait in the queue.
     var hasRestarts: Bool { !restarts.isEmpty }
 
-    /// Moves a waiting restart to the queue of ordinary launches, because another launch waits for it.
+    /// Moves a waiting restart to the queue of ordinary launches, because another app's launch waits for it.
     mutating func prefer(_ app: AppID) {
         if waiting.contains(app), wanted.insert(app).inserted { queue.append(app) }
     }
 
-    /// The next app to launch; nil if the limit is reached or none waits.
+    /// The next app to launch; nil if the limit is reached or no launch waits.
     mutating func next() -> AppID? {
         guard hasRoom else { return nil }
         while let app = queue.popFirst() ?? restarts.popFirst() {

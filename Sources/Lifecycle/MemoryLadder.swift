@@ -33,7 +33,7 @@ public struct MemoryLadder: Sendable {
 
     /// Why memory is needed.
     public enum Demand: Sendable, Hashable {
-        /// The machine is short of memory; `urgent` skips steps that help only a little.
+        /// The machine is short of memory; if `urgent`, the ladder skips steps that help only a little.
         case pressure(MemoryLevel, urgent: Bool)
         /// An app of this priority waits to be launched, into the foreground or not.
         case launch(foreground: Bool, priority: Int)
@@ -45,13 +45,13 @@ public struct MemoryLadder: Sendable {
         public var rung: Rung
         /// The apps that the step concerns: exactly one, except for `tell`.
         public var apps: [AppID]
-        /// Apps that would have come first but may not be terminated, with the reasons.
+        /// Apps that were skipped: they come earlier in the order, but may not be terminated. With the reasons.
         public var passedOver: [PassedOver] = []
     }
 
-    /// An app that would have come first but may not be terminated.
+    /// An app that was skipped: it comes earlier in the order, but may not be terminated.
     public struct PassedOver: Sendable, Hashable {
-        /// The id of that app.
+        /// The id of the skipped app.
         public var app: AppID
         /// Why the app may not be terminated.
         public var reason: Protection
@@ -105,22 +105,22 @@ public struct MemoryLadder: Sendable {
         }
     }
 
-    /// When each app was last warned, since memory became short.
+    /// When each app was last warned during the current memory shortage.
     private var told: [AppID: Duration] = [:]
     private var purged: Set<AppID> = []
     /// Since when memory has been short without interruption.
     private var shortSince: Duration?
 
-    /// At `warning`, how long memory must be short before an app is terminated: short peaks should cost no app.
+    /// How long memory must be short at the level `warning` before an app is terminated: a short peak costs no app.
     public var patience = MemoryLadder.shortPatience
     /// The patience without free swap: 1 s.
     public static let shortPatience = Duration.seconds(1)
-    /// The patience with free swap: 5 s, since work may only be waiting for pages on their way to swap.
+    /// The patience with free swap: 5 s, since tasks may only be waiting until pages are written to swap.
     public static let longPatience = Duration.seconds(5)
     /// Apps are warned again if memory is still short after this time.
     public static let tellingInterval = Duration.seconds(30)
 
-    /// Apps known to have fewer bytes than this are not terminated: that would hurt users and free almost nothing.
+    /// Apps known to use fewer bytes than this are not terminated: it would hurt users and free almost nothing.
     public var worth: UInt64 = 0
 
     /// A ladder that has taken no step yet.
@@ -139,7 +139,7 @@ public struct MemoryLadder: Sendable {
         purged.remove(app)
     }
 
-    /// Restarts `patience`, because memory was not short for a moment.
+    /// Starts the wait of `patience` again, because memory was not short for a moment.
     public mutating func pause() { shortSince = nil }
 
     /// Allocates room for this many apps, so that nothing need be allocated when memory is short.
@@ -148,7 +148,7 @@ public struct MemoryLadder: Sendable {
         purged.reserveCapacity(count)
     }
 
-    /// The next step; nil if there is none, or none yet. The ladder assumes that the caller carries it out.
+    /// The next step, which the caller must carry out; nil if there is none, or if it is too early for one.
     public mutating func next(_ demand: Demand, _ candidates: [Candidate], now: Duration) -> Step? {
         let since = shortSince ?? now
         if case .pressure = demand { shortSince = since }
@@ -254,8 +254,8 @@ public struct MemoryLadder: Sendable {
         candidates.sorted { goesBefore($0, $1, hasOrder) }
     }
 
-    /// Whether `left` is terminated before `right`. Active apps come last, whatever a policy says. Without a policy's
-    /// order, the keys are: state, lower priority, more memory, longer unused.
+    /// Whether `left` is terminated before `right`. Active apps come last, whatever a policy says. If no policy gave
+    /// an order, the apps are compared by state, then by lower priority, more memory, longer time unused.
     private static func goesBefore(_ left: Candidate, _ right: Candidate, _ hasOrder: Bool) -> Bool {
         let isActive = left.state == .active
         if isActive != (right.state == .active) { return !isActive }
@@ -285,14 +285,14 @@ extension MemoryLadder.Demand {
         return false
     }
 
-    /// Whether the demand justifies terminating an app in the candidate's state.
+    /// Whether the memory demand justifies terminating an app in the candidate's state.
     fileprivate func reaches(_ candidate: MemoryLadder.Candidate) -> Bool {
         switch self {
         case .pressure(let level, _): candidate.state == .suspended || level == .critical
         case .launch(let foreground, let priority):
             switch candidate.state {
             case .suspended: true
-            // An app that runs in the background is terminated only for one that a user wants to see.
+            // A running app in the background is terminated only if the app to launch goes to the foreground.
             case .background: foreground && candidate.priority <= priority
             case .inactive, .active, .notRunning: false
             }

@@ -32,12 +32,12 @@ public struct MemoryReading: Sendable, Hashable {
     public var swapFree: UInt64
     /// The share of the time since the last sample in which some task waited for memory, 0 to 1; nil if unknown.
     public var some: Double?
-    /// The share of that time in which all tasks waited for memory at once, 0 to 1; nil if unknown.
+    /// The share of the time since the last sample in which all tasks waited for memory, 0 to 1; nil if unknown.
     public var full: Double?
     /// Pages that the kernel scanned for reclaim since the last sample, without scans for a cgroup at its own limit;
     /// nil if unknown.
     public var scanned: UInt64?
-    /// Pages that were read back soon after they had been reclaimed, since the last sample; nil if unknown.
+    /// Pages that tasks read back soon after the kernel had reclaimed them, since the last sample; nil if unknown.
     public var refaulted: UInt64?
 
     /// A sample of memory and swap, in bytes; all other properties are unknown (nil).
@@ -57,22 +57,22 @@ public struct MemoryReading: Sendable, Hashable {
 
 /// When memory counts as short (`[supervisor.memory]`).
 public struct MemoryRules: Sendable, Hashable {
-    /// The level is `warning` if some task waits for memory at least this long of each second.
+    /// The level is `warning` if, in each second, some task waits for memory for at least this long.
     public var warningStall: Duration = .milliseconds(100)
-    /// The level is `critical` if all tasks wait at once at least this long of each second.
+    /// The level is `critical` if, in each second, all tasks wait for memory at once for at least this long.
     public var criticalStall: Duration = .milliseconds(100)
     /// The level is `warning` if both available memory and free swap are below this share, 0 to 1.
     public var warningAvailable = 0.10
     /// The level is `critical` if both available memory and free swap are below this share, 0 to 1.
     public var criticalAvailable = 0.05
-    /// How long to wait after a step that frees memory before its effect is judged.
+    /// How long to wait after a step that frees memory before memory is read again.
     public var settling: Duration = .milliseconds(200)
 
     /// The defaults.
     public init() {}
 
-    /// How short of memory the machine is. Waiting tasks alone do not decide: if a single cgroup waits at its own
-    /// limit, the machine may still have plenty of memory.
+    /// How short of memory the machine is. Waiting tasks alone do not decide: the tasks of a single cgroup may wait
+    /// at the cgroup's own limit while the machine has plenty of memory.
     public func level(_ reading: MemoryReading) -> MemoryLevel {
         let isMachines = isMachines(reading)
         if isShort(reading, criticalAvailable) { return .critical }
@@ -82,13 +82,14 @@ public struct MemoryRules: Sendable, Hashable {
         return .none
     }
 
-    /// Whether to skip steps that help only a little, because almost no memory is left or hardly any task runs.
+    /// Whether to skip steps that help only a little, because almost no memory is left, or because all tasks wait for
+    /// memory at least half the time.
     public func isUrgent(_ reading: MemoryReading) -> Bool {
         isShort(reading, criticalAvailable) || (isMachines(reading) && reading.full.map { $0 >= 0.5 } ?? false)
     }
 
-    /// How long a warning must last before an app is terminated. With free swap it must last longer, since work may
-    /// only be waiting for pages on their way to swap.
+    /// How long a warning must last before an app is terminated. It must last longer with free swap, since tasks may
+    /// only be waiting until pages are written to swap.
     public func patience(_ reading: MemoryReading) -> Duration {
         reading.swapPart < 0.1 ? MemoryLadder.shortPatience : MemoryLadder.longPatience
     }
@@ -115,14 +116,14 @@ public struct MemoryRules: Sendable, Hashable {
     private func isMachines(_ reading: MemoryReading) -> Bool {
         if let scanned = reading.scanned, scanned == 0 { return false }
         if reading.availablePart < max(3 * warningAvailable, 0.1) { return true }
-        // Much memory seems available, but its pages are in use: tasks read them back again and again.
+        // The kernel counts these pages as available, but tasks use them and read them back after each reclaim.
         guard let scanned = reading.scanned, let refaulted = reading.refaulted else { return false }
         return refaulted > scanned / 10
     }
 }
 
 extension Duration {
-    /// The duration in seconds: the share of one second.
+    /// The duration in seconds, for comparison with a share of time: 100 ms is 0.1.
     fileprivate var perSecond: Double {
         Double(components.seconds) + Double(components.attoseconds) / 1e18
     }

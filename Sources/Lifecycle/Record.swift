@@ -37,7 +37,8 @@ public struct RecordWriter {
     @inlinable
     public mutating func put(_ flag: Bool) { put(UInt8(flag ? 1 : 0)) }
 
-    /// Writes text of at most 255 bytes. Text that does not fit is cut, so that `rest` bytes stay free.
+    /// Writes text of at most 255 bytes. Text that does not fit is cut, so that `rest` bytes stay free for later
+    /// fields.
     public mutating func put(_ text: String, leaving rest: Int = 0) {
         var text = text
         text.withUTF8 { bytes in
@@ -72,8 +73,8 @@ public struct RecordWriter {
     }
 }
 
-/// Reads what a ``RecordWriter`` wrote. Past the end, every field reads as its default. A value that has no meaning
-/// makes the record invalid.
+/// Reads what a ``RecordWriter`` wrote. Past the end, every field reads as its default. A field with a value that has
+/// no meaning makes the record invalid.
 public struct RecordReader {
     private let memory: UnsafeRawBufferPointer
     private var position = 0

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The configuration of an app, as far as its machine needs it. Apps with equal rules share one copy in memory.
+/// The part of an app's configuration that decides its lifecycle. Apps with equal rules share one copy in memory.
 @dynamicMemberLookup
 public struct AppRules: Sendable, Hashable {
     private static let usual = Shared(AppRuleValues())
@@ -9,7 +9,7 @@ public struct AppRules: Sendable, Hashable {
     /// The rules of an app with an empty configuration.
     public init() { shared = Self.usual }
 
-    /// The values of ``AppRuleValues``, as properties of the rules.
+    /// Gives access to the values of ``AppRuleValues`` as if they were properties of the rules.
     @inlinable
     public subscript<T>(dynamicMember path: any WritableKeyPath<AppRuleValues, T> & Sendable) -> T {
         get { shared.value[keyPath: path] }
@@ -23,17 +23,17 @@ public struct AppRules: Sendable, Hashable {
 public struct AppRuleValues: Sendable, Hashable {
     static let usualBackgroundTime = Duration.seconds(5)
 
-    /// Time until the app is ready.
+    /// The longest time from the launch until the app is ready.
     public var launchDeadline: Duration? = .seconds(5)
     /// Time to answer willResignActive, didBecomeActive, willEnterForeground, resumed.
     public var transitionDeadline: Duration? = .seconds(5)
     /// Time to answer didEnterBackground.
     public var backgroundDeadline: Duration? = .seconds(5)
-    /// Time until every process is confirmed stopped.
+    /// The longest time until every process of a suspending app is confirmed stopped.
     public var suspendDeadline: Duration? = .seconds(2)
     /// Time between SIGTERM and SIGKILL.
     public var grace: Duration? = .seconds(5)
-    /// The longest time to which EXTEND_TIMEOUT_USEC may extend a transition; `nil` means ten times its deadline.
+    /// The longest time to which EXTEND_TIMEOUT_USEC may extend a transition; `nil`: ten times its deadline.
     public var extensionLimit: Duration?
     /// What happens when the app misses a transition deadline.
     public var onMissedTransition: MissedTransition = .goOn
@@ -47,11 +47,11 @@ public struct AppRuleValues: Sendable, Hashable {
     public var taskTime: Duration? = .seconds(30)
     /// The time that all background tasks share per day; `nil` for no limit.
     public var taskBudget: Duration?
-    /// How long before the end of its time the app is warned that a background task expires.
+    /// How long before a background task expires the app is warned.
     public var expiryWarning: Duration = .seconds(5)
     /// Time to take a snapshot; `nil` if none is taken.
     public var snapshotDeadline: Duration?
-    /// What happens if the app is to be suspended while it holds a lock that another process waits for.
+    /// What happens if the app is to be suspended while it holds a file lock that another process waits for.
     public var onLock: LockRule = .defer
     /// Whether the app is terminated instead of entering the background.
     public var exitsOnSuspend = false
@@ -92,7 +92,7 @@ public enum Readiness: Sendable, Hashable {
     case exec
     /// The app is ready when it sends READY=1.
     case notify
-    /// The app is ready when torpord's probe of it succeeds (tcp, http, command, file).
+    /// The app is ready when torpord's readiness probe succeeds (tcp, http, command or file).
     case probe
     /// The app is ready when its delegate has answered the last launch message.
     case delegate
@@ -116,7 +116,8 @@ public enum EvictionRule: String, Sendable, Hashable, CaseIterable {
     case never
 }
 
-/// The values of `on_lock`: what happens if the app is to be suspended while it holds a lock that others need.
+/// The values of `on_lock`: what happens if the app is to be suspended while it holds a file lock that another
+/// process waits for.
 public enum LockRule: String, Sendable, Hashable, CaseIterable {
     /// The app keeps running until it releases the lock, at most for `task_time`; then torpord terminates it.
     case `defer`
@@ -148,7 +149,7 @@ public struct RestartBackoff: Sendable, Hashable {
 
     /// The delay before restart number `attempt` (from 0), without jitter.
     public func delay(attempt: Int) -> Duration {
-        // A constant delay needs no loop over the attempts, of which there may be many.
+        // With a constant delay, skip the loop: `attempt` may be large.
         guard factor > 1, initial > .zero else { return min(initial, cap) }
         var delay = initial
         for _ in 0..<max(0, attempt) {

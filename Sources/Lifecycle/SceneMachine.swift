@@ -5,7 +5,7 @@ public typealias SceneID = UInt32
 
 /// The state of a scene inside an app, from the least to the most active.
 public enum SceneState: UInt8, Sendable, Hashable, CaseIterable, Comparable {
-    /// The scene exists only as a session, which the app does not know.
+    /// The scene is not connected to the app: torpord knows it only as a stored session.
     case unattached
     /// Connected, but not in use. Scenes of a suspended app are in this state too.
     case background
@@ -14,7 +14,7 @@ public enum SceneState: UInt8, Sendable, Hashable, CaseIterable, Comparable {
     /// In the foreground and in use.
     case active
 
-    /// Whether the left state is less active.
+    /// Whether the left state is less active than the right one.
     public static func < (left: SceneState, right: SceneState) -> Bool { left.rawValue < right.rawValue }
 }
 
@@ -58,7 +58,8 @@ public struct SceneMachine: Sendable, Hashable {
     public internal(set) var connectsInForeground = false
     /// Whether the scene was in the foreground when its app left the foreground: it returns together with the app.
     public internal(set) var returns = false
-    /// Whether killing the app loses no state of the scene: it saved its state and was not in the foreground since.
+    /// Whether killing the app loses no state of the scene: it saved its state and did not come to the foreground
+    /// since.
     public internal(set) var isPrepared = false
     /// When the awaited answer is too late; nil if no answer is awaited or there is no limit.
     public internal(set) var deadline: Deadline?
@@ -66,7 +67,7 @@ public struct SceneMachine: Sendable, Hashable {
     /// A scene without a goal yet.
     public init(id: SceneID) { self.id = id }
 
-    /// A scene that is not connected yet.
+    /// A scene with a goal that is not connected yet.
     public init(id: SceneID, goal: SceneGoal, returns: Bool) {
         (self.id, self.goal, self.returns) = (id, goal, returns)
     }
@@ -88,10 +89,10 @@ public struct SceneMachine: Sendable, Hashable {
         (self.connectsInForeground, self.returns, self.isPrepared) = (connectsInForeground, returns, isPrepared)
     }
 
-    /// Whether the scene can be removed, because it is disconnected and its goal is `unattached`.
+    /// Whether the scene can be removed, because it is disconnected and has the goal `unattached`.
     var isOver: Bool { state == .unattached && goal == .unattached && awaiting == nil }
 
-    /// Whether the awaited message makes the scene more active.
+    /// Whether the message that waits for an answer makes the scene more active.
     var comesNearer: Bool {
         switch awaiting {
         case .sceneWillConnect, .sceneWillEnterForeground, .sceneDidBecomeActive: true
@@ -99,7 +100,7 @@ public struct SceneMachine: Sendable, Hashable {
         }
     }
 
-    /// The next message towards the goal; nil if the ceiling allows no further step, or an answer is awaited.
+    /// The next message on the way to the goal; nil if an answer is awaited or `ceiling` allows no further step.
     func next(under ceiling: SceneState) -> Message? {
         guard awaiting == nil else { return nil }
         let target = min(goal.state, ceiling)
@@ -119,7 +120,7 @@ public struct SceneMachine: Sendable, Hashable {
         if message == .sceneWillEnterForeground { isPrepared = false }
     }
 
-    /// Applies the awaited message: the app answered it, or its answer is no longer awaited.
+    /// Applies the effect of the awaited message, because the app answered it or because no answer will come.
     mutating func answered(isPrepared prepares: Bool) {
         guard let message = awaiting else { return }
         awaiting = nil
@@ -127,7 +128,7 @@ public struct SceneMachine: Sendable, Hashable {
         switch message {
         case .sceneWillConnect:
             state = connectsInForeground ? .inactive : .background
-            // A scene that just connected has no state to lose yet.
+            // A scene that just connected in the background has no state to lose yet.
             isPrepared = !connectsInForeground
         case .sceneWillEnterForeground, .sceneWillResignActive: state = .inactive
         case .sceneDidBecomeActive: state = .active
@@ -138,8 +139,8 @@ public struct SceneMachine: Sendable, Hashable {
         }
     }
 
-    /// Drops a scene that was not connected: the app refused it, or missed the deadline (`wasMissed`, then it gets
-    /// sceneDidDisconnect).
+    /// Drops a scene that the app refused to connect, or did not connect in time (`wasMissed`). In the second case
+    /// the scene first gets sceneDidDisconnect.
     mutating func refuse(wasMissed: Bool) {
         awaiting = nil
         deadline = nil

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// A value that many holders share in memory until one of them changes its copy (copy on write). Apps with equal
-/// configuration share one value.
+/// A value that many holders share in memory until a holder changes it, which then gets its own copy (copy on write).
+/// Apps with equal configuration share one value.
 public struct Shared<Value> {
     @usableFromInline
     final class Box {
@@ -17,7 +17,7 @@ public struct Shared<Value> {
     @inlinable
     public init(_ value: Value) { box = Box(value) }
 
-    /// The value. A change affects only this holder.
+    /// The value. Changing it affects only this holder.
     @inlinable public var value: Value {
         _read { yield box.value }
         _modify {

@@ -13,7 +13,7 @@ public enum AppState: String, Sendable, Hashable, CaseIterable {
     /// The app's processes are stopped and stay in memory.
     case suspended
 
-    /// Orders states from least to most running. An app that requires another needs it at `background` or above.
+    /// Orders states from least to most running. An app that requires another app needs it at `background` or above.
     var rank: Int {
         switch self {
         case .notRunning: 0
@@ -38,7 +38,7 @@ public enum Transition: String, Sendable, Hashable, CaseIterable {
 }
 
 /// A message to an app. The raw values are the names that configurations and apps use. `scripts/check-sources
-/// promises` checks that torpord sends each message, and that the pages and the libraries contain it.
+/// promises` checks that torpord sends each message, and that the documentation and the client libraries contain it.
 public enum Message: String, Sendable, Hashable, CaseIterable {
     case willFinishLaunching
     case restoreState
@@ -151,8 +151,8 @@ public enum TerminationReason: String, Sendable, Hashable, CaseIterable {
     /// Whether torpord writes a crash report: the ending was not asked for, and the app did not exit successfully.
     public var isReported: Bool { !wasAskedFor && self != .exitSuccess && self != .replaced }
 
-    /// Whether the next launch gets the state that the app saved. It does not if a user stopped the app, or the app
-    /// exited successfully.
+    /// Whether the next launch gets the state that the app saved. It does not after a user stopped the app, or after
+    /// the app exited successfully.
     public var keepsState: Bool {
         switch self {
         case .stopped, .forceQuit, .exitSuccess: false

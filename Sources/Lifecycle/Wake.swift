@@ -2,15 +2,15 @@
 
 /// How an event wakes an app that is suspended or not running.
 public struct Wake: Sendable, Hashable {
-    /// Whether the app is woken into the foreground. If not, it is woken into the background, and is suspended again
-    /// when its time is over if it was suspended before.
+    /// Whether the app is woken into the foreground. If false, the app is woken into the background; if it was
+    /// suspended before, it is suspended again when its time is over.
     public var foreground: Bool
     /// Background time for the event; `nil` means the app's `event_time`.
     public var time: Duration?
     /// Whether the event also launches an app that a user force-quit (`wake_after_force_quit` names its mode).
     public var overridesForceQuit: Bool
 
-    /// By default, a wake into the background for the app's `event_time`.
+    /// By default, the event wakes the app into the background for the app's `event_time`.
     public init(foreground: Bool = false, time: Duration? = nil, overridesForceQuit: Bool = false) {
         self.foreground = foreground
         self.time = time
@@ -61,12 +61,12 @@ extension AppMachine {
             }
             if grant != nil || running.state == .suspended {
                 let time = wake.time ?? rules.eventTime
-                // If the app has more background time left than the event grants, it keeps that.
+                // If the app has more background time left than the event grants, keep the longer time.
                 if running.state != .suspended, let left = grant?.at, let time, left > now + time { return }
                 grant = Deadline(.backgroundTime, time, now: now)
             }
         case .notRunning, .launching:
-            // The app is being launched anyway; make sure that it runs when it gets the event.
+            // The app is already being launched; make sure that it is not suspended before it gets the event.
             if wake.foreground {
                 start(foreground: true, reason: .event, into: &actions, now: now)
             } else if goal == .suspended {
@@ -99,8 +99,8 @@ extension AppMachine {
         return true
     }
 
-    /// Handles the end of the background time while nothing keeps the app awake. If only an event woke the app, it is
-    /// suspended again.
+    /// Handles the end of the background time while nothing keeps the app awake. If the app was woken only for an
+    /// event or a dependent, it is suspended again.
     mutating func backgroundTimeIsOver(into actions: inout [Action], now: Duration) {
         guard sleepsAgain, goal == .background, case .running(let running) = phase, running.state == .background
         else { return actions.append(.report(.backgroundTimeUsed)) }

@@ -20,10 +20,10 @@ public struct WakeLedger: Sendable, Hashable {
     private var times: [Duration] = []
     /// The time until which events do not wake the app.
     public private(set) var heldUntil: Duration?
-    /// How often in a row a policy undid the effect of an event, and (`undoneAt`) when it last did.
+    /// How often in a row a policy undid the effect of an event; `undoneAt` is the time of the last such case.
     private var undoneCount = 0
     private var undoneAt = Duration.zero
-    /// Whether events are held back because a policy undid the effect of one.
+    /// Whether events are held back because a policy undid the effect of an earlier event.
     public private(set) var isHeldForPolicy = false
 
     /// What the next event may do.
@@ -58,12 +58,12 @@ public struct WakeLedger: Sendable, Hashable {
         return .allowed
     }
 
-    /// Call this when a policy has terminated the app right after an event had launched it, or has refused that
-    /// launch. The event still waits and would launch the app again at once. So events are held back for a second,
-    /// and twice as long each further time, up to `hold`. Returns the time until which they are.
+    /// Holds events back, because a policy has terminated the app right after an event launched it, or has refused
+    /// that launch. The event still waits and would launch the app again at once. The first pause is a second; each
+    /// further pause is twice as long, up to `hold`. Returns the time until which events are held back.
     public mutating func undone(_ rules: WakeStormRules, now: Duration) -> Duration {
         let longest = max(rules.hold, Self.firstPause)
-        // If no policy undid an event for a while, the shortest pause is used again.
+        // If no policy has undone an event for a while, start again with the shortest pause.
         if now - undoneAt > longest * 2 { undoneCount = 0 }
         let pause = min(Self.firstPause * (1 << min(undoneCount, 20)), longest)
         undoneCount += 1
