@@ -8,7 +8,7 @@ public enum BlockDevice {
     /// - Parameter root: prefix of `/sys`.
     public static func isRotational(_ path: String, root: String = "") -> Bool? {
         for folder in folders(of: path, root: root) {
-            // A partition has no queue directory of its own: the disk's is one folder up.
+            // A partition has no queue directory of its own; the queue directory of its disk is one folder up.
             for file in [folder + "/queue/rotational", folder + "/../queue/rotational"] {
                 if let text = try? File.readString(file) { return text.hasPrefix("1") }
             }

@@ -81,7 +81,7 @@ public struct OpenFlags: OptionSet, Sendable {
     public static let append = OpenFlags(rawValue: O_APPEND)
     /// Do not block (O_NONBLOCK).
     public static let nonBlocking = OpenFlags(rawValue: O_NONBLOCK)
-    /// Only a reference to the file, for neither reading nor writing (O_PATH).
+    /// Open only a reference to the file, for neither reading nor writing (O_PATH).
     public static let path = OpenFlags(rawValue: tlx_o_path)
     /// Fail unless the path is a directory (O_DIRECTORY).
     public static let directory = OpenFlags(rawValue: O_DIRECTORY)
@@ -116,7 +116,7 @@ public enum File {
 
     /// Reads from the current position to the end. Throws EFBIG above `limit` bytes.
     public static func read(descriptor: Int32, limit: Int = 1 << 20) throws(Errno) -> [UInt8] {
-        // Most of these files are short ones of /proc or /sys: a stack buffer avoids a large allocation.
+        // Most files read here are short files of /proc or /sys: a stack buffer avoids a large allocation.
         var content = try withUnsafeTemporaryAllocation(byteCount: 4096, alignment: 8) {
             buffer throws(Errno) -> [UInt8] in
             var content: [UInt8] = []
@@ -137,7 +137,7 @@ public enum File {
         }
     }
 
-    /// The whole content as text; bytes that are not UTF-8 become U+FFFD.
+    /// The whole content of a file as text; bytes that are not UTF-8 become U+FFFD.
     public static func readString(_ path: String, limit: Int = 1 << 20) throws(Errno) -> String {
         String(wire: try read(path, limit: limit))
     }
@@ -213,7 +213,7 @@ public enum File {
         }
     }
 
-    /// The path without its last component; nil if there is no directory in it.
+    /// The path without its last component; nil if the path names no directory before it.
     public static func parent(of path: String) -> String? {
         let parts = path.utf8.reversed().drop { $0 == UInt8(ascii: "/") }.drop { $0 != UInt8(ascii: "/") }
         let rest = parts.drop { $0 == UInt8(ascii: "/") }
@@ -340,7 +340,7 @@ public enum File {
             try call { chmod(path, mode_t(mode)) }
             return
         }
-        // fchmodat(2) cannot do this before Linux 6.6.
+        // Before Linux 6.6, fchmodat(2) cannot refuse to follow a symlink.
         let node = try open(path, [.path, .noFollow])
         guard try status(descriptor: node.raw).kind != .link else { throw .tooManySymbolicLinkLevels }
         _ = try node.withRaw { raw throws(Errno) in try call { chmod("/proc/self/fd/\(raw)", mode_t(mode)) } }
@@ -374,8 +374,8 @@ public enum File {
     /// Blocks until the content is on the disk (fdatasync). Do not call it on the event loop.
     public static func synchronise(_ descriptor: Int32) throws(Errno) { try call { fdatasync(descriptor) } }
 
-    /// Starts writeback of `count` bytes from `offset`, so that ``synchronise(_:)`` waits less. A hint only: does
-    /// nothing on a filesystem that lacks it.
+    /// Starts writeback of `count` bytes from `offset`, so that a later ``synchronise(_:)`` waits less
+    /// (sync_file_range(2)). A hint only: on a filesystem that lacks it, nothing happens.
     public static func beginWriting(_ descriptor: Int32, from offset: Int64, count: Int64) {
         tlx_begin_writing(descriptor, off_t(offset), off_t(count))
     }

@@ -3,10 +3,10 @@
 import CLinux
 import Glibc
 
-/// The user whose permissions apply when files are read that a configuration names on that user's behalf.
+/// The permissions of a user, with which this process reads files that a configuration names for that user.
 ///
-/// Root may read anything, and whoever can write to a directory of a path can redirect the path at any time. With
-/// these permissions the kernel grants the thread no more than that user has, wherever the path leads.
+/// Root may read every file, and a user that can write to a directory of a path can redirect the path to any file.
+/// With these permissions, the kernel lets this thread read only what that user may read, wherever the path leads.
 public struct FileRights: Hashable, Sendable {
     /// The user's name, for messages.
     public let name: String
@@ -17,7 +17,8 @@ public struct FileRights: Hashable, Sendable {
     /// All groups of the user.
     public let groups: [UInt32]
 
-    /// Permissions of a user; nil if this process is not root or the user is: then there is nothing to give up.
+    /// Permissions of a user; nil if this process is not root, or if the user is root: then this process cannot or
+    /// need not give up permissions.
     public init?(name: String, uid: UInt32, gid: UInt32, groups: [UInt32]) {
         guard Users.isRoot, uid != 0 else { return nil }
         (self.name, self.uid, self.gid, self.groups) = (name, uid, gid, groups)
@@ -33,7 +34,7 @@ public struct FileRights: Hashable, Sendable {
         return try body()
     }
 
-    /// Runs `body` with the process's own permissions within ``acting(_:)``; elsewhere just runs `body`.
+    /// Within ``acting(_:)``, runs `body` with the process's own permissions. Elsewhere, just runs `body`.
     public static func pausing<T>(_ body: () throws(Errno) -> T) throws(Errno) -> T {
         tlx_act_as_oneself(1)
         defer { tlx_act_as_oneself(0) }

@@ -23,8 +23,8 @@ extension Folder {
 
     /// Copies files, symlinks (as symlinks) and folders from `source` if this folder has no entry of that name;
     /// nothing is overwritten. Each file is written in `draft`, a folder on the same filesystem, synchronised to the
-    /// disk, and then renamed: no partial file ever appears. It gets the source's permission bits without setuid,
-    /// setgid and sticky, plus read and write access for its owner.
+    /// disk, and then renamed: no partial file ever appears. The copy gets the permission bits of the file in
+    /// `source` without setuid, setgid and sticky, plus read and write access for its owner.
     ///
     /// - Throws: errors of reading or writing; EFBIG for more than ``mostEntries`` or too deep a tree.
     public func copyMissing(from source: Folder, draft: Folder, _ work: TreeWork) throws(TreeError) -> Copied {
@@ -80,7 +80,7 @@ extension Folder {
         do throws(Errno) {
             guard try status(name) != nil else { return false }
         } catch {
-            // A mount point counts as existing.
+            // The name is a mount point, which counts as existing.
             guard error == .improperLink else { throw error }
         }
         result.present += 1
@@ -151,7 +151,7 @@ extension Folder {
         let status = try Self.at(place) { () throws(Errno) in
             try file.withRaw { raw throws(Errno) in try File.status(descriptor: raw) }
         }
-        // Another file has replaced the regular file that was listed.
+        // The entry is no longer a regular file: another file has replaced it since it was listed.
         guard status.kind == .regular else { return }
         let copy = try Self.at(place) { () throws(Errno) in
             try? draft.remove(Self.draftName)

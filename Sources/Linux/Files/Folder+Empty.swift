@@ -112,7 +112,7 @@ extension Folder {
             guard error == .directoryNotEmpty || error == .fileExists else { throw error }
         }
         if depth >= Self.deepest {
-            // Too deep: move the folder to the top and empty it there, so that descriptors and stack stay bounded.
+            // Too deep: move the subfolder to the top and empty it there, so that descriptors and stack stay bounded.
             let hoisted = ".torpor-deep-\(work.entries)"
             try call { renameat(raw, name.bytes, root.raw, hoisted) }
             return true
@@ -124,7 +124,7 @@ extension Folder {
         } catch {
             throw error.errno
         }
-        // The folder is not empty since something in it could not be removed. That was counted already.
+        // The folder is not empty, since an entry in it could not be removed. That entry is counted already.
         if result.left > before { return false }
         try removeFolder(name)
         result.removed += 1

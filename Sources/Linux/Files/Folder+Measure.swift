@@ -19,7 +19,7 @@ extension Folder {
 
     private static let mostMeasured = 1_000_000
 
-    /// Adds up the folder's content.
+    /// Counts the entries below the folder and adds up their bytes.
     ///
     /// - Throws: only ECANCELED.
     public func measure(_ work: TreeWork) throws(TreeError) -> Size {
@@ -220,7 +220,7 @@ public struct FilesystemSpace: Hashable, Sendable {
     /// Bytes available to users without privileges.
     public let free: UInt64
 
-    /// The space of an open file's filesystem. It may wait for a disk.
+    /// The space of an open file's filesystem. The call may wait for a disk.
     public init(of descriptor: Int32) throws(Errno) {
         var raw = statvfs()
         try call { fstatvfs(descriptor, &raw) }
@@ -228,7 +228,7 @@ public struct FilesystemSpace: Hashable, Sendable {
         free = UInt64(raw.f_bavail) &* UInt64(raw.f_frsize)
     }
 
-    /// The space of a path's filesystem. It may wait for a disk.
+    /// The space of a path's filesystem. The call may wait for a disk.
     public init(of path: String) throws(Errno) {
         var raw = statvfs()
         try call { statvfs(path, &raw) }

@@ -20,21 +20,21 @@ public struct FileName: Hashable, Sendable {
     public var text: String { String(terminatedWire: bytes) }
 }
 
-/// An error with its path.
+/// An error on a file tree, with the path of the file or folder.
 public struct TreeError: Error, Hashable, Sendable, CustomStringConvertible {
     /// The path relative to the folder that was processed; empty for that folder itself.
     public let path: String
-    /// The error.
+    /// The error number.
     public let errno: Errno
 
-    /// Creates one for a relative path.
+    /// Creates an error for a path relative to the processed folder.
     public init(_ path: String, _ errno: Errno) { (self.path, self.errno) = (path, errno) }
 
     /// `a/b: Permission denied`.
     public var description: String { path.isEmpty ? "\(errno)" : "\(path): \(errno)" }
 }
 
-/// Progress of work on a file tree, which another thread may read and cancel.
+/// The progress of work on a file tree. Another thread may read the progress and cancel the work.
 public final class TreeWork: Sendable {
     private struct State {
         var isCancelled = false
@@ -67,9 +67,10 @@ public final class TreeWork: Sendable {
 }
 
 /// An open folder whose content is accessed name by name. Symlinks are not followed, and mount points are not
-/// entered, since a mounted filesystem could block. Renaming a path while it is processed redirects nothing.
+/// entered, since a mounted filesystem could block. If a path is renamed during the work, the work still stays in
+/// this folder.
 ///
-/// Its functions wait for the disk: call them on threads beside the event loop.
+/// The functions wait for the disk: do not call them on the event loop.
 public final class Folder {
     let descriptor: Descriptor
     /// Whether mount points may be entered (by default they are not, since a mounted filesystem could block).
@@ -102,7 +103,7 @@ public final class Folder {
         try descriptor.withRaw { raw throws(Errno) in try File.status(descriptor: raw) }
     }
 
-    /// Opens a subfolder. Throws ENOTDIR or ELOOP if it is not a folder, EXDEV if it is a mount point.
+    /// Opens a subfolder. Throws ENOTDIR or ELOOP if the name is no folder, EXDEV if it is a mount point.
     public func folder(_ name: FileName) throws(Errno) -> Folder {
         Folder(try open(name, [.read, .directory]), place(name), entersMounts)
     }

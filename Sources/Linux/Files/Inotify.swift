@@ -32,11 +32,11 @@ public final class Inotify {
         public static let selfDeleted = Events(rawValue: UInt32(IN_DELETE_SELF))
         /// The watched file itself was moved.
         public static let selfMoved = Events(rawValue: UInt32(IN_MOVE_SELF))
-        /// The filesystem of the watched file was unmounted; always reported.
+        /// The filesystem of the watched file was unmounted; reported even if not requested.
         public static let unmounted = Events(rawValue: UInt32(IN_UNMOUNT))
-        /// The watch was removed; always reported.
+        /// The watch was removed; reported even if not requested.
         public static let ignored = Events(rawValue: UInt32(IN_IGNORED))
-        /// Events were lost since the queue was full; always reported, with −1 as watch.
+        /// Events were lost since the queue was full; reported even if not requested, with −1 as watch.
         public static let overflowed = Events(rawValue: UInt32(IN_Q_OVERFLOW))
 
         /// A name in a directory was added or removed.
@@ -74,15 +74,16 @@ public final class Inotify {
         while let bytes = try? Descriptor.read(descriptor.raw, maximum: 4096), !bytes.isEmpty {}
     }
 
-    /// Watches the file at a path (a symlink itself) for these events, in addition to events it is already watched
-    /// for. All hard links of a file share one watch descriptor. The call may wait for a disk or a server.
+    /// Watches the file at a path for these events, in addition to events that it is watched for already. A symlink
+    /// is not followed but watched. All hard links of a file share one watch descriptor. May wait for a disk or a
+    /// server.
     public static func watch(_ inotify: Int32, _ path: String, _ events: Events) throws(Errno) -> Int32 {
         let flags = events.rawValue | UInt32(IN_DONT_FOLLOW) | UInt32(IN_MASK_ADD)
         return try call { inotify_add_watch(inotify, path, flags) }
     }
 
-    /// Watches an open file for these events; O_PATH suffices, also for a symlink itself. Throws EACCES if this
-    /// thread may not read the file.
+    /// Watches an open file for these events; a descriptor opened with O_PATH suffices, even one of a symlink. Throws
+    /// EACCES if this thread may not read the file.
     public static func watch(_ inotify: Int32, node: Int32, _ events: Events) throws(Errno) -> Int32 {
         let flags = events.rawValue | UInt32(IN_MASK_ADD)
         return try call { inotify_add_watch(inotify, "/proc/self/fd/\(node)", flags) }

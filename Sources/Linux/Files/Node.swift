@@ -4,8 +4,8 @@ import CLinux
 import Glibc
 
 extension File {
-    /// Opens a device node or FIFO for reading and polling, without making a terminal the controlling one and without
-    /// waiting for a carrier or a peer. A driver may take milliseconds: do not call it on the event loop.
+    /// Opens a device node or FIFO for reading and polling, without waiting for a carrier or a peer. A terminal does
+    /// not become the controlling terminal. A driver may take milliseconds: do not call it on the event loop.
     public static func openNode(_ path: String) throws(Errno) -> Descriptor {
         // Open a FIFO for writing too: then it never reports end-of-file when its last writer leaves.
         let isFIFO = try status(path).kind == .fifo

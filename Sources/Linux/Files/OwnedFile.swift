@@ -5,12 +5,13 @@ import Glibc
 import WireText
 
 /// Reads files that a configuration names and that may lie where users other than root can write, such as in an app's
-/// own folder. It may wait for a disk or a server: do not call it on the event loop.
+/// own folder. Reading may wait for a disk or a server: do not call it on the event loop.
 ///
 /// While only root and this process's user can have created the path's components, the path is followed normally.
-/// From the first component that another user can have created, the reader's permissions apply and symlinks are
-/// refused. The file must then belong to root, to this process's user, to its folder's owner or to the reader, and
-/// have no other hard link. Ownership alone proves nothing: a folder's owner can move root's file to another name.
+/// From the first component that another user can have created, symlinks are refused, and the permissions of the
+/// reader (the user for whom the file is read) apply. The file must then belong to root, to this process's user, to
+/// its folder's owner or to the reader, and have no other hard link. Ownership alone proves nothing: the owner of a
+/// folder can rename a file in it even if the file belongs to root.
 public enum OwnedFile {
     /// Why a file was not read.
     public enum Failure: Error, Hashable, Sendable, CustomStringConvertible {
@@ -23,7 +24,7 @@ public enum OwnedFile {
         /// This user may not read the file, and another user could have put the file there.
         case notAllowed(user: String)
 
-        /// The end of a sentence that starts with the path.
+        /// The reason as the end of a sentence that starts with the path.
         public var description: String {
             switch self {
             case .errno(let errno): "it cannot be read: \(errno)"
@@ -128,9 +129,8 @@ public enum OwnedFile {
     private static func isTrusted(_ folder: FileStatus, with found: FileStatus) -> Bool {
         guard isOurs(folder.uid) else { return false }
         if folder.mode & 0o022 == 0 { return true }
-        // In a sticky folder users can replace only their own entries. But a user can move a file or symlink that
-        // root owns from a folder of that user into the sticky folder. The kernel refuses this for a directory
-        // (rename(2)).
+        // In a sticky folder, users can replace only their own entries. But a user can move a file or symlink of root
+        // from a folder of that user into the sticky folder; the kernel refuses only to move a directory (rename(2)).
         return folder.mode & 0o1000 != 0 && isOurs(found.uid) && found.kind == .directory
     }
 
@@ -149,7 +149,7 @@ public enum OwnedFile {
         _ seen: FileStatus,
         as reader: FileRights?
     ) throws(Failure) -> Descriptor {
-        // Non-blocking, in case a FIFO has replaced the file.
+        // Open the file non-blocking, in case a FIFO has replaced it.
         let file = try open(name, in: folder, [.read, .noFollow, .nonBlocking], as: reader)
         let opened = try status(file)
         guard opened.device == seen.device, opened.inode == seen.inode else { throw .errno(.noSuchFileOrDirectory) }

@@ -5,9 +5,9 @@ import Glibc
 
 /// The permissions that apply when a path from the configuration is changed.
 ///
-/// Root may change anything, and whoever can write to a directory of a path can redirect the path at any time. So
-/// torpord creates and removes files there with the permissions of that directory's owner: the kernel grants no more
-/// than that owner has (setfsuid(2)).
+/// Root may change every file, and a user that can write to a directory of the path can redirect the path to any
+/// file. So torpord creates and removes files at such a path with the permissions of that directory's owner: then the
+/// kernel allows only what that owner may do (setfsuid(2)).
 public enum PathRights {
     /// Runs `body` with the permissions for changes at `path`. Throws the errors of `body`.
     ///
@@ -23,9 +23,9 @@ public enum PathRights {
         return try body()
     }
 
-    /// The user that can redirect a path: the owner of the last of its directories that users other than root can
-    /// change; or user nobody with a group, if that group may write to the directory. nil if only root and this
-    /// process's user can redirect it. User nobody if the path cannot be inspected.
+    /// The user that can redirect a path: the owner of the last of its directories that a user other than root can
+    /// change. If a group may write to that directory, it is user nobody with this group. If the path cannot be
+    /// inspected, it is user nobody. nil if only root and this process's user can redirect the path.
     public static func owner(ofWayTo path: String) -> (uid: UInt32, gid: UInt32)? {
         do throws(Errno) {
             return try findOwner(ofWayTo: path)
@@ -73,7 +73,7 @@ public enum PathRights {
         }
     }
 
-    /// The user, other than root and this process's, that can replace an entry of this folder.
+    /// The user, other than root and this process's user, that can replace an entry of this folder.
     private static func stranger(
         in folder: FileStatus,
         _ found: FileStatus?,
@@ -82,9 +82,9 @@ public enum PathRights {
         func isOurs(_ uid: UInt32) -> Bool { uid == 0 || uid == Users.effectiveUID }
         guard isOurs(folder.uid) else { return (folder.uid, nobody) }
         guard folder.mode & 0o022 != 0, let found, !isLast || found.kind == .link else { return nil }
-        // In a sticky folder users can replace only their own entries. But a user can move a file or symlink that
-        // root owns from a folder of that user into the sticky folder. The kernel refuses this for a directory
-        // (rename(2)). Without the sticky bit, every member of the folder's group can replace all entries.
+        // In a sticky folder, users can replace only their own entries. But a user can move a file or symlink of root
+        // from a folder of that user into the sticky folder; the kernel refuses only to move a directory (rename(2)).
+        // Without the sticky bit, every member of the folder's group can replace all entries.
         if folder.mode & 0o1000 != 0 {
             if !isOurs(found.uid) { return (found.uid, nobody) }
             return found.kind == .directory ? nil : (nobody, nobody)
@@ -95,9 +95,9 @@ public enum PathRights {
     /// The uid and gid of user nobody.
     private static let nobody: UInt32 = 65534
 
-    /// Opens the socket at a path with O_PATH, and refuses any other file that has taken its place.
+    /// Opens the socket at a path with O_PATH, and refuses any other file that has replaced the socket.
     ///
-    /// - Parameter user: the required owner.
+    /// - Parameter user: the required owner of the socket.
     /// - Throws: ENOENT if another file or another owner's socket is there.
     static func openSocket(_ path: String, of user: UInt32) throws(Errno) -> Descriptor {
         let node = try File.open(path, [.path, .noFollow])
@@ -108,7 +108,7 @@ public enum PathRights {
 }
 
 extension File {
-    /// Sets owner and permission bits of an open file, also one opened with O_PATH; nil leaves a value unchanged.
+    /// Sets owner and permission bits of an open file, even one opened with O_PATH; nil leaves a value unchanged.
     static func set(_ descriptor: Int32, uid: UInt32?, gid: UInt32?, mode: UInt32) throws(Errno) {
         if uid != nil || gid != nil {
             try call { tlx_set_owner(descriptor, uid ?? .max, gid ?? .max) }

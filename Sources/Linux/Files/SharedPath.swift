@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// A path in a folder with many files, which share the folder's string in memory.
+/// A path in a folder. The paths of many files in the same folder share the folder's string in memory.
 public struct SharedPath: Sendable, Hashable {
     private let folder: String
     private let name: String
     private let ending: String
 
-    /// The path `folder/name` followed by `ending`. Names and endings of up to 15 bytes need no allocation of their
+    /// The path `folder/name` followed by `ending`. A name or ending of up to 15 bytes needs no allocation of its
     /// own.
     public init(_ folder: String, _ name: String, _ ending: String = "") {
         self.folder = folder

@@ -5,8 +5,8 @@ import CLinux
 /// Moves bytes between pipes and files without copying them through this process. None of these functions blocks on a
 /// pipe.
 public enum Splice {
-    /// Moves up to `size` bytes from a pipe into a file at `offset`, or into a pipe. Returns how many; 0 at the end
-    /// of the pipe, nil if none can be moved now (EAGAIN).
+    /// Moves up to `size` bytes from a pipe into a file at `offset`, or into another pipe. Returns the number of
+    /// bytes: 0 at the end of the pipe, nil if none can be moved now (EAGAIN).
     public static func move(from pipe: Int32, to target: Int32, offset: Int64? = nil, size: Int) throws(Errno) -> Int? {
         guard var position = offset else {
             return try callUnlessBlocked { tlx_splice(pipe, nil, target, nil, size) }
@@ -28,7 +28,7 @@ public enum Splice {
     /// The capacity of a pipe in bytes.
     public static func capacity(_ pipe: Int32) throws(Errno) -> Int { Int(try call { tlx_pipe_size(pipe) }) }
 
-    /// Requests a capacity. Throws EPERM beyond `/proc/sys/fs/pipe-max-size` or a user's quota.
+    /// Sets the capacity of a pipe in bytes. Throws EPERM beyond `/proc/sys/fs/pipe-max-size` or a user's quota.
     public static func setCapacity(_ pipe: Int32, _ bytes: Int) throws(Errno) {
         try call { tlx_set_pipe_size(pipe, Int32(clamping: bytes)) }
     }

@@ -4,21 +4,21 @@ import CLinux
 import Glibc
 import WireText
 
-/// Opens files by paths that one user must not be able to redirect: that user gets rights on what is found there.
+/// Opens files whose content a user gets rights on, so that this user must not be able to redirect their paths.
 ///
-/// Symlinks are followed only where no user but root, and in a user's supervisor nobody at all, could have put them.
-/// It may wait for a disk or a server: do not call it on the event loop.
+/// A symlink is followed only if root owns it and its folder, and no other user can write to the folder. Opening may
+/// wait for a disk or a server: do not call it on the event loop.
 public struct SteadyPath {
     /// Why a path was not opened.
     public enum Failure: Error, Hashable, Sendable, CustomStringConvertible {
         /// An error of the kernel.
         case errno(Errno)
-        /// A symlink that the user could have put there; its name.
+        /// The path contains a symlink that a user other than root could have put there; the name of the symlink.
         case link(String)
         /// A pattern has too many matches.
         case tooMany(limit: Int)
 
-        /// The end of a sentence that begins with the path.
+        /// The reason as the end of a sentence that begins with the path.
         public var description: String {
             switch self {
             case .errno(let errno): "cannot be opened: \(errno)"
@@ -31,11 +31,11 @@ public struct SteadyPath {
 
     /// A file that was found, opened with O_PATH.
     public struct Found {
-        /// The path that led there, without following symlinks.
+        /// The names on the way to the file. The name of a followed symlink comes before the names of its target.
         public let path: String
         /// The open file.
         public let descriptor: Descriptor
-        /// Whether it is a folder.
+        /// Whether the file is a folder.
         public let isFolder: Bool
     }
 
@@ -46,7 +46,7 @@ public struct SteadyPath {
     private var links = 0
     private var found: [Found] = []
 
-    /// The file at an absolute path; with `isPattern`, all that match (glob(7)). Empty if there is none.
+    /// The file at an absolute path; with `isPattern`, all files that match (glob(7)). Empty if no file matches.
     public static func open(
         _ path: String,
         isPattern: Bool = false,
@@ -113,7 +113,7 @@ public struct SteadyPath {
     /// Whether only root can change the folder's entries.
     private static func isSteady(_ folder: FileStatus) -> Bool { folder.uid == 0 && folder.mode & 0o022 == 0 }
 
-    /// Nil if there is no such name.
+    /// Opens a name in a folder; nil if there is no such name.
     private func find(_ name: Substring, in folder: Descriptor) throws(Failure) -> Descriptor? {
         do throws(Errno) {
             return try File.open(String(name), in: folder.raw, [.path, .noFollow])

@@ -39,7 +39,7 @@ public enum TimeStamp {
         String(wire: format(microseconds: microseconds))
     }
 
-    /// Parses the time stamp at the beginning of `bytes`: microseconds since 1970, or nil if there is none.
+    /// Parses the time stamp at the beginning of `bytes` to microseconds since 1970; nil if there is no time stamp.
     public static func parse(_ bytes: some Collection<UInt8>) -> Int64? {
         let text = Array(bytes.prefix(length))
         guard text.count == length else { return nil }

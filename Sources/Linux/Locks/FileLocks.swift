@@ -25,7 +25,7 @@ public struct FileLock: Hashable, Sendable {
         /// The inode.
         public let inode: UInt64
 
-        /// Creates one from the numbers in the kernel's lock tables.
+        /// An identity from the numbers in the kernel's lock tables.
         public init(device: UInt64, inode: UInt64) {
             self.device = device
             self.inode = inode
@@ -45,7 +45,7 @@ public struct FileLock: Hashable, Sendable {
     /// namespace.
     public let pid: Int32?
 
-    /// Creates one from its parts.
+    /// Creates a lock or a request from its parts.
     public init(
         kind: Kind,
         isExclusive: Bool,
@@ -60,12 +60,12 @@ public struct FileLock: Hashable, Sendable {
         self.pid = pid
     }
 
-    /// The same request, attributed to a process that was found later.
+    /// The same request, with the process that makes it, which was found only later.
     public func by(_ pid: Int32) -> FileLock {
         FileLock(kind: kind, isExclusive: isExclusive, file: file, range: range, pid: pid)
     }
 
-    /// Whether a request for another lock on the same file has to wait for this one.
+    /// Whether `request`, for a lock on the same file, has to wait for this lock.
     public func blocks(_ request: FileLock) -> Bool {
         switch (kind, request.kind) {
         // The request comes from a process that opens the file: it waits for the lease, whether it opens to read or to
@@ -116,7 +116,7 @@ struct LockLine {
     let waits: Bool
     let lock: FileLock
 
-    /// `4: -> FLOCK  ADVISORY  WRITE 8336 fe:00:16237563 0 EOF`; nil for anything else.
+    /// Parses a line such as `4: -> FLOCK  ADVISORY  WRITE 8336 fe:00:16237563 0 EOF`; nil if the line is no lock.
     init?(_ bytes: Slice<UnsafeRawBufferPointer>) {
         var words = bytes.split { $0 == UInt8(ascii: " ") || $0 == UInt8(ascii: "\t") }[...]
         guard let first = words.popFirst(), first.last == UInt8(ascii: ":"),
@@ -132,8 +132,8 @@ struct LockLine {
 
 /// The machine's file locks (`/proc/locks`), limited to what a ``Question`` asks for.
 ///
-/// Reading takes the kernel microseconds if the previous read was just before; otherwise some 10 ms, since all
-/// processors must synchronise first. Read on a thread that may block.
+/// Reading takes the kernel microseconds soon after a previous read; otherwise some 10 ms, since all processors must
+/// synchronise first. Read the table on a thread that may block.
 public struct LockTable: Hashable, Sendable {
     /// Which locks and waiters to read from the table.
     public struct Question: Hashable, Sendable {

@@ -10,10 +10,10 @@ public struct HeldLock: Hashable, Sendable {
     /// The file's path as the process sees it, followed by ` (deleted)` if the file was unlinked; nil if the lock is
     /// known only from `/proc/locks`.
     public let path: String?
-    /// The process that holds the lock; if several share it, the first that was inspected.
+    /// The process that holds the lock; if several processes share the lock, the first that was inspected.
     public let holder: Int32
 
-    /// Creates one from its parts.
+    /// Creates a held lock from its parts.
     public init(_ lock: FileLock, path: String?, holder: Int32) {
         self.lock = lock
         self.path = path
@@ -21,8 +21,8 @@ public struct HeldLock: Hashable, Sendable {
     }
 }
 
-/// Reads the file locks that processes hold, from their descriptors (`lock:` in `/proc/PID/fdinfo`), in steps: each
-/// open descriptor takes the kernel some 8 µs.
+/// Reads the file locks that processes hold, from their descriptors (`lock:` in `/proc/PID/fdinfo`). It reads in
+/// steps, because each open descriptor takes the kernel some 8 µs.
 ///
 /// Unlike `/proc/locks` this shows which processes really hold a lock: an OFD lock, and a flock whose process has
 /// ended, belong to every process that shares the open file.
@@ -104,8 +104,8 @@ public final class HeldLockReading {
         return true
     }
 
-    /// Whether the descriptor is a file. False for sockets, pipes and the like, of which a server may have thousands:
-    /// reading their fdinfo would waste time.
+    /// Whether the descriptor is a file and so may be locked. False for sockets, pipes and the like, of which a
+    /// server may have thousands: reading their fdinfo would waste time.
     private static func mayBeLocked(_ folder: Int32, _ name: UnsafePointer<CChar>) -> Bool {
         withUnsafeTemporaryAllocation(of: UInt8.self, capacity: 8) { buffer in
             let count = buffer.withMemoryRebound(to: CChar.self) {
@@ -146,7 +146,7 @@ public final class HeldLockReading {
         guard fd >= 0 else { return [] }
         defer { close(fd) }
         guard let first = Self.first(fd) else { return [] }
-        // Reading the rest costs only microseconds, and happens only for files that may be locked.
+        // Reading the rest of the file costs only microseconds, and happens only for files that may be locked.
         let all = first + ((try? File.read(descriptor: fd, limit: 1 << 22)) ?? [])
         return all.withUnsafeBytes { locks(in: $0) }
     }
@@ -156,7 +156,7 @@ public final class HeldLockReading {
         withUnsafeTemporaryAllocation(byteCount: 4096, alignment: 8) { buffer in
             guard let count = try? Descriptor.read(fd, into: buffer), count > 0 else { return nil }
             let piece = UnsafeRawBufferPointer(rebasing: buffer[..<count])
-            // More than 2048 bytes: the file lists much else, or very many locks, and the rest must be read too.
+            // After more than 2048 bytes, the file may list more locks beyond this buffer: the rest must be read.
             return count > 2048 || hasLock(piece) ? Array(piece) : nil
         }
     }

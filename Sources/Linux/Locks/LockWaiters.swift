@@ -5,7 +5,8 @@ import Glibc
 /// The kernel does not name the process that waits for an OFD lock. This extension finds that process among the
 /// threads that block in fcntl(2) on a descriptor of the locked file.
 extension LockTable {
-    /// Fills in the waiting processes where possible. It reads all of /proc: do not call it on the event loop.
+    /// Finds the processes that wait for OFD locks, where possible. Reads all of /proc: do not call it on the event
+    /// loop.
     mutating func findWaiters() {
         var missing: [FileLock.File: [Int]] = [:]
         for (index, waiter) in waiters.enumerated().reversed() where waiter.isUnknown {
@@ -14,8 +15,8 @@ extension LockTable {
         for pid in (try? ProcFS.allPids()) ?? [] {
             guard !missing.isEmpty else { return }
             for descriptor in Self.awaited(by: pid) {
-                // Match by inode only, since fdinfo has no device: the waiter is assigned to the first file with that
-                // inode.
+                // Match by inode only, since fdinfo has no device number: the waiting process is assigned to the
+                // first file with that inode.
                 guard let inode = Self.inode(pid, descriptor),
                     let file = missing.keys.first(where: { $0.inode == inode }), let index = missing[file]?.popLast()
                 else { continue }
@@ -28,8 +29,8 @@ extension LockTable {
     /// The descriptors on which a process's threads wait for a lock.
     private static func awaited(by pid: Int32) -> [Int32] {
         ((try? ProcFS.tasks(pid)) ?? []).compactMap { task in
-            // fcntl_setlk (fcntl_setlk64 on 32-bit machines) is also where POSIX lock requests wait; the command
-            // F_OFD_SETLKW (0x26) tells them apart.
+            // Requests for POSIX locks also wait in fcntl_setlk (fcntl_setlk64 on 32-bit machines). The command
+            // F_OFD_SETLKW (0x26) identifies requests for OFD locks.
             guard let place = try? File.readString("/proc/\(pid)/task/\(task)/wchan"), place.hasPrefix("fcntl_setlk"),
                 let call = try? File.readString("/proc/\(pid)/task/\(task)/syscall")
             else { return nil }

@@ -15,8 +15,8 @@ public final class Descriptor {
 
     deinit { close() }
 
-    /// Keeps the descriptor open while `body` uses its number. With a bare `open(…).raw` the descriptor is closed
-    /// before the number is used.
+    /// Keeps the descriptor open while `body` uses its number. Without this, as in `open(…).raw`, the descriptor is
+    /// closed before the number is used.
     public func withRaw<Result, Failure: Error>(
         _ body: (Int32) throws(Failure) -> Result
     ) throws(Failure) -> Result {
@@ -24,8 +24,8 @@ public final class Descriptor {
         return try body(raw)
     }
 
-    /// Closes the descriptor now; a second call does nothing. Cancel its watches first: epoll keeps watching an open
-    /// file that has a duplicate descriptor.
+    /// Closes the descriptor now; a second call does nothing. First stop watching the descriptor: epoll keeps
+    /// watching an open file that has a duplicate descriptor.
     public func close() {
         guard raw >= 0 else { return }
         if closesPromptly { Promptly.run { _ = Glibc.close(raw) } } else { _ = Glibc.close(raw) }
@@ -96,12 +96,12 @@ public final class Descriptor {
         try call { tlx_close_range(UInt32(bitPattern: first), last.map(UInt32.init(bitPattern:)) ?? .max, 0) }
     }
 
-    /// Reads once, at most `buffer.count` bytes. 0 is the end; nil means nothing to read now (EAGAIN).
+    /// Reads once, at most `buffer.count` bytes. 0 means the end of the file; nil means nothing to read now (EAGAIN).
     public static func read(_ raw: Int32, into buffer: UnsafeMutableRawBufferPointer) throws(Errno) -> Int? {
         try callUnlessBlocked { Glibc.read(raw, buffer.baseAddress, buffer.count) }
     }
 
-    /// Reads once, at most `maximum` bytes. Empty is the end; nil means nothing to read now (EAGAIN).
+    /// Reads once, at most `maximum` bytes. Empty means the end of the file; nil means nothing to read now (EAGAIN).
     public static func read(_ raw: Int32, maximum: Int) throws(Errno) -> [UInt8]? {
         var failure: Errno?
         var blocked = false
@@ -118,7 +118,7 @@ public final class Descriptor {
         return blocked ? nil : bytes
     }
 
-    /// Writes once and returns how many bytes were written; nil means no room now (EAGAIN). Ignore SIGPIPE before.
+    /// Writes once and returns how many bytes were written; nil means no room now (EAGAIN). Ignore SIGPIPE first.
     public static func write(_ raw: Int32, _ bytes: UnsafeRawBufferPointer) throws(Errno) -> Int? {
         try callUnlessBlocked { Glibc.write(raw, bytes.baseAddress, bytes.count) }
     }

@@ -11,7 +11,7 @@ public struct DynamicLibrary: @unchecked Sendable {
 
     /// Why a library cannot be loaded, in the words of the dynamic loader.
     public struct Failure: Error, Hashable, Sendable, CustomStringConvertible {
-        /// A sentence without a full stop.
+        /// The reason as a sentence without a full stop.
         public let description: String
     }
 

@@ -12,9 +12,9 @@ public struct IOEvents: OptionSet, Hashable, Sendable {
     public static let readable = IOEvents(rawValue: tlx_epollin)
     /// There is room to write.
     public static let writable = IOEvents(rawValue: tlx_epollout)
-    /// The peer has hung up; always reported.
+    /// The peer has hung up; reported even if not requested.
     public static let hangup = IOEvents(rawValue: tlx_epollhup)
-    /// An error is pending; always reported.
+    /// An error is pending; reported even if not requested.
     public static let error = IOEvents(rawValue: tlx_epollerr)
     /// The peer has shut down its sending side.
     public static let peerClosed = IOEvents(rawValue: tlx_epollrdhup)
@@ -33,7 +33,7 @@ public final class Poller {
     /// Creates an epoll instance that watches no descriptors.
     public init() throws(Errno) { descriptor = Descriptor(owning: try call { tlx_epoll_create() }) }
 
-    /// Watches `fd`; its events come with `tag`. Throws EPERM for regular files and directories.
+    /// Watches `fd` and reports its events with `tag`. Throws EPERM for regular files and directories.
     public func add(_ fd: Int32, _ events: IOEvents, tag: UInt64) throws(Errno) {
         try call { tlx_epoll_ctl(descriptor.raw, 1, fd, events.rawValue, tag) }
     }

@@ -10,7 +10,7 @@ public struct SoundStream: Hashable, Sendable {
     /// Whether the stream captures sound.
     public var isRecording: Bool { place.split(separator: "/").dropFirst().first?.hasSuffix("c") ?? false }
 
-    /// Creates one from its parts.
+    /// Creates a stream from its parts.
     public init(place: String, owner: Int32) {
         self.place = place
         self.owner = owner
@@ -42,11 +42,11 @@ public struct SoundStream: Hashable, Sendable {
         return names.filter { $0.hasPrefix(kind) && $0.dropFirst(kind.count).first?.isWholeNumber ?? false }.sorted()
     }
 
-    /// The process of a stream that is running or draining, from the thread that the kernel names.
+    /// The process that has a running or draining stream open, from the thread that the kernel names; nil for none.
     static func owner(_ status: String) -> Int32? {
         var isRunning = false
         var thread: Int32?
-        // `state: RUNNING`, `owner_pid   : 1234`; just `closed` if no process has it open.
+        // The lines are `state: RUNNING`, `owner_pid   : 1234` …; just `closed` if no process has the stream open.
         for line in status.split(separator: "\n") {
             let parts = line.split(separator: ":", maxSplits: 1).map { $0.filter { !$0.isWhitespace } }
             guard parts.count == 2 else { continue }

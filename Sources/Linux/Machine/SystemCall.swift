@@ -18,7 +18,7 @@ func call<Result: FixedWidthInteger & SignedInteger>(_ body: () -> Result) throw
     }
 }
 
-/// Makes a system call for which EAGAIN is an ordinary result, for which it returns nil. Retries after EINTR, and
+/// Makes a system call for which EAGAIN is an ordinary result: the function then returns nil. Retries after EINTR,
 /// throws other errors.
 @inline(__always)
 func callUnlessBlocked<Result: FixedWidthInteger & SignedInteger>(

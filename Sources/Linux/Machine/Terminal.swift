@@ -16,10 +16,10 @@ public enum CharacterWidth {
 
 /// The terminal of this process.
 public enum TerminalDevice {
-    /// Adopts the environment's locale for character types. Returns whether it is a UTF-8 locale.
+    /// Adopts the environment's locale for character types (LC_CTYPE). Returns whether it is a UTF-8 locale.
     public static func adoptLocale() -> Bool { tlx_adopt_locale() == 1 }
 
-    /// Rows and columns; nil if the descriptor is not a terminal, or its size is unknown.
+    /// The terminal's rows and columns; nil if the descriptor is not a terminal, or the size is unknown.
     public static func size(_ descriptor: Int32) -> (rows: Int, columns: Int)? {
         var rows: Int32 = 0
         var columns: Int32 = 0
@@ -35,19 +35,20 @@ public enum TerminalDevice {
         return group < 0 || group == getpgrp()
     }
 
-    /// Returns when this process is in the foreground; in the background the kernel stops the process (SIGTTOU). Call
-    /// it while signals still have their default action: a stopped process reads none. Throws EIO if no process could
-    /// bring it to the foreground, ENOTTY.
+    /// Returns when this process is in the foreground; in the background, the kernel stops the process (SIGTTOU)
+    /// until then. Call it while signals still have their default action, since a stopped process cannot read
+    /// signals. Throws EIO if no process could bring this process to the foreground, ENOTTY if the descriptor is not
+    /// a terminal.
     public static func waitForForeground(_ descriptor: Int32) throws(Errno) {
-        // tcdrain(3) counts as changing the terminal, so a background process is stopped; but it changes nothing.
+        // tcdrain(3) counts as a change of the terminal, so the kernel stops a background process.
         _ = try call { tcdrain(descriptor) }
     }
 }
 
-/// SIGTERM and the signals that a terminal sends, read as events: they no longer have their default action. Create
+/// SIGTERM and the signals that a terminal sends, read as events: these signals lose their default action. Create
 /// this object before any other thread starts.
 public final class TerminalSignals {
-    /// The request that a signal stands for.
+    /// What a signal requests or reports.
     public enum Kind: Hashable, Sendable {
         /// Terminate; the signal is SIGINT, SIGTERM, SIGHUP or SIGQUIT.
         case end(Int32)

@@ -8,7 +8,7 @@ import Glibc
 public final class TextPattern {
     private var compiled = regex_t()
 
-    /// nil if the pattern is invalid.
+    /// Compiles the pattern; nil if the pattern is invalid.
     public init?(_ pattern: String) {
         guard Self.hasNoBackReference(pattern), !pattern.utf8.contains(0),
             regcomp(&compiled, "^(\(pattern))$", REG_EXTENDED | REG_NOSUB) == 0

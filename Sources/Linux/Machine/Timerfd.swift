@@ -19,7 +19,7 @@ public struct ClockWatch: ~Copyable {
     /// Readable after the clock was set, until ``again()`` is called.
     public let descriptor: Descriptor
 
-    /// Starts to watch.
+    /// Starts to watch the wall clock.
     public init() throws(Errno) { descriptor = Descriptor(owning: try call { tlx_clock_watch() }) }
 
     /// Arms the watch again, after the clock was set.

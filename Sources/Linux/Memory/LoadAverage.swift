@@ -13,7 +13,7 @@ public struct LoadAverage: Hashable, Sendable {
     ///
     /// - Parameter root: prefix of `/proc`.
     public init?(root: String = "") {
-        // 5.62 5.05 3.35 3/205 18721
+        // The content is such as 5.62 5.05 3.35 3/205 18721.
         guard let text = try? File.readString(root + "/proc/loadavg") else { return nil }
         let averages = text.split(separator: " ").prefix(3).compactMap(hundredths)
         guard averages.count == 3 else { return nil }

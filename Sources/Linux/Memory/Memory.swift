@@ -21,13 +21,13 @@ public enum Memory {
     /// Makes the heap return freed memory to the kernel. Call this function before any other.
     public static func setUp() { tlx_heap_settings() }
 
-    /// Makes the heap keep up to 4 MiB of freed memory for later allocations; otherwise it returns all but 128 KiB at
-    /// its end to the kernel at once.
+    /// Makes the heap keep up to 4 MiB of freed memory at its end for later allocations. By default the heap keeps
+    /// only 128 KiB and returns the rest to the kernel at once.
     public static func keepFreed(_ keeps: Bool) { tlx_heap_keep(keeps ? 1 : 0) }
 
-    /// Returns free heap memory to the kernel, and drops the program's unmodified file pages: when used again, they
-    /// are read from the page cache. Takes some milliseconds for a large heap. All other threads must be in
-    /// ``Monitor/wait(until:for:)`` (``Monitor/whileAllWait(_:_:)``).
+    /// Returns free heap memory to the kernel, and drops the program's unmodified file pages. When these pages are
+    /// used again, they are read from the page cache. Takes some milliseconds for a large heap. All other threads
+    /// must be in ``Monitor/wait(until:for:)`` (``Monitor/whileAllWait(_:_:)``).
     public static func release() { tlx_release_pages() }
 
     /// Locks this process's pages, and each page it touches later, so that the process still works when memory is
@@ -46,8 +46,8 @@ public enum Memory {
     /// Reverts ``lock()``: memory can be paged out again.
     public static func unlock() { tlx_unlock_memory() }
 
-    /// How much free heap to touch, in bytes. free(3) returns larger blocks to the kernel at once, which would undo
-    /// the touching.
+    /// How much free heap ``lock()`` touches in advance, in bytes. free(3) returns larger blocks to the kernel at
+    /// once, so touching more would have no effect.
     private static let heapReserve = 64 << 10
 
     /// Frees memory that a C library allocated for its caller.

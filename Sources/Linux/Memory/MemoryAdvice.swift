@@ -20,7 +20,7 @@ public enum MemoryAdvice: Sendable {
         /// Length in bytes, whole pages.
         public var count: Int
 
-        /// Creates one from address and length.
+        /// Creates a range from address and length.
         public init(start: UInt, count: Int) {
             self.start = start
             self.count = count

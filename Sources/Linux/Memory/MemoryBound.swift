@@ -48,8 +48,8 @@ public struct MemoryBound: Hashable, Sendable {
         String((path + (isFirstVersion ? "/memory.limit_in_bytes" : "/memory.max")).dropFirst(root.utf8.count))
     }
 
-    /// The memory left within the limit, presented as if it were a machine's. Page cache counts as available, except
-    /// for half of its active part. nil if the cgroup's files cannot be read.
+    /// The memory left within the cgroup's limit, in the form in which a machine's memory is described. Page cache
+    /// counts as available, except for half of its active part. nil if the cgroup's files cannot be read.
     public func memory(of machine: MachineMemory) -> MachineMemory? {
         let names =
             isFirstVersion

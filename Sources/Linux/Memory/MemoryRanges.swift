@@ -26,7 +26,7 @@ extension ProcFS {
     .map { Array($0.utf8) }
     private static let zero = Array("/dev/zero".utf8)
 
-    /// 7f1c2a000000-7f1c2a021000 rw-p 00000000 00:00 0                          [heap]
+    /// Parses a line such as `7f1c2a000000-7f1c2a021000 rw-p 00000000 00:00 0                          [heap]`.
     private static func privateRange(_ line: Slice<UnsafeRawBufferPointer>) -> MemoryAdvice.Range? {
         var rest = line
         guard let start = hexadecimal(&rest), rest.popFirst() == UInt8(ascii: "-"), let end = hexadecimal(&rest),
@@ -37,11 +37,11 @@ extension ProcFS {
         guard access.last == UInt8(ascii: "p") else { return nil }
         let isWritable = access.dropFirst().first == UInt8(ascii: "w")
         let isUsable = access.prefix(3).contains { $0 != UInt8(ascii: "-") }
-        // Skip offset and device.
+        // Skip the fields offset and device.
         for _ in 0..<2 { rest = rest.drop { $0 != UInt8(ascii: " ") }.dropFirst() }
         let isAnonymous = rest.prefix { $0 != UInt8(ascii: " ") }.elementsEqual([UInt8(ascii: "0")])
         let path = rest.drop { $0 != UInt8(ascii: " ") }.drop { $0 == UInt8(ascii: " ") }
-        // Ranges without access are reservations: often of gigabytes, but empty.
+        // Ranges without access are reserved address space: often gigabytes, but without content.
         guard isUsable, isWritable || isAnonymous else { return nil }
         if !path.starts(with: zero), special.contains(where: { path.starts(with: $0) }) { return nil }
         return MemoryAdvice.Range(start: start, count: Int(clamping: end - start))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Pressure stall information (PSI): the share of time in which work waited for a resource.
+/// Pressure stall information (PSI): the share of time in which tasks waited for a resource.
 ///
 /// https://docs.kernel.org/accounting/psi.html
 public struct Pressure: Hashable, Sendable {
@@ -16,13 +16,13 @@ public struct Pressure: Hashable, Sendable {
 
     /// Share of the last 10 s in which some task waited for the resource, in hundredths of a percent.
     public var some: UInt32
-    /// Share of the last 10 s in which all non-idle tasks waited at once, in hundredths of a percent. nil if the
-    /// kernel does not report this, as for processors before Linux 5.13.
+    /// Share of the last 10 s in which all non-idle tasks waited for the resource at once, in hundredths of a
+    /// percent. nil if the kernel does not report this, as for processors before Linux 5.13.
     public var full: UInt32?
     /// Total time since boot in which some task waited for the resource, microseconds.
     public var someTotal: UInt64
-    /// Total time since boot in which all non-idle tasks waited at once, microseconds. nil if the kernel does not
-    /// report it.
+    /// Total time since boot in which all non-idle tasks waited for the resource at once, microseconds. nil if the
+    /// kernel does not report it.
     public var fullTotal: UInt64?
 
     /// The pressure on a resource; nil if the kernel does not track pressure (CONFIG_PSI, `psi=1`) or does not let
@@ -53,7 +53,7 @@ public struct Pressure: Hashable, Sendable {
         let total: UInt64
 
         init?(_ kind: Substring, in text: String) {
-            // some avg10=0.24 avg60=0.48 avg300=0.51 total=304559913
+            // A line: some avg10=0.24 avg60=0.48 avg300=0.51 total=304559913
             for line in text.split(separator: "\n") {
                 let words = line.split(separator: " ")
                 guard words.first == kind else { continue }

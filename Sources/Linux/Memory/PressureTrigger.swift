@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// A PSI trigger: notifies when work has waited for a resource for too long.
+/// A PSI trigger: notifies when tasks have waited for a resource for too long.
 ///
 /// Watch the descriptor for `.priority`. The kernel reports this event at most once per window, and each
-/// epoll_wait(2) consumes it. `.error` means that the cgroup was removed: cancel the watch, or the event loop spins.
+/// epoll_wait(2) consumes it. `.error` means that the cgroup was removed: then stop watching, or the event loop
+/// spins.
 ///
 /// https://docs.kernel.org/accounting/psi.html#monitoring-for-pressure-thresholds
 public struct PressureTrigger {
     /// Which tasks have to wait to set off the trigger.
     public enum Share: String, Sendable {
-        /// At least one task.
+        /// At least one task has to wait.
         case some
-        /// All non-idle tasks.
+        /// All non-idle tasks have to wait at once.
         case full
     }
 
@@ -21,9 +22,9 @@ public struct PressureTrigger {
     /// A trigger for the whole machine.
     ///
     /// - Parameters:
-    ///   - stall: how long tasks must wait in all …
-    ///   - window: … within this time, 0.5 to 10 s. Without CAP_SYS_RESOURCE it must be a multiple of
-    ///     ``ordinaryWindow``; older kernels (Debian 12's 6.1) then allow no trigger.
+    ///   - stall: how long tasks must wait in total within `window` to set off the trigger.
+    ///   - window: 0.5 to 10 s. Without CAP_SYS_RESOURCE it must be a multiple of ``ordinaryWindow``; older kernels
+    ///     (Debian 12's 6.1) then allow no trigger.
     /// - Throws: ENOENT or EOPNOTSUPP if the kernel has no PSI, EINVAL for a window that is not allowed, EPERM or
     ///   EACCES without privileges on an older kernel.
     public init(
@@ -55,6 +56,6 @@ public struct PressureTrigger {
         descriptor = opened
     }
 
-    /// Without privileges the window of a trigger must be a multiple of this.
+    /// Without CAP_SYS_RESOURCE, the window of a trigger must be a multiple of this.
     public static let ordinaryWindow = Duration.seconds(2)
 }

@@ -7,7 +7,7 @@ public struct ProcessMemory: Hashable, Sendable {
     /// Swapped-out memory.
     public var swapped: UInt64
 
-    /// Creates one from its parts.
+    /// Creates a value from its parts, in bytes.
     public init(resident: UInt64, swapped: UInt64) {
         self.resident = resident
         self.swapped = swapped
@@ -26,7 +26,7 @@ extension ProcFS {
 
     /// A process's memory with shared pages counted proportionally (Pss and SwapPss). The kernel walks all pages of
     /// the process, which takes milliseconds per gigabyte, and waits while the process changes its mappings. Throws
-    /// EACCES for other users' processes, ESRCH for one that has ended.
+    /// EACCES for other users' processes, ESRCH for a process that has ended.
     ///
     /// - Parameter root: prefix of `/proc`.
     public static func proportionalMemory(_ pid: Int32, root: String = "") throws(Errno) -> ProcessMemory {
@@ -39,7 +39,7 @@ extension ProcFS {
     private static let pss = Array("Pss:".utf8)
     private static let swapPss = Array("SwapPss:".utf8)
 
-    /// Fields such as `VmRSS:      1234 kB`, in bytes; 0 for a missing field.
+    /// Reads fields such as `VmRSS:      1234 kB`, in bytes; 0 for a missing field.
     private static func fields(_ names: [[UInt8]], in path: String) throws(Errno) -> [UInt64] {
         var result = [UInt64](repeating: 0, count: names.count)
         for line in try File.read(path).split(separator: UInt8(ascii: "\n")) {

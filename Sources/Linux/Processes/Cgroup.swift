@@ -9,7 +9,7 @@ public enum Cgroup {
     public static func mountPoint(mountInfo: String = "/proc/self/mountinfo") -> String? {
         guard let text = try? File.readString(mountInfo, limit: 1 << 24) else { return nil }
         for line in text.split(separator: "\n") {
-            // 31 23 0:27 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup2 rw
+            // A line: 31 23 0:27 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup2 rw
             let fields = line.split(separator: " ")
             guard let dash = fields.firstIndex(of: "-"), dash + 1 < fields.count, fields.count > 4 else { continue }
             if fields[dash + 1] == "cgroup2" { return unescaped(fields[4]) }
@@ -52,8 +52,8 @@ public enum Cgroup {
         try remove(path)
     }
 
-    /// The cgroups directly below a cgroup. Most have no children: then the link count shows it without a stat of
-    /// each file.
+    /// The cgroups directly below a cgroup. Most cgroups have none: then the directory's link count shows this
+    /// without a stat of each file.
     public static func children(_ path: String) -> [String] {
         guard let links = try? File.status(path).links, links != 2 else { return [] }
         return ((try? File.list(path)) ?? []).map { path + "/" + $0 }.filter {
@@ -85,7 +85,7 @@ public enum Cgroup {
     /// Sends SIGKILL to all processes in the cgroup and below, at once (Linux 5.14).
     public static func kill(_ path: String) throws(Errno) { try File.writeControl(path + "/cgroup.kill", "1\n") }
 
-    /// Requests freezing or thawing of the cgroup; `events` shows when it is complete.
+    /// Requests freezing or thawing of the cgroup; ``events(_:)`` shows when this is complete.
     public static func freeze(_ path: String, _ on: Bool) throws(Errno) {
         try File.writeControl(path + "/cgroup.freeze", on ? "1\n" : "0\n")
     }
@@ -102,9 +102,9 @@ public enum Cgroup {
         return (lines.contains { $0.elementsEqual(populated) }, lines.contains { $0.elementsEqual(frozen) })
     }
 
-    /// Whether the cgroup or a descendant has processes, and all of them are frozen. If a cgroup has both processes
-    /// and children, the kernel reports "frozen" as soon as its own processes are. So this function checks each child
-    /// too.
+    /// Whether the cgroup or a descendant has processes, and all of them are frozen. For a cgroup with both processes
+    /// and children, the kernel reports "frozen" as soon as the cgroup's own processes are frozen. So this function
+    /// checks each child too.
     public static func isFrozen(_ path: String) -> Bool {
         guard let events = try? events(path), events.populated, events.frozen else { return false }
         return children(path).allSatisfy { (try? Self.events($0).populated) != true || isFrozen($0) }
@@ -113,8 +113,8 @@ public enum Cgroup {
     private static let populated = Array("populated 1".utf8)
     private static let frozen = Array("frozen 1".utf8)
 
-    /// Whether systemd has delegated the cgroup's subtree to the process that runs in it (Delegate=yes), shown by an
-    /// extended attribute that systemd sets.
+    /// Whether systemd has delegated the cgroup's subtree to the process that runs in it (Delegate=yes). systemd then
+    /// sets an extended attribute, which this function reads.
     public static func isDelegated(_ path: String) -> Bool {
         ["trusted.delegate", "user.delegate"].contains { name in
             var value: UInt8 = 0
@@ -146,9 +146,9 @@ public enum Cgroup {
         return own ?? 0 > 0 ? .ownLimit : .machine
     }
 
-    /// Lowers a memory limit one step, which the kernel can reclaim within milliseconds: a larger step would block
-    /// the write until all is reclaimed. Returns true when the limit is `wish`; otherwise call again soon with the
-    /// same `usage`, which keeps the memory use of the last call.
+    /// Lowers a memory limit by one step, which the kernel can reclaim within milliseconds. A larger step would block
+    /// the write until all the memory is reclaimed. Returns true when the limit is `wish`. Otherwise call again soon
+    /// with the same `usage`, in which this function keeps the memory use of the last call.
     public static func lowerMemory(
         _ path: String,
         _ file: String,
@@ -178,7 +178,8 @@ public enum Cgroup {
         }
     }
 
-    /// Why the cgroups below a place cannot use a controller, as half a sentence; nil if it is enabled there.
+    /// Why the cgroups below `place` cannot use a controller, as half a sentence; nil if the controller is enabled
+    /// there.
     ///
     /// - Parameter root: prefix of `/proc`.
     public static func obstacle(to controller: String, at place: String, mount: String, root: String = "") -> String? {
@@ -193,7 +194,7 @@ public enum Cgroup {
         if words(mount + "/cgroup.controllers").contains(name) {
             return "\(place) did not get it: its unit needs Delegate=yes"
         }
-        // memory	4	62	1
+        // A line: memory	4	62	1 (controller, hierarchy, cgroups, enabled)
         let lines = ((try? File.readString(root + "/proc/cgroups")) ?? "").split(separator: "\n")
         let line = lines.map { $0.split(separator: "\t") }.first {
             $0.count == 4 && ($0[0] == name || (name == "io" && $0[0] == "blkio"))

@@ -3,7 +3,8 @@
 import CLinux
 import Glibc
 
-/// A child of this process, for programs without a keeper. Reap the child with ``reap()`` or ``reap(within:)``.
+/// A child of this process, for programs whose processes the keeper does not launch. Reap the child with ``reap()``
+/// or ``reap(within:)``.
 public final class ChildProcess {
     /// The child's pid; valid until the child is reaped.
     public let pid: Int32
@@ -28,7 +29,7 @@ public final class ChildProcess {
         environment: [String],
         descriptors: [(there: Int32, here: Int32)]
     ) throws(Errno) {
-        // First move all descriptors above the target numbers: dup2 could overwrite one that is still needed.
+        // First move all descriptors above the target numbers: dup2 could overwrite one that is moved later.
         let above = (descriptors.map(\.there).max() ?? 2) + 1
         var copies: [Descriptor] = []
         for (_, here) in descriptors { copies.append(try Descriptor.duplicate(here, minimum: above)) }

@@ -3,13 +3,13 @@
 import CLinux
 import Glibc
 
-/// Rights that a process gives up for good.
+/// Rights that this process gives up for good.
 public enum Confinement {
     /// Restricts this process and its children with Landlock: they may read below `readable` and `writable`, and
     /// write, create and remove files below `writable`, but execute nothing. Missing paths are skipped. Returns false
     /// if the kernel has no Landlock: then nothing is restricted. Call it before the first thread starts, since it
-    /// does not affect other threads. Abstract Unix sockets of other programs are out of reach, unless
-    /// `reachingAbstractSockets`.
+    /// does not affect other threads. With Landlock 6, abstract Unix sockets of other programs are out of reach too,
+    /// unless `reachingAbstractSockets`.
     public static func confine(
         readable: [String],
         writable: [String],

@@ -3,8 +3,8 @@
 import CLinux
 import Glibc
 
-/// A ruleset of Landlock: another process can enforce it once it has the descriptor. Rights are the kernel's bits
-/// (linux/landlock.h).
+/// A ruleset of Landlock. Another process can enforce the ruleset if it gets the descriptor. Rights are the kernel's
+/// bits (linux/landlock.h).
 public final class LandlockRuleset: Sendable {
     /// The descriptor, close-on-exec.
     public let raw: Int32

@@ -3,14 +3,15 @@
 import CLinux
 import Glibc
 
-/// Processes by descriptor: unlike a pid, a descriptor never refers to a later process with the same number.
+/// Processes by descriptor: unlike a pid, a descriptor never refers to a later process with the same pid.
 public enum Pidfd {
     /// A descriptor for the process that has this pid now; readable once the process has ended.
     public static func open(_ pid: Int32) throws(Errno) -> Descriptor {
         Descriptor(owning: try call { tlx_pidfd_open(pid, 0) })
     }
 
-    /// Sends a signal; throws ESRCH once the process was reaped. Signal 0 sends nothing and only tests this.
+    /// Sends a signal; throws ESRCH once the process was reaped. Signal 0 sends nothing and only tests whether the
+    /// process exists.
     public static func sendSignal(_ pidfd: Int32, _ number: Int32) throws(Errno) {
         try call { tlx_pidfd_send_signal(pidfd, number) }
     }

@@ -87,7 +87,7 @@ public struct ProcessStat: Hashable, Sendable {
     }
 }
 
-/// Processes in /proc. Functions throw ESRCH or ENOENT (`isGone`) if the process does not exist.
+/// Reads properties of processes from /proc. Throws ESRCH or ENOENT (`isGone`) if the process does not exist.
 public enum ProcFS {
     /// The stat line of a process.
     public static func stat(_ pid: Int32) throws(Errno) -> ProcessStat { try statFile("/proc/\(pid)/stat") }
@@ -115,7 +115,7 @@ public enum ProcFS {
         return result
     }
 
-    /// The threads of a process.
+    /// The ids of a process's threads.
     public static func tasks(_ pid: Int32) throws(Errno) -> [Int32] { try numbers(in: "/proc/\(pid)/task") }
 
     /// The state letter of one thread.
@@ -141,7 +141,7 @@ public enum ProcFS {
         return result
     }
 
-    /// How many descriptors a process has open; nil if this process may not see that.
+    /// How many descriptors a process has open; nil if this process may not inspect that process.
     public static func descriptorCount(_ pid: Int32) -> Int? { (try? numbers(in: "/proc/\(pid)/fd"))?.count }
 
     /// All processes.
@@ -170,7 +170,7 @@ public enum ProcFS {
         return result
     }
 
-    /// The command line.
+    /// The command line of a process, one string per argument.
     public static func cmdline(_ pid: Int32) throws(Errno) -> [String] {
         var parts = try File.read("/proc/\(pid)/cmdline", limit: 1 << 22).split(
             separator: 0,
@@ -180,8 +180,8 @@ public enum ProcFS {
         return parts.map { String(wire: $0) }
     }
 
-    /// The path of the executable, with ` (deleted)` appended if it was removed. Throws EACCES for other users'
-    /// processes.
+    /// The path of a process's executable, with ` (deleted)` appended if the file was removed. Throws EACCES for
+    /// other users' processes.
     public static func exe(_ pid: Int32) throws(Errno) -> String { try File.readLink("/proc/\(pid)/exe") }
 
     /// A variable of a process's initial environment. Throws EACCES for other users' processes.
@@ -194,8 +194,7 @@ public enum ProcFS {
         return nil
     }
 
-    /// The inode number of a process's mount namespace, which identifies it. Throws EACCES for other users'
-    /// processes.
+    /// The inode number that identifies a process's mount namespace. Throws EACCES for other users' processes.
     public static func mountNamespace(_ pid: Int32) throws(Errno) -> UInt64 {
         try File.status("/proc/\(pid)/ns/mnt").inode
     }
@@ -244,14 +243,14 @@ public enum ProcFS {
         return true
     }
 
-    /// Whether a process is the first one (pid 1) of a PID namespace below this process's.
+    /// Whether a process is the first one (pid 1) of a PID namespace nested in this process's namespace.
     public static func isFirstOfNamespace(_ pid: Int32) throws(Errno) -> Bool {
         let ids = try statusField(pid, "NSpid")?.split { $0 == "\t" || $0 == " " } ?? []
         return ids.count > 1 && ids.last == "1"
     }
 
-    /// The cgroup v2 path of a process, relative to the mount (`/` for the root); nil if the process is in no v2
-    /// cgroup.
+    /// The cgroup v2 path of a process, relative to the mount point (`/` for the root); nil if the process is in no
+    /// v2 cgroup.
     public static func cgroup(_ pid: Int32) throws(Errno) -> String? {
         for line in try File.readString("/proc/\(pid)/cgroup").split(separator: "\n") where line.hasPrefix("0::") {
             return String(line.dropFirst(3))
@@ -267,7 +266,7 @@ public struct Scheduling: Hashable, Sendable {
     /// How long the thread was runnable, but waited for a processor.
     public let waited: Duration
 
-    /// Creates one from its parts.
+    /// Creates a value from its parts.
     public init(ran: Duration, waited: Duration) {
         self.ran = ran
         self.waited = waited

@@ -14,12 +14,12 @@ public enum ThisProcess {
         return [directory + "/" + name, directory + "/../libexec/torpor/" + name].first(where: File.isExecutable)
     }
 
-    /// Its pid.
+    /// This process's pid.
     public static var pid: Int32 { getpid() }
-    /// Its parent's pid.
+    /// The pid of this process's parent.
     public static var parent: Int32 { getppid() }
 
-    /// A variable of the environment.
+    /// A variable of this process's environment.
     public static func environment(_ name: String) -> String? { getenv(name).map { String(terminatedWire: $0) } }
 
     /// The whole environment as `K=V`.
@@ -43,12 +43,12 @@ public enum ThisProcess {
         return result
     }
 
-    /// Sets or (nil) removes a variable.
+    /// Sets a variable of this process's environment, or removes it if the value is nil.
     public static func setEnvironment(_ name: String, _ value: String?) {
         if let value { setenv(name, value, 1) } else { unsetenv(name) }
     }
 
-    /// The current directory.
+    /// This process's current directory.
     public static var directory: String {
         guard let path = getcwd(nil, 0) else { return "/" }
         defer { free(path) }
@@ -89,7 +89,7 @@ public enum ThisProcess {
         if highest >= 0 { close(highest) }
     }
 
-    /// Becomes the parent of its orphaned descendants (PR_SET_CHILD_SUBREAPER).
+    /// Makes this process the parent of its orphaned descendants (PR_SET_CHILD_SUBREAPER).
     public static func becomeSubreaper() throws(Errno) { try call { tlx_prctl(36, 1) } }
 
     /// Replaces this process with another program. Returns only if that failed: the error.
@@ -110,8 +110,8 @@ public enum ThisProcess {
         try write(Array(text.utf8), to: descriptor)
     }
 
-    /// Writes all bytes; blocks if necessary. Throws `brokenPipe` if the pipe has no reader, `noSpace` if the disk is
-    /// full.
+    /// Writes all bytes to standard output or another descriptor; blocks if necessary. Throws `brokenPipe` if the
+    /// pipe has no reader, `noSpace` if the disk is full.
     public static func write(_ bytes: [UInt8], to descriptor: Int32 = 1) throws(Errno) {
         var rest = bytes
         while !rest.isEmpty {
@@ -139,9 +139,9 @@ public enum ThisProcess {
 
     /// The id of this boot, read once; empty if the kernel has none.
     ///
-    /// Call this before ``bootID``, which hides errors: with an empty id, torpord would discard its records as those
-    /// of another boot.
-    /// - Throws: the error of reading it, such as EMFILE.
+    /// Call this before ``bootID``, which hides errors: with an empty id, torpord would discard its records, because
+    /// they would seem to come from another boot.
+    /// - Throws: the error of reading the id, such as EMFILE.
     @discardableResult public static func readBootID() throws(Errno) -> String {
         if let known = bootIdentity.withLock({ $0 }) { return known }
         var found = ""
@@ -179,6 +179,6 @@ public enum ThisProcess {
         nanosleep(&time, nil)
     }
 
-    /// Yields the processor (sched_yield(2)): for a caller whose answer is only microseconds away.
+    /// Yields the processor (sched_yield(2)): for a caller that waits for an answer which is only microseconds away.
     public static func yield() { sched_yield() }
 }

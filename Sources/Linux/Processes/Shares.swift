@@ -35,11 +35,12 @@ public struct IOPriority: Hashable, Sendable, CustomStringConvertible {
         return raw >> 13 == 0 ? .none : IOPriority(rawValue: raw)
     }
 
-    /// Sets a thread's priority. Throws EPERM for other users' threads.
+    /// Sets a thread's disk I/O priority. Throws EPERM for other users' threads.
     public func set(_ thread: Int32) throws(Errno) { try call { tlx_set_io_priority(thread, rawValue) } }
 }
 
-/// The share of the machine that a process gets, as far as it can be set without a cgroup.
+/// The share of the machine's processor time and memory that a process gets, as far as it can be set without a
+/// cgroup.
 extension ProcFS {
     /// The OOM score adjustment, −1000 (never killed) to 1000 (killed first): proc_pid_oom_score_adj(5).
     public static func oomScoreAdjust(_ pid: Int32) throws(Errno) -> Int32 {
@@ -47,8 +48,7 @@ extension ProcFS {
         return value
     }
 
-    /// Sets the OOM score adjustment. Throws EACCES if a user without privileges sets it below the value that root
-    /// last set.
+    /// Sets the OOM score adjustment. Throws EACCES if a user without privileges sets it lower than root last set it.
     public static func setOOMScoreAdjust(_ pid: Int32, _ value: Int32) throws(Errno) {
         try File.writeControl("/proc/\(pid)/oom_score_adj", "\(value)\n")
     }
@@ -69,19 +69,19 @@ extension ProcFS {
     /// The nice value of the autogroup that a process's session forms (sched(7)); nil for a process without an
     /// autogroup.
     public static func autogroupNice(_ pid: Int32) throws(Errno) -> Int32? {
-        // /autogroup-4711 nice 5
+        // The content is such as /autogroup-4711 nice 5.
         try line("/proc/\(pid)/autogroup").split(separator: " ").last.flatMap { Int32($0) }
     }
 
     /// Sets the nice value of the autogroup, and so of the process's whole session. Throws EPERM for a negative value
-    /// without CAP_SYS_NICE. Without privileges it throws EAGAIN if any process changed such a value within the last
-    /// 100 ms.
+    /// without CAP_SYS_NICE. Without privileges it throws EAGAIN if any process changed an autogroup's nice value
+    /// within the last 100 ms.
     public static func setAutogroupNice(_ pid: Int32, _ nice: Int32) throws(Errno) {
         try File.writeControl("/proc/\(pid)/autogroup", "\(nice)\n")
     }
 
-    /// Why the nice value of its autogroup does not affect a process, as half a sentence; nil if it does. Autogroups
-    /// must be enabled, and the process must be in no cgroup of the cpu controller.
+    /// Why the nice value of a process's autogroup has no effect, as half a sentence; nil if it has an effect.
+    /// Autogroups must be enabled, and the process must be in no cgroup of the cpu controller.
     ///
     /// - Parameter root: prefix of `/proc`.
     public static func autogroupObstacle(_ pid: Int32, root: String = "", mount: String? = Cgroup.mount) -> String? {

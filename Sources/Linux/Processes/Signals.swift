@@ -30,9 +30,9 @@ public struct Signal: Hashable, Sendable, CustomStringConvertible {
     public static let abort = SIGABRT
     /// Kills a process; it cannot be blocked.
     public static let kill = SIGKILL
-    /// Its meaning is up to the program.
+    /// A signal whose meaning is up to the program.
     public static let user1 = SIGUSR1
-    /// Its meaning is up to the program.
+    /// A signal whose meaning is up to the program.
     public static let user2 = SIGUSR2
     /// The process has written to a pipe without a reader.
     public static let pipe = SIGPIPE
@@ -91,13 +91,13 @@ public struct Signal: Hashable, Sendable, CustomStringConvertible {
         try call { tlx_signal_block(number, on ? 1 : 0) }
     }
 
-    /// Ignores a signal in this process (SIGPIPE), or restores its default action.
+    /// Ignores a signal in this process (such as SIGPIPE), or restores the signal's default action.
     public static func ignore(_ number: Int32, _ on: Bool = true) throws(Errno) {
         try call { tlx_signal_disposition(number, on ? 1 : 0) }
     }
 
     /// Makes a signal add to a counter instead of its default action, whichever thread receives it. All signals of
-    /// the process share one counter, which must stay open until their default action is restored
+    /// the process share one counter, which must stay open until the signals' default action is restored
     /// (`ignore(_:false)`).
     public static func count(_ number: Int32, with counter: EventCounter) throws(Errno) {
         try call { tlx_signal_count(number, counter.raw) }
@@ -107,7 +107,7 @@ public struct Signal: Hashable, Sendable, CustomStringConvertible {
     /// and in tests.
     public static func send(_ number: Int32, to pid: Int32) throws(Errno) { try call { Glibc.kill(pid, number) } }
 
-    /// Whether the process group has any process, of whichever user.
+    /// Whether the process group has any process, whichever user owns it.
     public static func hasGroup(_ number: Int32) -> Bool {
         do throws(Errno) {
             try call { Glibc.kill(-number, 0) }
@@ -118,7 +118,7 @@ public struct Signal: Hashable, Sendable, CustomStringConvertible {
     }
 }
 
-/// Decodes a wait status.
+/// Decodes a wait status (wait(2)).
 public enum WaitStatus {
     /// The exit code, if the process exited.
     public static func exitCode(_ status: Int32) -> Int32? {

@@ -17,7 +17,7 @@ public struct BindFailure: Error, Hashable {
         case bind
         /// The path exists and is not a socket.
         case occupied
-        /// Setting owner and mode of the path.
+        /// Setting owner and mode of the socket's node at the path.
         case owner
         /// listen(2).
         case listen
@@ -148,8 +148,8 @@ extension Sockets {
 
     // MARK: Of other processes
 
-    /// Copies the socket that a process has bound to the address in `plan`. nil if it has no such socket, or if this
-    /// process may not copy descriptors from it (ptrace(2), "Ptrace access mode checking").
+    /// Copies the socket that a process has bound to the address in `plan`. nil if the process has no such socket, or
+    /// if this process may not copy descriptors from it (ptrace(2), "Ptrace access mode checking").
     public static func copy(_ plan: SocketPlan, of pid: Int32, _ pidfd: Int32) -> Descriptor? {
         func copy(_ fd: Int32) -> Int32 {
             func raw(
@@ -176,7 +176,7 @@ extension Sockets {
             }
         }
         let numbers = ((try? File.list("/proc/\(pid)/fd")) ?? []).compactMap { Int32($0) }.sorted()
-        // An inherited socket has a low number: inspect only the lowest.
+        // An inherited socket has a low number, so inspect only the lowest numbers.
         for fd in numbers.lazy.filter({ $0 >= 3 }).prefix(mostLookedAt) {
             let found = copy(fd)
             if found >= 0 { return Descriptor(owning: found) }
@@ -188,7 +188,7 @@ extension Sockets {
 
     // MARK: Unix
 
-    /// `node` is nil for an abstract socket.
+    /// Creates and binds a Unix socket. `node` is nil for an abstract socket.
     private static func boundUnix(_ kind: Kind, _ path: String, _ node: SocketNode?) throws(BindFailure) -> Descriptor {
         let socket = try at(.socket) { () throws(Errno) in try unix(kind, nonBlocking: true) }
         guard let node else {
@@ -205,7 +205,7 @@ extension Sockets {
         // Set the mode before the bind, so that the node never grants more than its final mode. Processes can connect
         // only after listen(2).
         try at(.owner) { () throws(Errno) in try call { tlx_socket_inode_mode(socket.raw, node.mode) } }
-        // Look up the owner of the path again, now that the directory exists.
+        // Now that the directory exists, look up again which user can redirect the path.
         let who = PathRights.owner(ofWayTo: path)?.uid ?? Users.effectiveUID
         do throws(Errno) {
             try bindUnix(socket.raw, path)
@@ -235,7 +235,7 @@ extension Sockets {
         }
     }
 
-    /// Sets owner and mode of a socket's node that `user` created.
+    /// Sets owner and mode of the node of a socket that `user` has bound.
     private static func setNode(_ path: String, _ node: SocketNode, madeBy user: UInt32) throws(Errno) {
         let place = try PathRights.openSocket(path, of: user)
         let isOthers = user != Users.effectiveUID
@@ -247,8 +247,7 @@ extension Sockets {
         )
     }
 
-    /// Sets owner and mode of the node of a socket bound earlier. Throws ENOENT if another file is at the path by
-    /// now.
+    /// Sets owner and mode of the node of a bound socket. Throws ENOENT if another file has replaced the node.
     public static func change(
         _ path: String,
         _ node: SocketNode,
@@ -263,7 +262,7 @@ extension Sockets {
         try File.set(place.raw, uid: node.uid, gid: node.gid, mode: node.mode)
     }
 
-    /// Whether a process serves the socket at the path, even if it refuses this connection.
+    /// Whether a process serves the socket at the path, even if the process refuses this connection.
     private static func answers(_ path: String, _ kind: Kind) -> Bool {
         do throws(Errno) {
             _ = try connect(path: path, kind: kind, nonBlocking: true)

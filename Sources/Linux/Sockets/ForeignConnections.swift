@@ -3,25 +3,25 @@
 import WireText
 
 /// The TCP sockets of another network namespace, such as a container's, from `/proc/PID/net` of a process in it.
-/// Socket diagnostics show only the caller's own namespace, and to enter another takes rights that a user's
-/// supervisor does not have.
+/// Socket diagnostics (sock_diag(7)) show only the caller's own namespace, and a supervisor without root privileges
+/// may not enter another namespace.
 public struct ForeignConnections: Sendable {
     /// Inode numbers of established connections.
     public private(set) var open: Set<UInt32> = []
     /// The ports of listening sockets, by inode number.
     private var listening: [UInt32: UInt16] = [:]
-    /// For each port, when the last connection to or from it was closed (CLOCK_MONOTONIC), from the sockets in
-    /// TIME_WAIT.
+    /// For each port, when the last connection to or from the port was closed (CLOCK_MONOTONIC), computed from the
+    /// sockets in TIME_WAIT.
     private var closed: [UInt16: Duration] = [:]
 
     /// The limit for one file in `/proc/PID/net`: some 7,000 sockets of 150 bytes, which take tens of milliseconds to
     /// read.
     private static let mostBytes = 1 << 20
-    /// TCP_TIMEWAIT_LEN of the kernel.
+    /// How long a socket stays in TIME_WAIT: TCP_TIMEWAIT_LEN of the kernel.
     private static let timeWait = Duration.seconds(60)
 
-    /// Reads the sockets, which takes the kernel a few milliseconds. Throws ENOENT or ESRCH if the process has ended,
-    /// EFBIG if there are more than some 7,000 sockets.
+    /// Reads the TCP sockets of a process's network namespace, which takes the kernel a few milliseconds. Throws
+    /// ENOENT or ESRCH if the process has ended, EFBIG if there are more than some 7,000 sockets.
     public init(of pid: Int32) throws(Errno) {
         for name in ["tcp", "tcp6"] {
             let text: [UInt8]
@@ -39,7 +39,7 @@ public struct ForeignConnections: Sendable {
 
     private mutating func take(_ text: [UInt8], now: Duration) {
         for line in text.split(separator: UInt8(ascii: "\n")).dropFirst() {
-            //  0: 0100007F:1F90 0100007F:A3D2 01 00000000:00000000 00:00000000 00000000  1000  0 4242 1 …
+            // A line: 0: 0100007F:1F90 0100007F:A3D2 01 00000000:00000000 00:00000000 00000000  1000  0 4242 1 …
             let words = line.split(separator: UInt8(ascii: " "), maxSplits: 10)
             guard words.count >= 10, let inode = UInt32(String(wire: words[9])), let local = Self.port(words[1]),
                 let remote = Self.port(words[2])
@@ -48,7 +48,7 @@ public struct ForeignConnections: Sendable {
             case "01": open.insert(inode)
             case "0A": listening[inode] = local
             case "06":
-                // How long the socket stays in TIME_WAIT from now on, in hundredths of a second: `03:` and the time.
+                // The field is `03:` and the time left in TIME_WAIT, hexadecimal, in hundredths of a second.
                 let left = UInt64(String(wire: words[5].dropFirst(3)), radix: 16).map {
                     Duration.milliseconds(Int64(clamping: $0) * 10)
                 }

@@ -11,8 +11,8 @@ public final class SocketReading {
     public private(set) var count = 0
     private let directory: OpaquePointer
 
-    /// Opens the process's descriptor table. Throws EACCES if this process may not inspect that process, ENOENT if
-    /// that has ended.
+    /// Opens the process's descriptor table. Throws EACCES if this process may not inspect the other process, ENOENT
+    /// if the other process has ended.
     public init(_ pid: Int32) throws(Errno) {
         guard let directory = opendir("/proc/\(pid)/fd") else { throw Errno(rawValue: errno) }
         self.directory = directory
@@ -57,8 +57,8 @@ public final class SocketReading {
 }
 
 extension ProcFS {
-    /// The inode number of a process's network namespace, which identifies it; 0 for all processes if the kernel has
-    /// only one namespace. Throws EACCES if this process may not inspect that process.
+    /// The inode number that identifies a process's network namespace; 0 for all processes if the kernel has only one
+    /// namespace. Throws EACCES if this process may not inspect the other process.
     public static func networkNamespace(_ pid: Int32) throws(Errno) -> UInt64 {
         do throws(Errno) {
             return try File.status("/proc/\(pid)/ns/net").inode

@@ -7,7 +7,7 @@ public struct RouteWatch: ~Copyable {
     /// Readable when routes have changed, until ``hasNews()`` is called.
     public let descriptor: Descriptor
 
-    /// Starts to watch this process's network namespace.
+    /// Starts to watch the routes of this process's network namespace.
     public init() throws(Errno) { descriptor = Descriptor(owning: try call { tlx_route_socket() }) }
 
     /// Whether a route was added since the last call. Also true if notifications may have been lost.

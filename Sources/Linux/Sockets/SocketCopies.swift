@@ -17,13 +17,13 @@ public struct SocketFacts: Sendable, Hashable {
     public let kind: Kind
     /// Whether the socket accepts connections.
     public let listens: Bool
-    /// Whether the socket listens in another network namespace than this process's; false if the kernel does not say
+    /// Whether the socket listens in a network namespace other than this process's; false if the kernel does not say
     /// (before Linux 5.14).
     public let isElsewhere: Bool
     /// Whether the socket has a peer.
     public let isConnected: Bool
-    /// A key for the address that the socket is bound to: its port, or a number derived from its name; 0 if unbound.
-    /// A listening socket and the connections it accepted have the same key.
+    /// A key for the address that the socket is bound to: the port, or a number derived from the name; 0 if unbound.
+    /// A listening socket and the connections that it accepted have the same key.
     public let place: UInt64
     /// The socket's own address, for display; empty if it has none.
     public let local: String
@@ -87,7 +87,7 @@ public struct SocketCopy {
         self.facts = facts
     }
 
-    /// Wraps a duplicate made earlier; nil if it is not a socket.
+    /// Wraps a duplicate made earlier; nil if the descriptor is not a socket.
     public init?(_ descriptor: Descriptor) {
         guard let facts = try? SocketFacts(descriptor.raw),
             let inode = try? File.status(descriptor: descriptor.raw).inode
@@ -103,16 +103,16 @@ public struct SocketCopy {
 public struct SocketTraffic: Sendable, Hashable {
     /// Bytes received but not read.
     public let unread: Int
-    /// Bytes written but not acknowledged.
+    /// Bytes written but not acknowledged by the peer.
     public let unsent: Int
     /// How long the connection has been idle. Known for TCP only, to about 10 ms; nil for other sockets.
     public let quiet: Duration?
-    /// How long ago data was last received, to about 10 ms; nil if none was, and for sockets other than TCP.
+    /// How long ago data was last received, to about 10 ms; nil if none was received, and for sockets other than TCP.
     public let received: Duration?
     /// How long ago data was last received, if this end has written nothing since; otherwise nil. Known for TCP only.
     public let unanswered: Duration?
-    /// How long ago data was last received, if this end has written something within the same tick of the kernel's
-    /// clock (1 to 10 ms): their order is unknown. Otherwise nil. Known for TCP only.
+    /// How long ago data was last received, if this end has written data within the same tick of the kernel's clock
+    /// (1 to 10 ms): then it is unknown which came first. Otherwise nil. Known for TCP only.
     public let tied: Duration?
 
     init(_ raw: Int32) {
@@ -131,19 +131,19 @@ public struct SocketTraffic: Sendable, Hashable {
     }
 }
 
-/// Copies a process's sockets in steps: each socket takes the kernel some microseconds.
+/// Copies a process's sockets in steps, because each socket takes the kernel some microseconds.
 public final class SocketCopyReading {
     /// The copies so far: only of sockets that can receive something (that listen, are connected or take datagrams).
     public private(set) var copies: [SocketCopy] = []
-    /// Inode numbers of all sockets inspected so far, copied or not, and of those to skip.
+    /// Inode numbers of all sockets inspected so far, whether copied or not, and of the sockets to skip.
     public private(set) var seen: Set<UInt32>
     private let pidfd: Descriptor
     private let directory: OpaquePointer
     private let most: Int
     private var count = 0
 
-    /// Opens the process's descriptor table. Throws EACCES if this process may not inspect that process, ENOENT if
-    /// that has ended.
+    /// Opens the process's descriptor table. Throws EACCES if this process may not inspect the other process, ENOENT
+    /// if the other process has ended.
     ///
     /// - Parameters:
     ///   - seen: inode numbers of sockets to skip.
@@ -159,7 +159,7 @@ public final class SocketCopyReading {
     deinit { closedir(directory) }
 
     /// Continues reading until `deadline` (CLOCK_MONOTONIC) at the latest. Returns true when all sockets were copied.
-    /// Throws EPERM if this process may not copy descriptors of that process (ptrace(2), "Ptrace access mode
+    /// Throws EPERM if this process may not copy descriptors of the other process (ptrace(2), "Ptrace access mode
     /// checking"), ENOSYS if the kernel is too old, EMFILE if this process is out of descriptors or `most` is
     /// exceeded.
     public func read(until deadline: Duration? = nil) throws(Errno) -> Bool {
@@ -183,13 +183,13 @@ public final class SocketCopyReading {
         do throws(Errno) {
             descriptor = try Pidfd.copy(pidfd.raw, fd)
         } catch {
-            // The descriptor was closed, or the process has ended.
+            // The descriptor was closed since it was listed, or the process has ended.
             if error == .badFileDescriptor || error.isGone { return }
             throw error
         }
         guard let facts = try? SocketFacts(descriptor.raw), facts.family != .other, facts.kind != .other,
             facts.listens || facts.isConnected || facts.kind == .datagram,
-            // The descriptor's number may have been reused for another socket.
+            // Make sure that the descriptor's number was not reused for another socket.
             (try? File.status(descriptor: descriptor.raw).inode) == UInt64(inode)
         else { return }
         guard copies.count < most else { throw .tooManyOpenFiles }
@@ -198,13 +198,13 @@ public final class SocketCopyReading {
 }
 
 extension Pidfd {
-    /// Duplicates a descriptor of another process, close-on-exec. Throws EPERM if that is forbidden, EBADF if the
-    /// descriptor is not open, ESRCH if the process has ended.
+    /// Duplicates a descriptor of another process, close-on-exec. Throws EPERM if this process may not copy
+    /// descriptors from that process, EBADF if the descriptor is not open, ESRCH if the process has ended.
     public static func copy(_ pidfd: Int32, _ fd: Int32) throws(Errno) -> Descriptor {
         Descriptor(owning: try call { tlx_pidfd_getfd(pidfd, fd) })
     }
 
-    /// The error that prevents copying descriptors of a process; nil if they can be copied.
+    /// The error that prevents copying a process's descriptors; nil if this process may copy them.
     public static func copyObstacle(_ pid: Int32) -> Errno? {
         do throws(Errno) {
             let process = try open(pid)

@@ -25,7 +25,7 @@ public enum SocketOption: Int32, Sendable, CaseIterable {
     case sendBuffer
 }
 
-/// What is queued in a socket and not received by the program yet.
+/// What is queued in a socket until the program receives it.
 public struct SocketBacklog: Hashable, Sendable {
     /// Queued connections; for a datagram socket, bytes of memory.
     public var waiting: UInt32
@@ -34,7 +34,7 @@ public struct SocketBacklog: Hashable, Sendable {
     /// Datagrams dropped because the queue was full.
     public var dropped: UInt32 = 0
 
-    /// Creates one from what is queued and the limit.
+    /// Creates a backlog from what is queued and the limit.
     public init(waiting: UInt32, most: UInt32) {
         self.waiting = waiting
         self.most = most
@@ -48,7 +48,7 @@ extension Sockets {
     }
 
     /// Holds back new connections to a listening TCP socket, or lets them in again. The kernel drops the SYN packets
-    /// of clients that are held back; their kernels retransmit them, first after a second.
+    /// of clients that are held back; the clients' kernels retransmit these packets, first after a second.
     public static func holdBack(_ socket: Int32, _ on: Bool) throws(Errno) {
         do throws(Errno) {
             try call { tlx_hold_back(socket, on ? 1 : 0) }
@@ -80,7 +80,7 @@ extension Sockets {
         return SocketBacklog(waiting: waiting, most: most)
     }
 
-    /// What is in a datagram socket's receive buffer, in bytes of kernel memory.
+    /// The fill level of a datagram socket's receive buffer, in bytes of kernel memory.
     public static func bufferBacklog(_ socket: Int32) throws(Errno) -> SocketBacklog {
         var (used, most, dropped): (UInt32, UInt32, UInt32) = (0, 0, 0)
         try call { tlx_receive_memory(socket, &used, &most, &dropped) }

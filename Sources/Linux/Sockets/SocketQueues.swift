@@ -4,7 +4,7 @@ import CLinux
 
 /// What is queued at a socket, read from the kernel's socket diagnostics without opening the socket.
 public struct SocketQueue: Sendable, Hashable {
-    /// Connections to accept for a listening socket; bytes to read for any other.
+    /// For a listening socket: connections that wait to be accepted. For any other socket: bytes to read.
     public let unread: Int
     /// A key for the address that the socket is bound to; see ``SocketFacts/place``.
     public let place: UInt64
@@ -40,8 +40,8 @@ public struct SocketQueue: Sendable, Hashable {
 /// The sockets of this process's network namespace: TCP, UDP and Unix sockets.
 public enum SocketQueues {
     /// Finds the sockets with these inode numbers, and the TCP sockets at these ports that a process has open. The
-    /// kernel visits every socket, about a microsecond each: do not call it on the event loop. Throws EACCES and the
-    /// like if socket diagnostics are forbidden or missing.
+    /// kernel visits every socket, which takes about a microsecond each: do not call it on the event loop. Throws
+    /// EACCES and the like if socket diagnostics (sock_diag(7)) are forbidden or missing.
     public static func read(
         _ inodes: Set<UInt32>,
         at ports: Set<UInt64> = []

@@ -66,8 +66,8 @@ public enum Sockets {
         return both
     }
 
-    /// A listening Unix stream (or sequenced) socket at `path`, non-blocking. An old socket at that path is removed
-    /// first. `@name` means an abstract socket.
+    /// A listening Unix stream (or sequenced-packet) socket at `path`, non-blocking. An old socket at that path is
+    /// removed first. `@name` means an abstract socket.
     public static func listen(
         path: String,
         kind: Kind = .stream,
@@ -81,7 +81,8 @@ public enum Sockets {
     }
 
     /// A datagram socket at `path`, non-blocking, that receives the sender's credentials (SO_PASSCRED). An old socket
-    /// at that path is removed first. `receiveBuffer` is its size in bytes; the kernel may grant less.
+    /// at that path is removed first. `receiveBuffer` is the size of the receive buffer in bytes; the kernel may
+    /// grant less.
     public static func bindDatagram(
         path: String,
         mode: UInt32 = 0o666,
@@ -119,8 +120,8 @@ public enum Sockets {
         return socket
     }
 
-    /// Whether a process receives at a path, by a connect: the file alone proves nothing, since it stays when the
-    /// socket is closed. The listener sees a connection that is closed at once.
+    /// Whether a process serves the Unix socket at a path. This function connects, because the file alone proves
+    /// nothing: it stays when the socket is closed. A listening process sees a connection that is closed at once.
     public static func isServed(path: String, kind: Kind = .stream) -> Bool {
         do throws(Errno) {
             _ = try connect(path: path, kind: kind, nonBlocking: true)
@@ -160,7 +161,7 @@ public enum Sockets {
     }
 
     /// Receives one message; nil if none is queued. On a stream socket, a message without bytes and descriptors means
-    /// the end.
+    /// that the peer has closed the connection.
     public static func receive(
         _ socket: Int32,
         maximum: Int,
@@ -171,8 +172,8 @@ public enum Sockets {
     }
 
     /// Receives one message through a scratch buffer that many sockets can share; the message has a copy of its
-    /// bytes. With `leaving` the message stays queued (MSG_PEEK) and its descriptors are duplicates: `drop` removes
-    /// it.
+    /// bytes. With `leaving` the message stays queued (MSG_PEEK) and its descriptors are duplicates: ``drop(_:)``
+    /// then removes the message.
     public static func receive(
         _ socket: Int32,
         into buffer: inout [UInt8],
@@ -238,8 +239,8 @@ public enum Sockets {
     }
 
     /// Receives one message without descriptors into `buffer` and returns its size; bytes that do not fit are lost. 0
-    /// is the end. nil means that no message is queued; with `wait`, that none came within the time of
-    /// ``setReceiveTimeout(_:_:)``.
+    /// means the end of the connection. nil means that no message is queued; with `wait`, that no message came within
+    /// the time of ``setReceiveTimeout(_:_:)``.
     public static func receive(
         _ socket: Int32,
         into buffer: UnsafeMutableRawBufferPointer,
@@ -255,12 +256,11 @@ public enum Sockets {
     }
 
     /// Makes a Unix socket, and the connections it accepts, refuse descriptors: a sender gets EPERM. Otherwise a peer
-    /// could send a socket with SO_LINGER and unsent data. To close that, or to drop its unread message, would block.
-    /// Throws ENOPROTOOPT before Linux 6.16.
+    /// could send a socket with SO_LINGER and unsent data, and closing that socket, or dropping the message that
+    /// carries it, would block. Throws ENOPROTOOPT before Linux 6.16.
     public static func refuseDescriptors(_ socket: Int32) throws(Errno) { try setOption(socket, 83, 0) }
 
-    /// Makes close(2) reset the connection, so that no end keeps the connection in a state such as TIME_WAIT
-    /// (SO_LINGER with zero time).
+    /// Makes close(2) reset the connection, so that neither end keeps it in TIME_WAIT (SO_LINGER with zero time).
     public static func resetOnClose(_ socket: Int32) throws(Errno) {
         var value = linger(l_onoff: 1, l_linger: 0)
         try call { setsockopt(socket, SOL_SOCKET, SO_LINGER, &value, socklen_t(MemoryLayout<linger>.size)) }
@@ -287,7 +287,7 @@ public enum Sockets {
     /// Shuts down the sending side.
     public static func shutdownWriting(_ socket: Int32) throws(Errno) { try call { shutdown(socket, Int32(SHUT_WR)) } }
 
-    /// Ends the connection in both directions, for every process that has the socket. What was written is still sent.
+    /// Ends the connection in both directions, for every process that has the socket. Data written before is sent.
     public static func shutDown(_ socket: Int32) throws(Errno) { try call { shutdown(socket, Int32(SHUT_RDWR)) } }
 
     /// Starts a TCP connection to a numeric address (`127.0.0.1`, `::1`), non-blocking. When the socket becomes

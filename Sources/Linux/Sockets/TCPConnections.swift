@@ -14,11 +14,10 @@ public struct TCPConnection: Hashable, Sendable {
 }
 
 /// The established TCP connections (IPv4 and IPv6) of this process's network namespace. Sockets in any other state
-/// (listening, connecting, half-closed, TIME_WAIT) do not count. Of Multipath TCP only connections that fell back to
-/// plain TCP are included.
+/// (listening, connecting, half-closed, TIME_WAIT) do not count. Multipath TCP connections are included only if they
+/// fell back to plain TCP.
 public enum TCPConnections {
-    /// All established connections, from the kernel's socket diagnostics or, if those are missing or forbidden, from
-    /// `/proc/net`.
+    /// All established connections, from socket diagnostics or, if these are missing or forbidden, from `/proc/net`.
     public static func established() throws(Errno) -> [TCPConnection] {
         guard let reading = try? TCPConnectionReading(), (try? reading.read()) != nil else { return try listed() }
         return reading.connections
@@ -39,7 +38,7 @@ public enum TCPConnections {
                 throw error
             }
             for line in text.split(separator: UInt8(ascii: "\n")).dropFirst() {
-                //  0: 0100007F:1F90 0100007F:A3D2 01 00000000:00000000 00:00000000 00000000  1000  0 4242 1 …
+                // A line: 0: 0100007F:1F90 0100007F:A3D2 01 00000000:00000000 00:00000000 00000000  1000  0 4242 1 …
                 let words = line.split(separator: UInt8(ascii: " "), maxSplits: 10)
                 guard words.count >= 10, words[3].elementsEqual(isEstablished),
                     let inode = UInt32(String(wire: words[9]))
@@ -58,8 +57,8 @@ public enum TCPConnections {
 public final class TCPConnectionReading {
     /// The connections found so far.
     public private(set) var connections: [TCPConnection] = []
-    /// The listening sockets; their `lastClosed` is complete when all sockets were read. It is computed from sockets
-    /// in TIME_WAIT, which are not stored, and are read only if any socket listens.
+    /// The listening sockets. Their `lastClosed` is complete when all sockets were read: it is computed from sockets
+    /// in TIME_WAIT, which are read only if any socket listens, and are not stored.
     public var listeners: [TCPListener] { table.listeners }
 
     private let socket: Descriptor
@@ -71,7 +70,7 @@ public final class TCPConnectionReading {
         let version: Int32
         let listens: Bool
 
-        /// Listening sockets come first, of both IP versions: an IPv6 socket may have IPv4 connections.
+        /// Listening sockets come first, for both IP versions, because an IPv6 socket may have IPv4 connections.
         static let all = [true, false].flatMap { listens in [4, 6].map { Question(version: $0, listens: listens) } }
 
         func states(hasListeners: Bool) -> UInt32 {
@@ -104,7 +103,7 @@ public final class TCPConnectionReading {
         return questions.isEmpty
     }
 
-    /// Reads one piece of the kernel's answer. Returns true if it was the last.
+    /// Reads one piece of the kernel's answer. Returns true if it was the last piece.
     private func takePiece() throws(Errno) -> Bool {
         try withUnsafeTemporaryAllocation(of: tlx_tcp_socket.self, capacity: Int(tlx_tcp_piece)) {
             piece throws(Errno) in

@@ -49,18 +49,18 @@ struct TCPListenerTable {
         listeners.append(TCPListener(listener))
     }
 
-    /// Records when a connection was closed, from a socket in TIME_WAIT: either end may be the listener's.
+    /// Records when a connection was closed, from its socket in TIME_WAIT. The listener may be at either end.
     mutating func closed(_ socket: tlx_tcp_socket, _ now: Duration) {
         guard socket.milliseconds != .max else { return }
         let time = now - max(.zero, Self.timeWait - .milliseconds(socket.milliseconds))
         if note(time, at: socket.local, isHere: true) { return }
-        // A listener on all addresses of this machine does not cover other machines' addresses.
+        // The remote end matches a listener on all addresses only if that end's address belongs to this machine.
         let isHere = socket.remote.isLoopback || socket.remote.hasAddress(of: socket.local)
         _ = note(time, at: socket.remote, isHere: isHere)
     }
 
-    /// Records the time at the best matching listeners; returns whether any matches. `isHere`: the address is known
-    /// to be one of this machine.
+    /// Records the time at the listeners that match best; returns whether any matches. `isHere`: the address is known
+    /// to belong to this machine.
     private mutating func note(_ time: Duration, at end: tlx_tcp_end, isHere: Bool) -> Bool {
         guard let candidates = byPort[end.port] else { return false }
         var best = isHere ? 1 : 3
@@ -77,7 +77,7 @@ struct TCPListenerTable {
 extension tlx_tcp_end {
     fileprivate var isV4: Bool { high == 0 && low >> 32 == TCPListenerTable.mapped }
 
-    /// 127.0.0.0/8 or ::1.
+    /// Whether the address is 127.0.0.0/8 or ::1.
     fileprivate var isLoopback: Bool { high == 0 && (low == 1 || low >> 24 == TCPListenerTable.mapped << 8 | 127) }
 
     fileprivate func hasAddress(of other: tlx_tcp_end) -> Bool { high == other.high && low == other.low }

@@ -26,7 +26,7 @@ public enum WorkerThread {
         try result(pthread_attr_setdetachstate(&attributes, Int32(PTHREAD_CREATE_DETACHED)))
         try result(pthread_attr_setstacksize(&attributes, 512 << 10))
         let box = Unmanaged.passRetained(Body(name, body))
-        // The new thread inherits this thread's signal mask.
+        // Block all signals while the thread is created, because it inherits this thread's signal mask.
         var all = sigset_t()
         var before = sigset_t()
         sigfillset(&all)
@@ -95,8 +95,8 @@ public final class Monitor<State>: @unchecked Sendable {
         return try body(&state)
     }
 
-    /// If exactly `count` threads are in ``wait(until:for:)``, runs `body` while they stay there; otherwise returns
-    /// false.
+    /// If exactly `count` threads are in ``wait(until:for:)``, runs `body` while these threads stay there; otherwise
+    /// returns false.
     public func whileAllWait(_ count: Int, _ body: () -> Void) -> Bool {
         pthread_mutex_lock(mutex)
         defer { pthread_mutex_unlock(mutex) }
@@ -108,7 +108,7 @@ public final class Monitor<State>: @unchecked Sendable {
     /// Wakes all threads in ``wait(until:for:)``.
     public func wake() { pthread_cond_broadcast(condition) }
 
-    /// Waits until `body` returns a value, and calls it again after each `wake()`; returns nil at `deadline`
+    /// Waits until `body` returns a value, and calls `body` again after each `wake()`; returns nil at `deadline`
     /// (CLOCK_MONOTONIC). `body` runs under the lock, also before the first wait, and may change the deadline.
     public func wait<Result>(
         until deadline: Duration? = nil,
