@@ -4,12 +4,12 @@ public import Varlink
 
 /// A button of an alert.
 public struct AlertAction: Hashable, Sendable {
-    /// The app's name for it.
+    /// The app's name for the button.
     public var id: String
     /// The text of the button.
     public var label: String
 
-    /// Makes one.
+    /// Creates a button.
     public init(id: String, label: String) {
         self.id = id
         self.label = label
@@ -23,37 +23,37 @@ public struct AlertAction: Hashable, Sendable {
     var json: JSON { ["id": .string(id), "label": .string(label)] }
 }
 
-/// The parameters of ScheduleAlert: one of `at`, `after` and `calendar`, or none for an alert that is due at once.
+/// The parameters of ScheduleAlert, with one of `at`, `after` and `calendar`; with none, the alert is due at once.
 public struct ScheduleAlertRequest: Hashable, Sendable {
-    /// The app's name for the alert; nil for a new one. An alert of the same name is replaced.
+    /// The app's name for the alert; nil for a new name. An alert that has this name already is replaced.
     public var id: String?
-    /// One line for people.
+    /// The alert's text in one line, for users.
     public var title: String
-    /// More text; empty for none.
+    /// More text below the title; empty for none.
     public var body = ""
-    /// RFC 3339, or the same without an offset: then it is a time of day in `timeZone`.
+    /// When the alert is due, as in RFC 3339; without an offset it is a time of day in `timeZone`.
     public var at: String?
-    /// `local`, for the machine's zone as it is then (the default), or a name such as `Europe/Berlin`.
+    /// The time zone: `local` (the machine's zone when the alert is due; the default) or a name: `Europe/Berlin`.
     public var timeZone: String?
-    /// Milliseconds from now.
+    /// When the alert is due, in milliseconds from now.
     public var after: Int64?
-    /// A calendar expression: the alert is repeated.
+    /// A calendar expression: the alert is due at each time that matches.
     public var calendar: String?
-    /// A name of the XDG sound theme.
+    /// The sound to play: a name of the XDG sound theme.
     public var sound: String?
-    /// The app's badge from then on.
+    /// The app's new badge (the number at its menu entry) when the alert is shown.
     public var badge: Int64?
-    /// `low`, `normal` or `critical`.
+    /// The urgency: `low`, `normal` or `critical`.
     public var urgency = "normal"
-    /// The buttons.
+    /// The buttons of the alert.
     public var actions: [AlertAction] = []
-    /// What to open when a person chooses the alert.
+    /// The URL to open when a user chooses the alert.
     public var url: String?
-    /// What the app is told with it.
+    /// Data that the app receives with the alert.
     public var payload: JSON = .null
-    /// Whether it also wakes or launches the app in the background.
+    /// Whether the alert also wakes or launches the app in the background.
     public var wake = false
-    /// The alert is scheduled once, however often the request is sent.
+    /// Makes the request idempotent: torpord schedules the alert once, however often it receives the same token.
     public var token: RequestToken?
 
     /// An alert that is due at once.
@@ -97,33 +97,33 @@ public struct ScheduleAlertRequest: Hashable, Sendable {
     }
 }
 
-/// An alert that is scheduled, or open: it came, and was neither answered nor dismissed.
+/// An alert that is scheduled; or an open alert, which was shown and neither answered nor dismissed.
 public struct AlertInfo: Hashable, Sendable {
-    /// Its number. Each time a repeated alert comes has a number of its own.
+    /// The alert's number. A repeated alert gets a new number each time it is due.
     public var number: Int64
-    /// The app that it belongs to.
+    /// The app that the alert belongs to.
     public var app: String
-    /// The app's name for it.
+    /// The app's name for the alert.
     public var id: String
-    /// `scheduled` or `open`.
+    /// The alert's state: `scheduled` or `open`.
     public var state: String
-    /// One line for people.
+    /// The alert's text in one line, for users.
     public var title: String
-    /// More text, possibly empty.
+    /// More text below the title; may be empty.
     public var body = ""
-    /// `low`, `normal` or `critical`.
+    /// The urgency: `low`, `normal` or `critical`.
     public var urgency = "normal"
-    /// When a scheduled one comes next, or for when an open one was scheduled; microseconds since 1970.
+    /// When a scheduled alert is due next, or when an open alert was due; microseconds since 1970.
     public var at: Int64?
-    /// When an open one came, microseconds since 1970.
+    /// When an open alert was shown, microseconds since 1970.
     public var openedAt: Int64?
-    /// The calendar expression of a repeated one.
+    /// The calendar expression of a repeated alert.
     public var calendar: String?
-    /// The end of the quiet hours that it waits for, or will wait for when it is due; microseconds since 1970.
+    /// The end of the quiet hours for which the alert waits, or will wait when it is due; microseconds since 1970.
     public var heldUntil: Int64?
-    /// The buttons.
+    /// The buttons of the alert.
     public var actions: [AlertAction] = []
-    /// What a person opens by it.
+    /// The URL that opens when a user chooses the alert.
     public var url: String?
 
     /// Sets the required fields; the others keep their defaults.
@@ -162,11 +162,11 @@ public struct AlertInfo: Hashable, Sendable {
     }
 }
 
-/// The parameters of Manager's ScheduleAlert.
+/// The parameters of ScheduleAlert in `io.torpor.Manager`.
 public struct ScheduleAppAlertRequest: Hashable, Sendable {
     /// The app that the alert belongs to.
     public var app: String
-    /// The alert.
+    /// The alert to schedule.
     public var alert: ScheduleAlertRequest
 
     /// Memberwise initializer.
@@ -183,13 +183,13 @@ public struct ScheduleAppAlertRequest: Hashable, Sendable {
     }
 }
 
-/// Which alerts: all of these apps, or those with these ids or numbers.
+/// Selects alerts: all alerts of these apps, or only those with these ids or numbers.
 public struct AlertsRequest: Hashable, Sendable {
-    /// Of these apps: names, patterns or `tag:NAME`; empty for all.
+    /// Select alerts of these apps: names, patterns or `tag:NAME`; empty for all.
     public var apps: [String] = []
-    /// With these ids. Without ids and numbers: all. An empty list is no alert.
+    /// Select alerts with these ids. If `ids` and `numbers` are nil, all alerts; an empty list selects none.
     public var ids: [String]?
-    /// With these numbers.
+    /// Select alerts with these numbers.
     public var numbers: [Int64]?
 
     /// Memberwise initializer.
@@ -212,15 +212,15 @@ public struct AlertsRequest: Hashable, Sendable {
     }
 }
 
-/// The parameters of Manager's AnswerAlert: a number, or an app and the id of one of its alerts.
+/// The parameters of AnswerAlert in `io.torpor.Manager`: a number, or an app and the id of one of its alerts.
 public struct AnswerAlertRequest: Hashable, Sendable {
     /// The number of an open alert.
     public var number: Int64?
-    /// The app, with `id`; nil if only one app has an open alert of that id.
+    /// The app of the alert with this `id`; may be nil if only one app has an open alert with the id.
     public var app: String?
-    /// The id of an open alert; the latest one if it was repeated.
+    /// The id of an open alert; for a repeated alert, the latest open one is meant.
     public var id: String?
-    /// `default`, or the id of one of its actions.
+    /// The answer: `default`, or the id of one of the alert's buttons.
     public var action = "default"
 
     /// Memberwise initializer.

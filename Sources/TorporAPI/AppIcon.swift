@@ -12,7 +12,7 @@ public struct AppIcon: Hashable, Sendable {
     public var mediaType: String?
     /// The content of the icon's file; empty if there is no icon.
     public var data: [UInt8]
-    /// Why the configured icon is not returned.
+    /// Why the configured icon is not returned; nil if it is, or if no icon is configured.
     public var trouble: String?
 
     /// Detects the media type of a file's content.

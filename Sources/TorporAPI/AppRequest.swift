@@ -10,10 +10,12 @@ public enum AppRequest: Hashable, Sendable {
     case endTask(token: Int64)
     case claimTasks(tokens: [Int64])
     case backgroundTime
-    /// `data` is Base64; `file` names a file in the app's state directory. `scene` is nil for the app itself.
+    /// Store the app's state: `data` in Base64, or the `file` of that name in the app's state directory. `scene` is
+    /// nil for the app itself.
     case saveState(data: String?, file: String?, scene: String?)
     case discardState(scene: String?)
-    /// `data` is Base64; `file` names a file in the app's state directory. `scene` is nil for the app itself.
+    /// Store a snapshot: `data` in Base64, or the `file` of that name in the app's state directory. `scene` is nil
+    /// for the app itself.
     case saveSnapshot(data: String?, file: String?, scene: String?)
     case discardSnapshot(scene: String?)
     case state
@@ -37,15 +39,15 @@ public enum AppRequest: Hashable, Sendable {
     case transfers(session: String?)
     /// Cancel a transfer, or forget a transfer that has ended.
     case cancelTransfer(id: Int64)
-    /// Answer a server that asks for a login.
+    /// Answer a server's request for a login.
     case answerLogin(AnswerLoginRequest)
-    /// Schedule an alert for people.
+    /// Schedule an alert for users.
     case scheduleAlert(ScheduleAlertRequest)
     /// Cancel alerts with these ids; nil for all.
     case cancelAlert(ids: [String]?)
-    /// The app's alerts, and its badge.
+    /// List the app's alerts and its badge (the number at its menu entry).
     case alerts
-    /// Show a number at the app's entry.
+    /// Set the app's badge: the number at its menu entry.
     case setBadge(count: Int64)
 
     /// Decodes a call; nil if the interface has no such method.
@@ -95,7 +97,7 @@ public enum AppRequest: Hashable, Sendable {
         }
     }
 
-    /// Encodes the call. Only the call Attach has several replies.
+    /// The request as a Varlink call. Only the call Attach has several replies.
     public var call: VarlinkCall {
         let (member, parameters): (String, JSON) =
             switch self {
@@ -139,8 +141,7 @@ public enum AppRequest: Hashable, Sendable {
 }
 
 extension AppRequest {
-    /// Adds the parameter `scene` only if there is a scene: older supervisors, without scenes inside apps, refuse
-    /// unknown parameters.
+    /// Adds the parameter `scene` only if there is a scene, since supervisors without scenes inside apps refuse it.
     private static func parameters(_ scene: String?, _ others: JSONObject = [:]) -> JSON {
         var object = others
         if let scene { object["scene"] = .string(scene) }
@@ -154,7 +155,7 @@ public struct AttachRequest: Hashable, Sendable {
     public var incarnation: Int64?
     /// The number of the last message that the delegate received in that incarnation.
     public var after: Int64?
-    /// The tokens of the tasks that the delegate has begun and not ended.
+    /// The tokens of the background tasks that the delegate has begun and not ended.
     public var tasks: [Int64] = []
 
     /// A delegate that was never attached.

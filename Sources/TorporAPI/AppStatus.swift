@@ -45,11 +45,11 @@ public struct ProcessInfo: Hashable, Sendable {
 
 /// A deadline of an app that is armed.
 public struct DeadlineInfo: Hashable, Sendable {
-    /// The name in the configuration: `launch`, `background`, `watchdog` …
+    /// The name of the deadline in the configuration: `launch`, `background`, `watchdog` …
     public var name: String
     /// The whole time that the app has until the deadline, in milliseconds.
     public var limitMilliseconds: Int64?
-    /// Milliseconds left until the deadline; nil while it is paused.
+    /// Milliseconds left until the deadline; nil while the deadline is paused.
     public var remainingMilliseconds: Int64?
 
     /// Memberwise initializer.
@@ -152,11 +152,11 @@ public enum Suspender: String, Hashable, Sendable {
     case eventTime = "event-time"
     /// The app was launched only to be suspended: it is suspended when its first background time is over.
     case launch
-    /// A user asked for it: the app is suspended as soon as nothing keeps it awake.
+    /// A user requested the suspension: the app is suspended as soon as nothing keeps it awake.
     case asked
     /// A policy may suspend the app when its background time is used up.
     case policy
-    /// Only a user suspends the app: no policy is in charge of it.
+    /// Only a user suspends the app, because no policy is in charge.
     case nobody
 }
 
@@ -175,8 +175,8 @@ public struct HealthInfo: Hashable, Sendable {
 public struct SleepInfo: Hashable, Sendable {
     /// For how long the app was suspended, in seconds.
     public var seconds: Double
-    /// The processor time that the app would have used while it was suspended, at its average rate while awake, in
-    /// seconds; nil if it has not been awake for a second.
+    /// The processor time, in seconds, that the app would have used while it was suspended, at its average rate while
+    /// awake; nil if the app has been awake for less than a second.
     public var processorSaved: Double?
     /// Bytes of the app's memory that are paged out now.
     public var pagedOut: Int64
@@ -240,13 +240,13 @@ public struct ContainerInfo: Hashable, Sendable {
     }
 }
 
-/// What an app is shut into.
+/// What confines an app: its container and its sandbox.
 private struct Walls: Hashable, Sendable {
     var container: ContainerInfo?
     var sandbox: SandboxInfo?
 }
 
-/// Everything about one app. In JSON the fields of the summary are at the same level as the others.
+/// Everything about one app. In JSON, the fields of `summary` are at the same level as the others.
 public struct AppStatus: Hashable, Sendable {
     /// The fields that `torpor list` shows.
     public var summary: AppSummary
@@ -308,9 +308,9 @@ public struct AppStatus: Hashable, Sendable {
     public var outdated = false
     /// The state that the app saved. After a crash or an eviction, torpord passes it to the next launch.
     public var archive: ArchiveInfo?
-    /// A state archive that torpord set aside, since a launch with it failed.
+    /// A state archive that torpord no longer uses, since a launch with it failed.
     public var archiveAside: ArchiveInfo?
-    /// The snapshot that shows the app when it was last in the background.
+    /// The snapshot of the app from when it was last in the background.
     public var snapshot: SnapshotInfo?
     /// The sockets that the supervisor holds for the app.
     public var sockets: [SocketInfo] = []
@@ -339,9 +339,9 @@ public struct AppStatus: Hashable, Sendable {
     public var profileMissing: [String] = []
     /// The app's processes, parents before their children.
     public var processes: [ProcessInfo] = []
-    /// The app's last lines of output, if the supervisor keeps its output.
+    /// The last lines of the app's output, if the supervisor stores the app's output.
     public var log: [LogLine] = []
-    /// Where the app's output is in the journal, if it goes there.
+    /// Where the app's output is in the journal, if it is written to the journal.
     public var journal: JournalPlace?
     /// The app's last termination reports, the newest first.
     public var reports: [Report] = []

@@ -8,7 +8,7 @@ public struct LastExit: Hashable, Sendable {
     public var reason: String
     /// The exit code, if the app exited by itself.
     public var code: Int32?
-    /// The signal's name, if a signal ended it.
+    /// The signal's name, if a signal ended the run.
     public var signal: String?
     /// When the run ended, microseconds since 1970.
     public var at: Int64?
@@ -35,7 +35,7 @@ public struct LastExit: Hashable, Sendable {
         ["reason": .string(reason), "code": .optional(code), "signal": .optional(signal), "at": .optional(at)]
     }
 
-    /// `exit-failure 3`, `signal SIGKILL`.
+    /// How the run ended, as text: `exit-failure 3`, `signal SIGKILL`.
     public var sentence: String {
         if let signal { return "\(reason) \(signal)" }
         if let code, code != 0 { return "\(reason) \(code)" }
@@ -71,7 +71,7 @@ public struct AppSummary: Hashable, Sendable {
     public var status: String?
     /// How the app's last run ended; nil if none has ended.
     public var lastExit: LastExit?
-    /// What keeps the app in the background and unsuspended: tasks, modes, assertions, in words.
+    /// What keeps the app in the background and awake, in words: tasks, background modes, holds.
     public var holds: [String]
     /// Milliseconds until the app is restarted, while torpord delays the restart.
     public var nextRestartMilliseconds: Int64?
@@ -91,28 +91,28 @@ public struct AppSummary: Hashable, Sendable {
     public var title: String?
     /// The app's titles for users, by language tag in lower case.
     public var titles: [String: String] = [:]
-    /// What it is for, in one line, in all languages that are not in ``summaries``.
+    /// What the app is for, in one line, for users of all languages that are not in ``summaries``.
     public var summary: String?
-    /// What it is for, by language tag in lower case.
+    /// What the app is for, by language tag in lower case.
     public var summaries: [String: String] = [:]
-    /// The file of its icon (``AppIcon``).
+    /// The path of the file with the app's icon (``AppIcon``).
     public var icon: String?
-    /// The files of further icons: by their size in pixels, and `dark` for a dark background.
+    /// The paths of more icon files of the app, by their size in pixels, or `dark` for a dark background.
     public var icons: [String: String] = [:]
-    /// Where menus list it.
+    /// The categories under which menus list the app.
     public var categories: [String] = []
-    /// The locale that it gets as LANG; nil for the supervisor's own.
+    /// The locale that the app gets as LANG; nil for the supervisor's own locale.
     public var language: String?
-    /// The template of a scene; nil if it is not a scene.
+    /// The scene's template, if the app is a scene; otherwise nil.
     public var template: String?
     /// The app's name among the scenes of its template; nil if it is not a scene.
     public var scene: String?
-    /// When the picture in the app's snapshot was taken, microseconds since 1970; nil if there is no snapshot, or it
-    /// is text.
+    /// When the image in the app's snapshot was taken, microseconds since 1970; nil if there is no snapshot, or the
+    /// snapshot is text.
     public var pictureAt: Int64?
-    /// The number at its entry, 1 to 9999; nil if it has none.
+    /// The app's badge, the number at its menu entry, 1 to 9999; nil if it has none.
     public var badge: Int64?
-    /// How many scenes it has inside, and how many are connected; nil for an app without scenes inside it.
+    /// How many scenes the app has inside, and how many are connected; nil for an app without scenes inside it.
     public var scenesInside: SceneCount?
 
     /// Memberwise initializer.

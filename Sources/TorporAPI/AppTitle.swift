@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
 extension AppSummary {
-    /// The app's title in the first of these languages that it has one in; nil if it has no title.
+    /// The app's title in the first of `languages` that it has a title in; otherwise its title for all other
+    /// languages. nil if the app has no title.
     public func title(in languages: [String]) -> String? { Self.text(title, titles, in: languages) }
 
-    /// What the app is for, in the first of these languages that it is said in; nil if it has no summary.
+    /// What the app is for, in the first of `languages` that it has a summary in; nil if it has no summary.
     public func summary(in languages: [String]) -> String? { Self.text(summary, summaries, in: languages) }
 
-    /// The text in the first of these languages that it has (RFC 4647, lookup), else the one for all others.
+    /// The text in the first of `languages` that `texts` has (RFC 4647, lookup); `other` if it has none of them.
     ///
-    /// - Parameter languages: tags, the best one first: `de-AT`, `de`. For English the text for all others is used if
-    ///   there is no English one.
+    /// - Parameter languages: tags, the best one first: `de-AT`, `de`. Without an English text, `other` counts as one.
     static func text(_ other: String?, _ texts: [String: String], in languages: [String]) -> String? {
         guard !texts.isEmpty else { return other }
         for language in languages {

@@ -11,7 +11,7 @@ public struct StartTransferRequest: Hashable, Sendable {
         /// The field's value.
         public var value: String
 
-        /// Creates one from name and value.
+        /// Creates a header field from name and value.
         public init(name: String, value: String) {
             self.name = name
             self.value = value
@@ -24,8 +24,8 @@ public struct StartTransferRequest: Hashable, Sendable {
     public var direction: String
     /// The http or https URL to download from or upload to.
     public var url: String
-    /// The file to write or to upload: a path relative to the app's state directory, or an absolute path below that
-    /// or below one of the app's data folders.
+    /// The file to write or to upload: a path relative to the app's state directory, or an absolute path below this
+    /// directory or one of the app's data folders.
     public var file: String
     /// `GET`, `PUT` or `POST`; nil means GET for a download, PUT for an upload.
     public var method: String?
@@ -93,7 +93,7 @@ public struct AnswerLoginRequest: Hashable, Sendable {
     public var user: String?
     /// The password.
     public var password: String?
-    /// The value of an Authorization field.
+    /// The value of the Authorization header field.
     public var header: String?
     /// Whether to cancel the login: the transfer then fails.
     public var cancel = false

@@ -8,9 +8,9 @@ public struct ApplyRequest: Hashable, Sendable {
     public var diff = false
     /// Restart apps that run with an old configuration.
     public var restart = false
-    /// Exact names, globs or `tag:NAME`: the apps that `restart` restarts and `diff` shows; empty means all.
+    /// Exact names, globs or `tag:NAME`: the apps to which `restart` and `diff` apply; empty means all.
     public var apps: [String] = []
-    /// Reply when everything that the call caused is done; otherwise at once.
+    /// Reply when everything that the call caused is done; if false, reply at once.
     public var wait = true
     /// The longest time to wait, in milliseconds.
     public var timeoutMilliseconds: Int64?
@@ -90,11 +90,11 @@ public struct AppliedApp: Hashable, Sendable {
     public var changes: [KeyChangeInfo]
     /// Whether the change succeeded, or nothing had to be done.
     public var ok: Bool
-    /// The app's state; nil if the app does not exist, or does not exist yet.
+    /// The app's state; nil if the app does not exist any longer, or not yet.
     public var state: String?
-    /// The process ID.
+    /// The process ID of the app's main process.
     public var pid: Int32?
-    /// What happened, or why it failed, for a line that begins with the app's name.
+    /// What happened, or why the change failed, for a line that begins with the app's name.
     public var message: String
     /// If the change failed, one word for programs: `timeout`, `overtaken` (by a later request), or a termination
     /// reason.
@@ -133,7 +133,7 @@ public struct AppliedApp: Hashable, Sendable {
 
 /// An error in a configuration, or a warning about something that is probably not intended.
 public struct DiagnosticInfo: Hashable, Sendable {
-    /// The path of the configuration file, as the user or another file wrote it.
+    /// The path of the configuration file, as written by the user or in the file that includes it.
     public var file: String
     /// The line, from 1; 0 if the diagnostic concerns the whole file.
     public var line: Int64

@@ -8,7 +8,7 @@ public struct DataFoldersInfo: Hashable, Sendable {
     public var app: String
     /// The folder that contains all data folders of the app.
     public var path: String
-    /// Whether the configuration has this app, with data folders.
+    /// Whether the configuration contains this app and gives it data folders.
     public var isConfigured: Bool
     /// The last version of the app that launched successfully; nil if none did.
     public var version: String?
@@ -23,7 +23,7 @@ public struct DataFoldersInfo: Hashable, Sendable {
     /// Whether the sizes are complete: false if there were too many files, or some were not readable.
     public var isWhole = true
 
-    /// An app that has stored nothing yet.
+    /// The data folders of an app that has stored nothing yet.
     public init(app: String, path: String, isConfigured: Bool) {
         (self.app, self.path, self.isConfigured) = (app, path, isConfigured)
     }
@@ -56,7 +56,7 @@ public struct DataFoldersInfo: Hashable, Sendable {
 public struct PurgeDataRequest: Hashable, Sendable {
     /// The app's name. The app may no longer be in the configuration.
     public var app: String
-    /// The folders to empty: `documents`, `library`, `caches` or `tmp`; no entry means all.
+    /// The folders to empty: `documents`, `library`, `caches` or `tmp`; an empty list means all.
     public var folders: [String] = []
 
     /// The valid values of ``folders``.

@@ -6,23 +6,23 @@ public import Varlink
 public struct DesktopApp: Hashable, Sendable {
     /// The app's name.
     public var name: String
-    /// Its title in all languages that are not in ``titles``.
+    /// The app's title for users of all languages that are not in ``titles``.
     public var title: String?
-    /// Its title by language tag in lower case.
+    /// The app's titles by language tag in lower case.
     public var titles: [String: String] = [:]
-    /// What it is for, in one line, in all languages that are not in ``summaries``.
+    /// What the app is for, in one line, for users of all languages that are not in ``summaries``.
     public var summary: String?
-    /// What it is for, by language tag in lower case.
+    /// What the app is for, by language tag in lower case.
     public var summaries: [String: String] = [:]
-    /// The file of its icon.
+    /// The path of the file with the app's icon.
     public var icon: String?
-    /// Where menus list it.
+    /// The categories under which menus list the app.
     public var categories: [String] = []
-    /// The schemes of URLs that it opens.
+    /// The schemes of URLs that the app opens.
     public var schemes: [String] = []
-    /// The files that it opens: media types and patterns of file names.
+    /// The files that the app opens: media types and patterns of file names.
     public var files: [String] = []
-    /// Whether it does its work and ends, and is not for the foreground.
+    /// Whether the app is a oneshot: it does its work and exits, and menus do not list it.
     public var isOneshot = false
 
     /// An app with only a name.

@@ -4,23 +4,24 @@ public import Varlink
 
 /// An event that torpord has logged, with its reason: what `torpor events` shows.
 public struct EventRecord: Hashable, Sendable {
-    /// Increases with every event, also when torpord is replaced and over reboots; 0 until the event is logged.
+    /// The event's number. It increases with every event, across restarts of torpord and reboots; 0 until it is
+    /// logged.
     public var sequence: Int64 = 0
     /// When the event happened, microseconds since 1970.
     public var at: Int64
-    /// The app; nil if the event concerns the supervisor.
+    /// The app that the event concerns; nil for an event of the supervisor.
     public var app: String?
     /// The number of the app's run, counted from 1.
     public var incarnation: Int64?
     /// The kind of event, one word: `state`, `exit`, `restart`, `signal`, `report` …
     public var kind: String
-    /// For a change of state, the state before.
+    /// The previous state, if the event is a change of state.
     public var from: String?
-    /// For a change of state, the state after.
+    /// The new state, if the event is a change of state.
     public var to: String?
-    /// A sentence for people.
+    /// What happened, a sentence for users.
     public var text: String
-    /// A termination reason, or the client that requested it.
+    /// The termination reason, or the client that requested what happened.
     public var reason: String?
     /// More data about the event, for programs.
     public var details: JSON
@@ -73,7 +74,7 @@ public struct EventRecord: Hashable, Sendable {
     }
 }
 
-/// What the machine offers or lacks, checked by `torpor doctor`.
+/// The result of a check of `torpor doctor`: something that the machine offers or lacks.
 public struct DoctorCheck: Hashable, Sendable {
     /// What was checked, such as `cgroup v2`.
     public var name: String
@@ -81,7 +82,7 @@ public struct DoctorCheck: Hashable, Sendable {
     public var ok: Bool
     /// What the check found.
     public var value: String?
-    /// What does not work if the check failed, and how to repair it; one line per remedy.
+    /// What does not work if the check failed, and how to repair that; one line per remedy.
     public var message: String?
 
     /// Memberwise initializer.

@@ -6,7 +6,7 @@ extension ManagerInterface {
     /// The names of the parameters of each method, parsed from ``description``.
     private static let parameters: [String: [String]] = {
         var parameters: [String: [String]] = [:]
-        // A comment may contain the word "method" too, but only a method has it at the beginning of a line.
+        // A comment may contain the word "method" too, but only a method's definition has it at a line's beginning.
         for text in description.split(separator: "\nmethod ").dropFirst() {
             let name = text.prefix { $0 != "(" }
             var depth = 0
@@ -31,8 +31,8 @@ extension ManagerInterface {
     /// The parameters of all verbs together: a verb ignores the parameters of other verbs.
     private static let ofVerbs = Verb.allCases.flatMap { parameters[$0.rawValue] ?? [] }
 
-    /// Throws for a parameter that the method does not have: it would be ignored silently. The parameters of an
-    /// unknown method are not checked.
+    /// Throws for a parameter that the method does not have, which would otherwise be ignored silently. The
+    /// parameters of an unknown method are not checked.
     static func requireKnown(_ json: JSON, of method: String) throws(FieldError) {
         guard let own = parameters[method] else { return }
         let known = Verb(rawValue: method) == nil ? own : ofVerbs

@@ -2,13 +2,13 @@
 
 public import Varlink
 
-/// Where in systemd's journal the output of an app is (`log = "journal"`).
+/// Where in systemd's journal an app's output is (`log = "journal"`).
 public struct JournalPlace: Hashable, Sendable {
-    /// The SYSLOG_IDENTIFIER of the app's entries; other programs may use the same one.
+    /// The SYSLOG_IDENTIFIER of the app's entries; other programs may use the same identifier.
     public var identifier: String
     /// The systemd units in which the supervisor and its apps run.
     public var units: [String]
-    /// The user whose service manager runs the units; nil for the system's.
+    /// The user whose service manager runs the units; nil for the system's service manager.
     public var user: UInt32?
 
     /// Memberwise initializer.
@@ -36,7 +36,7 @@ public struct JournalPlace: Hashable, Sendable {
 }
 
 extension JournalPlace {
-    /// Reads an optional field.
+    /// Reads the field for this type; nil if the field is absent.
     static func optional(_ fields: Fields) throws(FieldError) -> JournalPlace? {
         guard let json = fields["journal"], json != .null else { return nil }
         return try JournalPlace(json: json)

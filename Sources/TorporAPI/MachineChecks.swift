@@ -2,7 +2,7 @@
 
 import Linux
 
-/// What this machine and user offer a supervisor: the part of `torpor doctor` that needs no running supervisor.
+/// What the machine and this user offer a supervisor: the checks of `torpor doctor` that need no running supervisor.
 public struct MachineChecks {
     /// How many apps the machine must have room for.
     public let apps: Int
@@ -60,7 +60,7 @@ public struct MachineChecks {
         )
     }
 
-    /// Each controller, its files in a cgroup, and what does not work without it.
+    /// For each cgroup controller: its files in a cgroup, and what does not work without it.
     private static let purposes: [(controller: String, files: String, cost: String)] = [
         (
             "cpu", "cpu.weight, cpu.max",
@@ -78,8 +78,8 @@ public struct MachineChecks {
         ("pids", "pids.max", "limits.tasks has no effect"),
     ]
 
-    /// The checks of the controllers of apps' cgroups: one check lists the available controllers, and each missing
-    /// controller has one.
+    /// The checks of the controllers of apps' cgroups: one check lists the available controllers, and there is one
+    /// check for each missing controller.
     ///
     /// - Parameter obstacle: why a controller is missing, in half a sentence.
     public static func controllers(_ found: [String], _ obstacle: (String) -> String) -> [DoctorCheck] {

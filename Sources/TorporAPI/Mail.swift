@@ -10,16 +10,16 @@ public struct PostRequest: Hashable, Sendable {
     public var topic: String
     /// The message's content: any JSON.
     public var payload: JSON = .null
-    /// How to merge the message with messages of the topic that are already queued: `all`, `latest`, `count`, `merge`
-    /// or `net`; nil for the app's setting for the topic.
+    /// How to merge the message with queued messages of the same topic: `all`, `latest`, `count`, `merge` or `net`;
+    /// nil for the app's setting for the topic.
     public var coalesce: String?
     /// Messages are merged only if they have the same key.
     public var key: String?
     /// Whether the message wakes the app; nil for the app's setting for the topic.
     public var urgent: Bool?
-    /// The name of the sender, if that is not the caller.
+    /// The name of the sender; nil if the caller is the sender.
     public var sender: String?
-    /// Whether the message was pushed from outside: the app then receives it as didReceiveRemoteNotification.
+    /// Whether the message was pushed from outside the machine: the app then gets it as didReceiveRemoteNotification.
     public var remote = false
     /// Makes the request idempotent: torpord posts the message once, however often it receives the same token.
     public var token: RequestToken?
@@ -60,8 +60,8 @@ public struct PostResult: Hashable, Sendable {
     /// The number of the queued message; nil if no message is queued now (`cancelled`), or if the message was posted
     /// before (`repeated`).
     public var id: Int64?
-    /// `added`, `changed` (merged with a queued message), `cancelled` (the message and a queued one cancelled each
-    /// other out) or `repeated` (torpord had received this request before).
+    /// `added`, `changed` (merged with a queued message), `cancelled` (the message and a queued message cancelled
+    /// each other out) or `repeated` (torpord had received this request before).
     public var change: String
     /// What happens to the message: `told` (the app runs and receives it now), `woken` (torpord wakes the app),
     /// `waits` (it is queued) or `held-back`.
@@ -99,15 +99,15 @@ public struct PostResult: Hashable, Sendable {
 public struct MailInfo: Hashable, Sendable {
     /// The message's number; later messages have greater numbers.
     public var id: Int64
-    /// The topic.
+    /// The message's topic.
     public var topic: String
     /// The name of the app message that delivers this message, such as `didReceiveNotification`.
     public var name: String
     /// The message's key within the topic.
     public var key: String?
-    /// The content.
+    /// The message's content: any JSON.
     public var payload: JSON
-    /// The sender.
+    /// The name of the message's sender.
     public var sender: String
     /// How many posted messages were merged into this message.
     public var count: Int64
@@ -117,7 +117,7 @@ public struct MailInfo: Hashable, Sendable {
     public var lastAt: Int64
     /// How the app is woken for the message: `background` or `foreground`; nil if it is not woken.
     public var wake: String?
-    /// Whether the message was delivered, but not answered yet.
+    /// Whether the message was delivered to the app, but not answered yet.
     public var inFlight = false
 
     /// Memberwise initializer.
@@ -169,11 +169,11 @@ public struct MailInfo: Hashable, Sendable {
     }
 }
 
-/// The parameters of Mailbox.
+/// The parameters of Mailbox, which lists the messages queued for an app.
 public struct MailboxRequest: Hashable, Sendable {
     /// The name of the app.
     public var app: String
-    /// Remove the returned messages from the queue.
+    /// Whether to remove the returned messages from the queue.
     public var take = false
     /// The numbers of messages to remove; only these are returned.
     public var drop: [Int64] = []
@@ -195,7 +195,7 @@ public struct MailboxRequest: Hashable, Sendable {
     }
 }
 
-/// The messages queued for an app, and their limits.
+/// The messages queued for an app, and the limits of the queue.
 public struct MailboxStatus: Hashable, Sendable {
     /// The messages that are queued, or that this call removed; the oldest first.
     public var mail: [MailInfo]
@@ -232,7 +232,7 @@ public struct MailboxStatus: Hashable, Sendable {
     }
 }
 
-/// The parameters of an app's own Take.
+/// The parameters of Take in `io.torpor.App`, with which an app dequeues its messages.
 public struct TakeRequest: Hashable, Sendable {
     /// The maximum number of messages to return; nil for all.
     public var max: Int64?
@@ -260,7 +260,7 @@ public struct TakeRequest: Hashable, Sendable {
     }
 }
 
-/// The parameters of an app's own Subscribe; like an entry of `topics` in its configuration.
+/// The parameters of Subscribe in `io.torpor.App`, like those of an entry of `topics` in the app's configuration.
 public struct SubscribeRequest: Hashable, Sendable {
     /// The topic, or a pattern of topics.
     public var topic: String
@@ -272,7 +272,7 @@ public struct SubscribeRequest: Hashable, Sendable {
     public var wake: String?
     /// Whether messages stay queued until the app takes them.
     public var keep: Bool?
-    /// End the subscription.
+    /// Whether to end the subscription.
     public var end = false
 
     /// Memberwise initializer.

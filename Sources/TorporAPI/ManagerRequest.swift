@@ -28,7 +28,7 @@ public enum ManagerRequest: Hashable, Sendable {
     case mailbox(MailboxRequest)
     /// List the messages that no app handled.
     case unhandled(UnhandledRequest)
-    /// Send a message that no app handled once more.
+    /// Send a message again that no app handled.
     case replayUnhandled(ReplayRequest)
     /// Discard messages that no app handled.
     case dropUnhandled(DropRequest)
@@ -38,15 +38,15 @@ public enum ManagerRequest: Hashable, Sendable {
     case cancelTransfers(CancelTransfersRequest)
     /// Schedule an alert of an app.
     case scheduleAlert(ScheduleAppAlertRequest)
-    /// The alerts of apps.
+    /// List the alerts of apps.
     case alerts(AlertsRequest)
     /// Cancel or dismiss alerts.
     case cancelAlerts(AlertsRequest)
     /// Answer an open alert.
     case answerAlert(AnswerAlertRequest)
-    /// Show a number at an app's entry.
+    /// Set an app's badge: the number at its menu entry.
     case setBadge(app: String, count: Int64)
-    /// The data folders of these apps; of all that have any if none is named.
+    /// List the data folders of these apps; no entry means all apps that have any.
     case data(apps: [String])
     /// Remove the content of data folders.
     case purgeData(PurgeDataRequest)
@@ -61,30 +61,30 @@ public enum ManagerRequest: Hashable, Sendable {
     case logs(LogsRequest)
     case events(EventsRequest)
     case reports(app: String?)
-    /// A part of an app's snapshot, starting at the byte `offset`.
+    /// Return a part of an app's snapshot, starting at the byte `offset`.
     case snapshot(app: String, offset: Int64)
-    /// The icon of an app, or a variant of it, such as `dark`.
+    /// Return the icon of an app, or a variant of the icon, such as `dark`.
     case icon(app: String, variant: String? = nil)
-    /// What a desktop's menus show of all apps.
+    /// Return what a desktop's menus show of all apps.
     case desktopApps
     case doctor
-    /// The policies, in the order in which they are asked.
+    /// List the policies, in the order in which they are asked.
     case policies
     /// Reload a policy's library.
     case reloadPolicy(name: String)
-    /// The order in which the policies would evict apps if memory were short now.
+    /// Return the order in which the policies would evict apps if memory were short now.
     case evictionOrder
-    /// How much memory each app has, and what torpord would do if memory were short now.
+    /// Return how much memory each app has, and what torpord would do if memory were short now.
     case memory
-    /// When timers fire next; an empty list means the timers of all apps.
+    /// Return when timers fire next; no entry means the timers of all apps.
     case timers(apps: [String])
-    /// Record what policies are asked and what they advise, as it happens.
+    /// Record what policies are asked and what they advise, until the recording ends.
     case recordPolicies(RecordRequest)
-    /// The dependencies of apps.
+    /// Return the dependencies of apps.
     case graph
-    /// The metrics of torpord.
+    /// Return the metrics of torpord.
     case metrics
-    /// The version and process of the torpord that answers.
+    /// Return the version and process of the torpord that answers.
     case describe
     /// Replace the running torpord in place.
     case upgrade
@@ -231,7 +231,7 @@ public struct LogsRequest: Hashable, Sendable {
     public var app: String
     /// The maximum number of last lines to return; nil for the supervisor's default.
     public var lines: Int64?
-    /// Continue with later lines.
+    /// Whether to continue with later lines as they are written.
     public var follow = false
     /// Only lines written at or after this time, microseconds since 1970.
     public var since: Int64?
@@ -239,7 +239,7 @@ public struct LogsRequest: Hashable, Sendable {
     public var grep: String?
     /// Continue after an earlier reply that had this cursor; `lines` and `since` are then ignored.
     public var cursor: String?
-    /// Whether to return only what fits into one reply, for clients that poll; not a parameter of the call.
+    /// Whether to return only what fits into one reply, for clients that poll. This is not a parameter of the call.
     public var isOneReply = false
 
     /// Memberwise initializer.
@@ -270,7 +270,7 @@ public struct LogsRequest: Hashable, Sendable {
 public struct EventsRequest: Hashable, Sendable {
     /// Only events of this app.
     public var app: String?
-    /// Continue with later events.
+    /// Whether to continue with later events as they happen.
     public var follow = false
     /// Only events at or after this time, microseconds since 1970.
     public var since: Int64?
@@ -311,8 +311,8 @@ public struct RecordRequest: Hashable, Sendable {
     /// The minimum of `everyMilliseconds`.
     public static let shortest: Int64 = 100
 
-    /// The interval between lines without events, which contain new measurements; nil for the supervisor's default of
-    /// one second.
+    /// The interval, in milliseconds, of lines without events, which contain new measurements; nil for the
+    /// supervisor's default of one second.
     public var everyMilliseconds: Int64?
     /// How long to record, in milliseconds; if nil, until the caller disconnects.
     public var forMilliseconds: Int64?

@@ -23,8 +23,8 @@ public struct MemoryChecks {
     /// All checks.
     public var all: [DoctorCheck] { [pressure, swap, pagingOut, otherKillers] + bound }
 
-    /// The check of whether the supervisor itself stays in memory: how many bytes of it are locked (mlock(2)), and
-    /// whether it may lock any. torpord locks its memory once it is idle after its start.
+    /// Checks whether the supervisor itself stays in memory: how many bytes of it are locked (mlock(2)), and whether
+    /// it may lock any. torpord locks its memory once it is idle after its start.
     public static func ownMemory(lockedBytes: UInt64, isAllowed: Bool) -> DoctorCheck {
         let ok = lockedBytes > 0 || isAllowed
         return DoctorCheck(
@@ -91,8 +91,8 @@ public struct MemoryChecks {
 
     private var hasZram: Bool { swapSpace.areas.contains { $0.zram != nil } }
 
-    /// Why the swap area that the kernel uses first is slow; nil if it is not. The kernel fills the area with the
-    /// highest priority first (swapon(2)).
+    /// Why the swap area that the kernel uses first is slow; nil if that area is not slow. The kernel fills the area
+    /// with the highest priority first (swapon(2)).
     private var slowSwap: String? {
         guard let first = swapSpace.areas.max(by: { $0.priority < $1.priority }), first.zram == nil,
             BlockDevice.isRotational(first.path, root: root) == true
@@ -109,10 +109,10 @@ public struct MemoryChecks {
         return "it is full: suspended apps keep their memory, and are terminated instead of paged out; make it larger"
     }
 
-    /// What could be better about swap, but is not wrong.
+    /// How to improve swap, although nothing is wrong with it; nil if there is no advice.
     private var advice: String? {
         if !hasZram {
-            // zswap keeps frequently used pages compressed in memory, as zram does with all pages.
+            // No advice with zswap: it keeps frequently used pages compressed in memory, as zram does with all pages.
             return swapSpace.isCompressedBefore ? nil : "apps would come back faster from compressed memory.\n\(recipe)"
         }
         let file = root + "/proc/sys/vm/page-cluster"

@@ -6,7 +6,7 @@ public import Varlink
 public struct MemoryStatus: Hashable, Sendable {
     /// How short memory is now: `none`, `warning` or `critical`.
     public var level: String
-    /// Why torpord does nothing about a memory shortage, in a sentence; nil if it acts.
+    /// Why torpord does nothing when memory is short, in a sentence; nil if it acts.
     public var trouble: String?
     /// Bytes of memory in the machine.
     public var totalBytes: Int64
@@ -18,7 +18,7 @@ public struct MemoryStatus: Hashable, Sendable {
     public var swapFreeBytes: Int64
     /// Percent of the last 10 s in which some task waited for memory; nil if the kernel does not say.
     public var somePercent: Double?
-    /// Percent of the last 10 s in which all tasks waited for memory at once.
+    /// Percent of the last 10 s in which all tasks waited for memory at once; nil if the kernel does not say.
     public var fullPercent: Double?
     /// The policy that orders evictions; nil for the supervisor's own order.
     public var policy: String?
@@ -136,9 +136,9 @@ public struct MemoryStep: Hashable, Sendable {
     public var rung: String
     /// The apps concerned; more than one only if `rung` is `tell`.
     public var apps: [String]
-    /// The maximum of bytes that the step would free; nil if unknown.
+    /// The maximum number of bytes that the step would free; nil if unknown.
     public var bytes: Int64?
-    /// Why it is this app's turn now, and which apps are skipped, in words.
+    /// Why it is the turn of these apps now, and which apps are skipped, in words.
     public var why: String
 
     /// Memberwise initializer.

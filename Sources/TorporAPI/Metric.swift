@@ -88,7 +88,7 @@ public enum Metric: String, CaseIterable, Sendable {
         }
     }
 
-    /// The unit, which is the last part of the metric's name; nil for counts.
+    /// The metric's unit, which is the last part of its name; nil for counts.
     public var unit: String? { ["seconds", "bytes"].first { rawValue.hasSuffix("_" + $0) } }
 
     /// The names of the labels that the metric's samples have.

@@ -2,7 +2,7 @@
 
 public import Varlink
 
-/// A policy of the supervisor's chain, as `torpor policies` shows it.
+/// A policy in the chain of policies that torpord asks, as `torpor policies` shows it.
 public struct PolicyStatus: Hashable, Sendable {
     /// The policy's name in the configuration.
     public var name: String
@@ -27,33 +27,33 @@ public struct PolicyStatus: Hashable, Sendable {
     public var abi: Int64?
     /// How often torpord has asked the policy.
     public var questions: Int64 = 0
-    /// Pieces of advice that changed something.
+    /// How many pieces of the policy's advice changed something.
     public var taken: Int64 = 0
-    /// Pieces of advice that changed nothing, since they asked for the current state.
+    /// How many pieces of advice changed nothing, since they advised what was already so.
     public var idle: Int64 = 0
-    /// Pieces of advice that were only reported, since the policy's mode is `advise`.
+    /// How many pieces of advice were only reported, since the policy's mode is `advise`.
     public var told: Int64 = 0
-    /// Pieces of advice that torpord refused, since they broke the rules or came too late.
+    /// How many pieces of advice torpord refused, since they broke the rules or came too late.
     public var refused: Int64 = 0
-    /// Pieces of advice that were ignored because the policy changed its mind too often.
+    /// How many pieces of advice were ignored, because the policy changed its mind too often.
     public var damped: Int64 = 0
-    /// Pieces of advice that an earlier policy in the chain had overruled.
+    /// How many pieces of advice had no effect, because an earlier policy in the chain overruled them.
     public var overruled: Int64 = 0
-    /// Crashes, late answers, invalid answers and floods of advice.
+    /// How often the policy crashed, answered late, gave invalid answers, or flooded torpord with advice.
     public var failures: Int64 = 0
-    /// Late answers while the whole machine stalled. They do not count as failures.
+    /// How often the policy answered late while the whole machine stalled. This does not count as a failure.
     public var stalls: Int64 = 0
     /// How often the policy was reloaded after a failure or a stall.
     public var restarts: Int64 = 0
-    /// Median time of an answer, microseconds.
+    /// The median time of the policy's answers, in microseconds.
     public var medianMicroseconds: Double?
-    /// 99th percentile of the time of an answer, microseconds.
+    /// The 99th percentile of the time of the policy's answers, in microseconds.
     public var p99Microseconds: Double?
-    /// The longest time that an answer may take, milliseconds.
+    /// The longest time that the policy may take for an answer, in milliseconds.
     public var deadlineMilliseconds: Int64 = 0
     /// Milliseconds until the policy is reloaded; nil while it is in use, or if only a user can reload it.
     public var retryMilliseconds: Int64?
-    /// Milliseconds until the time at which the policy wants to be asked again; nil if it has named none.
+    /// Milliseconds until the policy wants to be asked again; nil if it has named no time.
     public var asksAgainMilliseconds: Int64?
     /// The policy's last error, in a sentence.
     public var lastFailure: String?

@@ -2,8 +2,8 @@
 
 public import Varlink
 
-/// A line of a recording: what policies were asked and what became of their advice. RecordPolicies replies such lines
-/// of JSON, and ‘torpor events --record’ writes them.
+/// A line of a recording: what policies were asked, and what torpord did with their advice. RecordPolicies replies
+/// such lines of JSON, and ‘torpor events --record’ writes them.
 ///
 /// The first line is a ``PolicyTraceHeader``, every other line a ``PolicyTraceRound``. If the supervisor is replaced
 /// during a recording, or skips lines because the reader is slow, another header follows, and then a round with the
@@ -37,7 +37,7 @@ public enum PolicyTraceLine: Hashable, Sendable {
     }
 }
 
-/// The first line of a recording. The first round, which is the next line, contains all apps.
+/// The first line of a recording. The next line is the first round, which contains all apps.
 public struct PolicyTraceHeader: Hashable, Sendable {
     /// The version of the lines that follow (``PolicyTraceLine/version``).
     public var version: Int64
@@ -45,9 +45,9 @@ public struct PolicyTraceHeader: Hashable, Sendable {
     public var torpor: String
     /// The version of the supervisor's policy ABI, which defines the fields and their values.
     public var abi: Int64
-    /// The number of the torpord instance: when it changes, the policies have lost their memory.
+    /// The number of the torpord instance. When the number changes, the policies have lost what they had in memory.
     public var instance: Int64
-    /// The interval of rounds without events, in milliseconds.
+    /// The interval of lines without events, in milliseconds.
     public var everyMilliseconds: Int64
     /// The policies, in the order in which they are asked.
     public var policies: [Policy]
@@ -123,8 +123,8 @@ public struct PolicyTraceHeader: Hashable, Sendable {
     }
 }
 
-/// A question to all policies: the data they were shown, and the result. A round without events was asked of no
-/// policy, and contains the data they would have been shown.
+/// A question to all policies: the data that the policies were shown, and the result. A round without events was put
+/// to no policy; it contains the data that the policies would have been shown.
 public struct PolicyTraceRound: Hashable, Sendable {
     /// When the policies were asked: `torpor_policy_system.now`, microseconds of CLOCK_MONOTONIC.
     public var at: Int64
@@ -136,7 +136,7 @@ public struct PolicyTraceRound: Hashable, Sendable {
     public var apps: [App]
     /// The fields of `torpor_policy_system` that changed since the previous line.
     public var system: JSONObject
-    /// What the policies advised, and what became of that.
+    /// What the policies advised, and what torpord did with the advice.
     public var advice: [Advice]
 
     /// Memberwise initializer.

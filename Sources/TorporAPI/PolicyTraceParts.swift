@@ -10,9 +10,9 @@ extension PolicyTraceRound {
         public var kind: String
         /// The app's index in the recording; nil if the event concerns no app.
         public var app: Int64?
-        /// The state before (`enum torpor_policy_state`), or another value that depends on the kind.
+        /// The state before the event (`enum torpor_policy_state`), or another value that depends on the kind.
         public var from: Int64
-        /// The state after (`enum torpor_policy_state`), or another value that depends on the kind.
+        /// The state after the event (`enum torpor_policy_state`), or another value that depends on the kind.
         public var to: Int64
         /// The reason for the event: `enum torpor_policy_reason` or `enum torpor_policy_launch`.
         public var reason: Int64
@@ -67,8 +67,8 @@ extension PolicyTraceRound {
     public struct App: Hashable, Sendable {
         /// The app's index in the recording.
         public var place: Int64
-        /// The app's name, if the index now belongs to another app than before. Fields that are missing here then
-        /// have the values of an app that never ran.
+        /// The app's name, if the index now belongs to another app than before; otherwise nil. With a name, fields
+        /// that are missing in `fields` have the values of an app that never ran.
         public var name: String?
         /// The app's tags; empty if `name` is nil.
         public var tags: [String]
@@ -109,9 +109,9 @@ extension PolicyTraceRound {
         }
     }
 
-    /// A piece of advice (`torpor_policy_advice`), and what became of it.
+    /// A piece of advice (`torpor_policy_advice`), and what torpord did with it.
     public struct Advice: Hashable, Sendable {
-        /// The policy, by its name in the configuration.
+        /// The name in the configuration of the policy that gave the advice.
         public var policy: String
         /// The index of the event, in the same line, that the advice answers.
         public var event: Int64
@@ -124,10 +124,10 @@ extension PolicyTraceRound {
         public var value: Int64
         /// The time of the advice in microseconds, whose meaning depends on the kind.
         public var time: Int64
-        /// Why the policy advises this, in its own words.
+        /// Why the policy advises this, in the policy's own words.
         public var reason: String
-        /// `taken`, `idle` (nothing had to change), `refused`, `damped` (the policy changed its mind too often), or
-        /// `told` (the policy's mode is only `advise`).
+        /// `taken`, `idle` (nothing had to change), `refused`, `damped` (ignored, because the policy changed its mind
+        /// too often), or `told` (only reported, because the policy's mode is `advise`).
         public var outcome: String
         /// Why the advice was refused.
         public var why: String?

@@ -38,7 +38,7 @@ public struct LockInfo: Hashable, Sendable {
 
 /// The stack of a thread.
 public struct ThreadStack: Hashable, Sendable {
-    /// The process ID.
+    /// The ID of the thread's process.
     public var pid: Int32?
     /// The thread ID.
     public var tid: Int32
@@ -50,10 +50,10 @@ public struct ThreadStack: Hashable, Sendable {
     public var waitChannel: String?
     /// Processor time of the thread so far, in seconds.
     public var cpuSeconds: Double?
-    /// The functions of the kernel on the thread's stack, innermost first; empty if the kernel does not show them.
+    /// The kernel functions on the thread's stack, innermost first; empty if the kernel does not show them.
     public var stack: [String]
-    /// The functions of the program on the thread's stack, with their files, innermost first; empty if no tool that
-    /// finds them is installed.
+    /// The program's functions on the thread's stack, with their files, innermost first; empty if no tool that can
+    /// read the stack is installed.
     public var userStack: [String] = []
 
     /// Memberwise initializer.
@@ -95,7 +95,7 @@ public struct Report: Hashable, Sendable {
     public var app: String
     /// The number of the app's run, counted from 1.
     public var incarnation: Int64
-    /// The process ID.
+    /// The process ID of the app's main process.
     public var pid: Int32?
     /// When the app ended, microseconds since 1970.
     public var at: Int64
@@ -117,17 +117,17 @@ public struct Report: Hashable, Sendable {
     public var errno: Int32?
     /// The name of the deadline that the app missed.
     public var deadline: String?
-    /// What the app had to do by the deadline: `ready`, `heartbeat`, `tasks`, or the message to be answered.
+    /// What the app had to do before the deadline: `ready`, `heartbeat`, `tasks`, or the message to be answered.
     public var due: String?
     /// The length of the missed deadline, in milliseconds.
     public var deadlineMilliseconds: Int64?
     /// By how much the app extended the missed deadline, in milliseconds.
     public var extendedMilliseconds: Int64?
-    /// Time from the start of the deadline until torpord saw that it was missed, without pauses, in milliseconds.
+    /// Time from the start of the deadline until torpord noticed that it was missed, without pauses, in milliseconds.
     public var usedMilliseconds: Int64?
-    /// How long after the deadline the app did what was due, or had ended, in milliseconds.
+    /// How long after the deadline the app did what was due, or exited, in milliseconds.
     public var lateMilliseconds: Int64?
-    /// Whether the app did what was due after the deadline.
+    /// Whether the app did what was due, but only after the deadline.
     public var answered = false
     /// Seconds from launch to end.
     public var wallSeconds: Double?
@@ -147,9 +147,9 @@ public struct Report: Hashable, Sendable {
     public var tasks: [String] = []
     /// The file locks that the app held at its end.
     public var locks: [LockInfo] = []
-    /// The app's last lines of output, if the supervisor keeps its output.
+    /// The last lines of the app's output, if the supervisor stores the app's output.
     public var log: [LogLine] = []
-    /// Where the app's output is in the journal, if it goes there.
+    /// Where the app's output is in the journal, if it is written to the journal.
     public var journal: JournalPlace?
     /// The stacks of the app's threads just before the app was terminated.
     public var threads: [ThreadStack] = []

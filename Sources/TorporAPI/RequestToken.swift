@@ -3,7 +3,7 @@
 /// Makes a request idempotent: if the connection is lost before the reply, the client sends the request again with
 /// the same token, and the supervisor carries the request out once.
 ///
-/// On the wire it is a string of hexadecimal digits: numbers of 64 bits do not survive every JSON library.
+/// On the wire, the token is a string of hexadecimal digits: 64-bit numbers do not survive every JSON library.
 public struct RequestToken: Hashable, Sendable {
     /// The token's number, never 0. Its lowest bit is always 0: the store of used tokens keeps a flag there.
     public let value: UInt64

@@ -6,9 +6,9 @@ public import Varlink
 public struct SandboxInfo: Hashable, Sendable {
     /// How the app is confined: `true` or `agent`, as in the configuration.
     public var mode: String
-    /// What the app asks for.
+    /// The permissions that the app asks for.
     public var permissions: [PermissionInfo] = []
-    /// What of it this machine does not enforce, a sentence each.
+    /// The parts of the sandbox that this machine does not enforce, one sentence each.
     public var unenforced: [String] = []
 
     /// Creates a sandbox without permissions.
@@ -37,25 +37,25 @@ public struct SandboxInfo: Hashable, Sendable {
 
 /// A permission that an app asks for.
 public struct PermissionInfo: Hashable, Sendable {
-    /// The app.
+    /// The app that asks for the permission.
     public var app: String
-    /// Its name: `camera`, `files:/srv/media:ro`.
+    /// The permission's name: `camera`, `files:/srv/media:ro`.
     public var name: String
-    /// `allowed`, `denied`, or `asked`: withheld, since nobody has answered.
+    /// `allowed`, `denied`, or `asked` (withheld, because no user has answered yet).
     public var state: String
-    /// Why the app asks for it.
+    /// Why the app asks for the permission.
     public var purpose: String
-    /// The purpose by language.
+    /// The texts of ``purpose`` by language.
     public var purposes: [String: String]
-    /// The TCP ports of `network`; empty for all.
+    /// The TCP ports of the permission `network`; empty for all.
     public var ports: [Int64]
 
-    /// Who has answered; nil if nobody has.
+    /// The user that has answered; nil if no user has.
     public var by: String?
-    /// When, in microseconds since 1970.
+    /// When the user answered, in microseconds since 1970.
     public var at: Int64?
 
-    /// Creates one that nobody has answered.
+    /// Creates a permission that no user has answered.
     public init(
         app: String,
         name: String,
@@ -72,7 +72,7 @@ public struct PermissionInfo: Hashable, Sendable {
         self.ports = ports
     }
 
-    /// The purpose in the first of these languages that it is written in.
+    /// The purpose in the first of `languages` that ``purposes`` has a text for; otherwise ``purpose``.
     public func purpose(in languages: [String]) -> String {
         AppSummary.text(purpose, purposes, in: languages) ?? purpose
     }
@@ -103,14 +103,14 @@ public struct PermissionInfo: Hashable, Sendable {
     }
 }
 
-/// What a person answers to an app that asks for a permission.
+/// A user's answer to an app that asks for a permission.
 public enum PermissionVerdict: String, CaseIterable, Sendable {
     case allow
     case deny
-    /// The answer is forgotten: the default of the configuration counts.
+    /// Forget the answer, so that the default of the configuration applies again.
     case reset
 
-    /// The verb of a sentence in the past.
+    /// The verb of a sentence about the answer, in the past tense.
     public var past: String {
         switch self {
         case .allow: "allowed"
@@ -120,13 +120,13 @@ public enum PermissionVerdict: String, CaseIterable, Sendable {
     }
 }
 
-/// Answers an app that asks for permissions.
+/// The parameters of AnswerPermissions, which answers an app that asks for permissions.
 public struct AnswerPermissionsRequest: Hashable, Sendable {
     /// The app's name.
     public var app: String
-    /// The permissions; none means all that the app asks for.
+    /// The names of the permissions; an empty list means all that the app asks for.
     public var names: [String]
-    /// The answer.
+    /// The answer to the app.
     public var answer: PermissionVerdict
 
     /// Memberwise initializer.

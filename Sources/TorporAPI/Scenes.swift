@@ -12,10 +12,10 @@ public struct OpenSceneRequest: Hashable, Sendable {
     public var session: JSON = .null
     /// Launch the scene into the background.
     public var background = false
-    /// Only create the scene: a remote client is about to connect to the scene's socket, and that connection launches
-    /// it.
+    /// Only create the scene: a remote client is about to connect to the scene's socket, and this connection launches
+    /// the scene.
     public var remote = false
-    /// Reply when the scene is open; otherwise at once.
+    /// Reply when the scene is open; if false, reply at once.
     public var wait = true
     /// The longest time to wait, in milliseconds.
     public var timeoutMilliseconds: Int64?
@@ -66,10 +66,10 @@ public struct SceneInfo: Hashable, Sendable {
     public var app: String
     /// The scene's template, or the app that the scene is inside.
     public var template: String
-    /// The scene's own name, without that of the template.
+    /// The scene's own name, without the name of the template.
     public var name: String
-    /// The state of the scene's app; for a scene inside an app, the scene's own state; `unattached` if the scene has
-    /// no process or is not connected.
+    /// The state of the scene's app; for a scene inside an app, the state of the scene itself; `unattached` if the
+    /// scene has no process or is not connected.
     public var state: String
     /// When the scene was first opened, microseconds since 1970.
     public var openedAt: Int64
@@ -84,7 +84,7 @@ public struct SceneInfo: Hashable, Sendable {
     /// How many processes the scene's cgroup has; only for a connected scene inside an app that has a cgroup per
     /// scene (`scenes.cgroups`).
     public var processes: Int64?
-    /// Whether the processes of the scene's cgroup are frozen.
+    /// Whether the processes of the scene's cgroup are frozen; nil for a scene without its own cgroup.
     public var isFrozen: Bool?
 
     /// The state of a scene without a process.
@@ -138,7 +138,7 @@ public struct SceneInfo: Hashable, Sendable {
 
 /// How many scenes an app has inside it.
 public struct SceneCount: Hashable, Sendable {
-    /// How many scenes there are.
+    /// How many scenes there are, whether connected or not.
     public var sessions: Int64
     /// How many scenes are connected, or about to be.
     public var live: Int64
@@ -169,7 +169,7 @@ public struct SceneTemplateInfo: Hashable, Sendable {
     public var sessions: Int64
     /// How many scenes (sessions) there may be.
     public var maxSessions: Int64
-    /// Whether the scenes are inside an app, instead of apps of their own.
+    /// Whether the scenes are inside an app, instead of each being an app of its own.
     public var inside = false
 
     /// Memberwise initializer.

@@ -11,13 +11,13 @@ public struct SettingInfo: Hashable, Sendable {
     public var type: String
     /// Whether the setting has a valid value.
     public var isSet: Bool
-    /// The value for programs; null if there is none or the setting is secret.
+    /// The value for programs; null if there is no value or the setting is secret.
     public var value: JSON
     /// The value as users write it.
     public var text: String?
     /// The default as users write it.
     public var defaultText: String?
-    /// When it was last set or unset, microseconds since 1970.
+    /// When the setting was last set or unset, microseconds since 1970.
     public var changedAt: Int64?
     /// The setting's title for users of all languages that are not in ``titles``.
     public var title: String?
@@ -35,7 +35,7 @@ public struct SettingInfo: Hashable, Sendable {
     public var identity = false
     /// Whether the app may change the setting itself.
     public var writable = false
-    /// Why the stored value is ignored; nil if it is not.
+    /// Why the stored value is ignored; nil if it is not ignored.
     public var trouble: String?
 
     /// Sets the required fields; the others keep their defaults.

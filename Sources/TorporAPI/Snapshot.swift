@@ -12,7 +12,7 @@ public enum SnapshotKind: String, Hashable, Sendable, CaseIterable {
     /// Text in UTF-8.
     case text
 
-    /// Detects the format by the first bytes, or as text; nil for other content, and for no content.
+    /// Detects the format by the first bytes of the content, or as text; nil for other content, and for no content.
     public init?(content: [UInt8]) {
         func begins(_ bytes: [UInt8], at offset: Int = 0) -> Bool { content.dropFirst(offset).starts(with: bytes) }
         if begins([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]) {
@@ -30,7 +30,7 @@ public enum SnapshotKind: String, Hashable, Sendable, CaseIterable {
         }
     }
 
-    /// The media type, as in HTTP.
+    /// The media type of the format, as in HTTP.
     public var mediaType: String {
         switch self {
         case .png, .jpeg, .gif, .webp: "image/\(rawValue)"
@@ -41,9 +41,9 @@ public enum SnapshotKind: String, Hashable, Sendable, CaseIterable {
 
 /// The snapshot of an app: what it showed when it was last in the background.
 public struct SnapshotInfo: Hashable, Sendable {
-    /// The format; nil for a format that only a later version of Torpor knows.
+    /// The format of the snapshot; nil for a format that only a later version of Torpor knows.
     public var kind: SnapshotKind?
-    /// Size in bytes.
+    /// The size of the snapshot in bytes.
     public var bytes: Int64
     /// When the snapshot was taken, microseconds since 1970.
     public var at: Int64
@@ -87,7 +87,7 @@ public struct SnapshotPart: Hashable, Sendable {
 
     /// The snapshot; nil if there is none.
     public var snapshot: SnapshotInfo?
-    /// The snapshot's bytes from the requested offset on; empty if the offset is at or past its end.
+    /// The snapshot's bytes from the requested offset on; empty if the offset is at or past the snapshot's end.
     public var data: [UInt8]
 
     /// Memberwise initializer.
@@ -124,8 +124,8 @@ public struct SnapshotPart: Hashable, Sendable {
             if part.snapshot == snapshot, !part.data.isEmpty {
                 whole.data += part.data
             } else {
-                // A newer snapshot replaced this one between two parts: begin again. No app takes ten snapshots in so
-                // short a time.
+                // A newer snapshot replaced this one between two parts, so begin again. No app takes ten snapshots in
+                // so short a time.
                 restarts += 1
                 guard restarts < 10 else { return SnapshotPart(nil) }
                 whole = try ask(0)

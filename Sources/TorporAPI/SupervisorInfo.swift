@@ -2,13 +2,13 @@
 
 public import Varlink
 
-/// The reply of Describe: the torpord that answers.
+/// The reply of Describe: information about the torpord that answers.
 public struct SupervisorInfo: Hashable, Sendable {
-    /// The torpord's version, such as `0.1.0`.
+    /// The version of torpord, such as `0.1.0`.
     public var version: String
     /// How many instances of torpord its keeper has started so far, including this one.
     public var instance: Int64
-    /// Its process ID.
+    /// The process ID of torpord.
     public var pid: Int32
     /// How many apps torpord supervises.
     public var apps: Int64

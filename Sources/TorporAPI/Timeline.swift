@@ -2,18 +2,18 @@
 
 public import Varlink
 
-/// How long a launch took to each stage, in milliseconds since it began; nil for a stage that the launch did not
-/// reach.
+/// How long a launch took to reach each stage, in milliseconds from its beginning; nil for a stage not reached.
 public struct LaunchTimes: Hashable, Sendable {
-    /// Until the commands of `before_start` were done, and the process was about to be forked.
+    /// Milliseconds until the commands of `before_start` were done, and the app's process was about to be forked.
     public var planned: Double?
-    /// Until the program was executed.
+    /// Milliseconds until the program was executed.
     public var executed: Double?
-    /// Until the app's first sign of life: a connection to `TORPOR_APP_SOCKET`, or a datagram to `NOTIFY_SOCKET`.
+    /// Milliseconds until the app's first contact: a connection to `TORPOR_APP_SOCKET` or a message to
+    /// `NOTIFY_SOCKET`.
     public var contact: Double?
-    /// Until torpord sent the app its first message.
+    /// Milliseconds until torpord sent the app its first message.
     public var message: Double?
-    /// Until the app was ready.
+    /// Milliseconds until the app was ready.
     public var ready: Double?
 
     /// The times of a launch that has reached no stage yet.

@@ -21,7 +21,7 @@ public struct TimerStatus: Hashable, Sendable {
     /// Whether the timer catches up on times that it missed while torpord did not run.
     public var isPersistent = false
     /// Why the timer does not wake the app until a user starts the app: `stopped`, `force-quit` or `failed`; nil if
-    /// it does.
+    /// the timer wakes the app.
     public var blocked: String?
 
     /// Sets the fields that every timer has.

@@ -107,11 +107,11 @@ public struct TransferInfo: Hashable, Sendable {
         ]
     }
 
-    /// Whether the transfer has ended: torpord keeps it only until the app has answered for its end.
+    /// Whether the transfer has ended. torpord keeps it until the app has answered the message about the end.
     public var isOver: Bool { state == "done" || state == "failed" || state == "cancelled" }
 }
 
-/// The parameters of Manager's Transfers.
+/// The parameters of Transfers in `io.torpor.Manager`.
 public struct TransfersRequest: Hashable, Sendable {
     /// List only transfers of these apps: names, patterns or `tag:NAME`; empty for all.
     public var apps: [String] = []
@@ -134,7 +134,7 @@ public struct TransfersRequest: Hashable, Sendable {
     }
 }
 
-/// The parameters of Manager's CancelTransfers.
+/// The parameters of CancelTransfers in `io.torpor.Manager`.
 public struct CancelTransfersRequest: Hashable, Sendable {
     /// Cancel all transfers of these apps: names, patterns or `tag:NAME`.
     public var apps: [String] = []

@@ -8,15 +8,15 @@ public struct UnhandledInfo: Hashable, Sendable {
     public var id: Int64
     /// The app that the message was first sent to.
     public var app: String
-    /// The topic.
+    /// The message's topic.
     public var topic: String
     /// The name of the app message that delivered this message.
     public var name: String
     /// The message's key within the topic.
     public var key: String?
-    /// The content; nil if it was not requested.
+    /// The message's content; nil if the content was not requested.
     public var payload: JSON?
-    /// The sender.
+    /// The name of the message's sender.
     public var sender: String
     /// How many posted messages were merged into this message.
     public var count: Int64
@@ -33,7 +33,7 @@ public struct UnhandledInfo: Hashable, Sendable {
     /// The number of the last run that crashed while it handled the message; the termination report has the same
     /// number.
     public var incarnation: Int64?
-    /// The apps that received the message and did not handle it, in that order.
+    /// The apps that received the message and did not handle it, in the order in which they received it.
     public var asked: [String]
 
     /// Sets the required fields; the others keep their defaults.
@@ -87,7 +87,7 @@ public struct UnhandledInfo: Hashable, Sendable {
     }
 }
 
-/// The parameters of Unhandled.
+/// The parameters of Unhandled, which lists messages that no app handled.
 public struct UnhandledRequest: Hashable, Sendable {
     /// List only messages to these apps: names, patterns or `tag:NAME`; empty for all.
     public var apps: [String] = []

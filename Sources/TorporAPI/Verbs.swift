@@ -20,7 +20,7 @@ public enum Verb: String, CaseIterable, Hashable, Sendable {
     case discard = "DiscardScenes"
 }
 
-/// The parameters of a verb. A verb ignores parameters that it does not have.
+/// The parameters of a verb. A verb ignores the parameters of other verbs.
 public struct VerbRequest: Hashable, Sendable {
     /// The method to call.
     public var verb: Verb
@@ -28,8 +28,8 @@ public struct VerbRequest: Hashable, Sendable {
     public var apps: [String]
     /// Only for Start: launch into the background.
     public var background = false
-    /// Only for Start: launch even if a policy is against it. Only for Suspend: even if something keeps the app
-    /// awake.
+    /// Only for Start: launch even if a policy is against it. Only for Suspend: suspend even if something keeps the
+    /// app awake.
     public var force = false
     /// Only for Interrupt: end an interruption. Only for Hold: end all holds.
     public var end = false
@@ -41,12 +41,12 @@ public struct VerbRequest: Hashable, Sendable {
     public var url: String?
     /// Only for Wait: the state to wait for.
     public var state: String?
-    /// Reply when the app has reached the state; otherwise at once.
+    /// Reply when the app has reached the state; if false, reply at once.
     public var wait = true
     /// The longest time to wait, in milliseconds.
     public var timeoutMilliseconds: Int64?
-    /// Makes the request idempotent: torpord carries it out once, however often it receives the same token. Wait
-    /// ignores it.
+    /// Makes the request idempotent: torpord carries it out once, however often it receives the same token. The verb
+    /// Wait ignores the token.
     public var token: RequestToken?
 
     private static let longestReason = 256
@@ -110,16 +110,16 @@ public struct VerbRequest: Hashable, Sendable {
 public struct VerbResult: Hashable, Sendable {
     /// The name of the app.
     public var app: String
-    /// Whether the app has reached the requested state (or, without waiting, whether that is now its goal).
+    /// Whether the app has reached the requested state; without waiting, whether its goal is now that state.
     public var ok: Bool
     /// The app's state.
     public var state: String
-    /// The process ID.
+    /// The process ID of the app's main process.
     public var pid: Int32?
-    /// What happened, in a sentence; if it failed, why and what to do.
+    /// What happened, in a sentence; if the request failed, why and what to do.
     public var message: String?
-    /// If it failed, one word for programs: `timeout`, `overtaken` (by a later request), `refused`, or a termination
-    /// reason.
+    /// If the request failed, one word for programs: `timeout`, `overtaken` (by a later request), `refused`, or a
+    /// termination reason.
     public var error: String?
 
     /// Memberwise initializer.
@@ -167,7 +167,7 @@ public struct VerbProgress: Hashable, Sendable {
     public var state: String
     /// The transition in progress.
     public var transition: String?
-    /// What happens, a sentence for people.
+    /// What is happening, a sentence for users.
     public var text: String
 
     /// Memberwise initializer.
@@ -211,8 +211,8 @@ public enum Replies {
     public static func logs(_ lines: [LogLine], cursor: String, more: Bool = false) -> JSON {
         ["lines": .array(lines.map(\.json)), "cursor": .string(cursor), "more": .bool(more)]
     }
-    /// A reply of Events; `sequence` is the number of the newest event examined, `incomplete` says why older events
-    /// are missing.
+    /// A reply of Events. `sequence` is the number of the newest event that torpord examined; `incomplete` says why
+    /// older events are missing.
     public static func events(_ events: [EventRecord], sequence: Int64, incomplete: String? = nil) -> JSON {
         ["events": .array(events.map(\.json)), "sequence": .int(sequence), "incomplete": .optional(incomplete)]
     }
@@ -232,7 +232,7 @@ public enum Replies {
     public static func metrics(_ families: [MetricFamily]) -> JSON { ["metrics": .array(families.map(\.json))] }
     /// The reply of Timers.
     public static func timers(_ timers: [TimerStatus]) -> JSON { ["timers": .array(timers.map(\.json))] }
-    /// A reply of RecordPolicies; the last one has no line.
+    /// A reply of RecordPolicies; the last reply has no line.
     public static func record(_ line: JSON?) -> JSON { ["line": line ?? .null] }
     /// The reply of Doctor.
     public static func doctor(_ checks: [DoctorCheck]) -> JSON { ["checks": .array(checks.map(\.json))] }
