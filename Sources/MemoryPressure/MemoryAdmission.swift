@@ -11,21 +11,23 @@ import Processes
 package struct MemoryAdmission {
     /// The apps whose launches wait, in order of arrival.
     package var waiting: [AppID] = []
-    /// Bytes that launched apps need but may not use yet. They stay reserved for the app until the given time.
+    /// Memory reserved for apps that were just launched: bytes that an app will need (`memory_needed`) but does not
+    /// use yet, and when its reservation ends.
     var promised: [AppID: (bytes: UInt64, until: Duration)] = [:]
     /// Fires when waiting launches are to be checked again.
     package var timer: TimerSource?
-    /// Runs after an app has ended, until the memory that it freed shows in the statistics.
+    /// Runs after an app has ended, until the kernel's statistics show the memory that it freed. Until then, no step
+    /// begins for a waiting launch.
     package var pause: TimerSource?
-    /// The ladder that frees memory for launches.
+    /// The ladder (``MemoryLadder``) for waiting launches. Memory pressure has a ladder of its own.
     var ladder = MemoryLadder()
 
     package var isEmpty: Bool { waiting.isEmpty }
 }
 
 extension MemoryWatch {
-    /// Continues all waiting launches, because memory is no longer watched. Callbacks may read `waiting`, so it is
-    /// emptied before.
+    /// Continues all waiting launches, because memory is no longer watched. `waiting` is emptied first, because
+    /// callbacks may read it.
     func admitAll() {
         let waiting = admission.waiting
         admission.waiting = []
@@ -46,16 +48,15 @@ extension MemoryWatch {
     /// How long to wait until launches are checked again, if nothing else causes a check.
     private static let lookAgain = Duration.milliseconds(500)
 
-    /// Called when the core asks whether an app with `memory_needed` may be launched.
+    /// Called when the lifecycle core asks whether an app with `memory_needed` may be launched.
     package func launchNeedsMemory(_ app: AppRuntime) {
         guard !admission.waiting.contains(app.id) else { return }
         admission.waiting.append(app.id)
-        // Deferred, because the core's current step is not finished.
+        // Deferred, because the lifecycle core has not finished the step in which it asked.
         loop.later { [weak self] in self?.admitNext() }
     }
 
-    /// Launches waiting apps for which there is memory. Launches into the foreground go first, otherwise those that
-    /// waited longest.
+    /// Launches the waiting apps for which there is memory. Launches into the foreground go first, then the oldest.
     func admitNext() {
         let hadWaiting = !admission.isEmpty
         admission.waiting.removeAll { !coordinator.waitsForMemory($0) }
@@ -85,14 +86,14 @@ extension MemoryWatch {
 
     private func nextToAdmit() -> AppRuntime? {
         let coordinator = coordinator
-        // A launch that a user forces does not even wait for other launches.
+        // A launch that a user forces goes before all other launches.
         let first =
             admission.waiting.first { apps[$0].skipsAdmission == true }
             ?? admission.waiting.first { coordinator.launchesIntoForeground($0) } ?? admission.waiting.first
         return first.map { apps[$0] }
     }
 
-    /// Whether the launch is allowed or refused; nil if it has to wait.
+    /// Whether the app's launch is allowed or refused; nil if it has to wait.
     private func decide(_ app: AppRuntime) -> Decision? {
         let isForced = app.skipsAdmission == true
         app.skipsAdmission = nil
@@ -111,13 +112,13 @@ extension MemoryWatch {
         return .admit
     }
 
-    /// Available bytes minus those reserved for other apps and those kept free.
+    /// The available bytes, minus those reserved for launched apps and those that must stay free.
     private func free(_ memory: MachineMemory) -> UInt64 {
         let taken = taken(of: memory)
         return memory.available > taken ? memory.available - taken : 0
     }
 
-    /// Bytes reserved for other apps plus bytes kept free. The sum may exceed what is available.
+    /// The bytes reserved for launched apps, plus those that must stay free. The sum may exceed the available bytes.
     private func taken(of memory: MachineMemory) -> UInt64 {
         admission.promised.values.reduce(kept(of: memory)) { $0 &+ $1.bytes }
     }
@@ -132,10 +133,10 @@ extension MemoryWatch {
             + "\(MemoryReading.size(kept(of: memory))) are kept free (critical_available)\(others)"
     }
 
-    /// Bytes that must stay free whatever is launched.
+    /// Bytes that no launch may use (`critical_available`).
     private func kept(of memory: MachineMemory) -> UInt64 { UInt64(Double(memory.total) * rules.criticalAvailable) }
 
-    /// Reduces reservations by what the launched apps use by now, and removes those whose time is over.
+    /// Subtracts from each reservation what its app already uses, and removes expired reservations.
     private func forgetPromises() {
         let now = now
         var running: [AppRuntime] = []
@@ -146,7 +147,8 @@ extension MemoryWatch {
                 admission.promised[id] = nil
                 continue
             }
-            // A suspended app uses the rest of its reservation only when it runs again. Memory in swap was used before.
+            // Remove the reservation: the app has used its memory, though part may be in swap. It needs more only when
+            // resumed.
             if machine.state == .suspended {
                 admission.promised[id] = nil
                 continue
@@ -163,7 +165,7 @@ extension MemoryWatch {
         }
     }
 
-    /// Frees memory for a launch, one step at a time. If no step is possible, the launch waits.
+    /// Takes one step to free memory for an app's launch. If no step is possible, the launch waits.
     private func waitOn(_ app: AppRuntime) {
         if admission.timer == nil { admission.timer = try? loop.timer { [weak self] in self?.admitNext() } }
         admission.timer?.arm(after: Self.lookAgain)
@@ -187,7 +189,7 @@ extension MemoryWatch {
         let demand = MemoryLadder.Demand.launch(foreground: foreground, priority: app.specification.priority)
         let candidates = candidates()
         admission.ladder.worth = MemoryRules.worth(missing: needed)
-        // If all steps together would not free enough, no app is terminated.
+        // If even all steps together would free too little, do not terminate any app.
         guard memory.available &+ MemoryLadder.obtainable(demand, candidates) >= taken(of: memory) &+ needed,
             let step = admission.ladder.next(demand, candidates, now: now)
         else { return }

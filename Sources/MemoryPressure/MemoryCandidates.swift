@@ -8,7 +8,8 @@ import Linux
 import Notify
 package import Processes
 
-/// The measured memory of an app. A suspended app is measured only once, because its memory does not change.
+/// The measured memory of an app. While the app is suspended, its memory does not change, so one measurement is
+/// enough.
 struct KnownFootprint {
     var footprint: Footprint
     let incarnation: UInt32
@@ -17,27 +18,29 @@ struct KnownFootprint {
 
 /// The order in which policies want apps terminated, from their last answer.
 struct PolicyOrder {
-    /// The policy that answered; nil for none. If there is one, apps that it does not name are not terminated.
+    /// The policy that answered; nil for none. If a policy answered, apps that it does not name are not terminated.
     var policy: String?
     var places: [AppID: (place: Int, reason: String)] = [:]
     /// When policies were asked for an order; nil if no answer is awaited.
     var askedAt: Duration?
     /// When the last answer came; nil if none did.
     var answeredAt: Duration?
-    /// Whether memory was urgently short and no answer came in time: then steps are taken without the policies.
+    /// Whether no answer came in time while memory was urgently short. Then apps are terminated without the policies'
+    /// order.
     var isGivenUp = false
 }
 
-/// The apps that the ladder may choose from: those that could free memory or be terminated.
+/// The apps among which the ladder (``MemoryLadder``) chooses: those that could free memory or be terminated.
 extension MemoryWatch {
-    /// How long a measurement stays valid: of a running app's memory, of free swap, and of the policies' order.
+    /// How long these stay valid: the measured memory of a running app, whether swap has room, and the policies'
+    /// order.
     private static let goodFor = Duration.seconds(1)
-    /// How long to wait for the policies' answer before the first step.
+    /// How long a step waits for the policies' answer, unless memory is urgently short.
     private static let policyTime = Duration.milliseconds(100)
-    /// How long no app is terminated without the policies' answer, even if memory is urgently short.
+    /// If memory is urgently short, apps are terminated without the policies' order after this time.
     private static let longestPolicyTime = Duration.seconds(1)
 
-    /// All apps with processes, as candidates for the ladder.
+    /// All apps with processes, as candidates for the steps of the ladder (``MemoryLadder``).
     package func candidates() -> [MemoryLadder.Candidate] {
         var candidates: [MemoryLadder.Candidate] = []
         candidates.reserveCapacity(apps.count)
@@ -76,10 +79,11 @@ extension MemoryWatch {
     }
 
     private static let refusal = Duration.seconds(2)
-    /// An app with less resident memory, in bytes, is not worth paging out.
+    /// Bytes. An app with less resident memory is not paged out.
     private static let worthPaging: UInt64 = 1 << 20
 
-    /// Whether swap has room. The answer is cached for up to a second, because the question may come once per app.
+    /// Whether swap has room for paging out. The answer is cached for up to 1 s, because it may be needed once per
+    /// app.
     var canSwap: Bool {
         let now = now
         if let known = swapRoom, now - known.at < Self.goodFor { return known.isThere }
@@ -90,13 +94,14 @@ extension MemoryWatch {
 
     // MARK: Measuring
 
-    /// Measures apps whose last measurement is from before `since` (by default, 1 s ago), then calls `then`. Calls it
-    /// at once if no app has to be measured.
+    /// Measures the apps whose last measurement is from before the time `since` (by default, 1 s ago), then calls
+    /// `then`. If no app has to be measured, calls `then` at once.
     package func measure(since: Duration? = nil, _ then: @escaping () -> Void) {
         let now = now
         let since = since ?? now - Self.goodFor
         guard afterMeasuring.isEmpty else {
-            // The measurement in progress may have begun before `since`, or before an app was launched.
+            // Measure again afterwards: the measurement in progress may have begun before `since`, or before an app
+            // was launched.
             return afterMeasuring.append { [weak self] in self?.measure(since: since, then) }
         }
         let due = apps.filter { app in
@@ -112,7 +117,7 @@ extension MemoryWatch {
         afterMeasuring.append(then)
         worker.footprints(of: trees) { [weak self] found in
             guard let self else { return }
-            // Discard the result if that run of the app has ended: its id may belong to another run or app now.
+            // Discard the result if the measured run of the app has ended: the app may have been launched again since.
             for (index, app) in due.enumerated()
             where found.indices.contains(index) && app.run.tree === trees[index] {
                 self.footprints[app.id] = KnownFootprint(
@@ -136,18 +141,18 @@ extension MemoryWatch {
 
     // MARK: Policies
 
-    /// Asks policies again for the order of eviction, then calls `then`. Calls it at once if no policy gives an order.
+    /// Asks policies for the order of eviction, then calls `then`. If no policy gives an order, calls `then` at once.
     func askPolicies(_ then: @escaping () -> Void = {}) {
         guard let policy = host.evictionPolicy else {
             order = PolicyOrder()
             return then()
         }
-        // Until the policy answers, it may protect any app.
+        // Until the policy answers, treat all apps as not named by it: such apps are not terminated.
         if order.policy == nil { order.policy = policy }
         order.askedAt = now
         host.evictionOrder { [weak self] ranked in
             guard let self else { return }
-            // If a policy failed, it protects no app.
+            // A policy that failed is no longer the host's policy, so it protects no app.
             let policy = ranked.first?.policy ?? self.host.evictionPolicy
             self.order = PolicyOrder(policy: policy, answeredAt: self.now)
             for (place, entry) in ranked.enumerated() { self.order.places[entry.app.id] = (place, entry.reason) }
@@ -155,7 +160,7 @@ extension MemoryWatch {
         }
     }
 
-    /// Asks policies again if their answer is old, because it does not cover apps that were suspended since.
+    /// Asks policies again if their answer is older than 1 s, because it lacks apps that were suspended since.
     func keepOrder(_ isUrgent: Bool) {
         let now = now
         if let asked = order.askedAt {
@@ -165,10 +170,10 @@ extension MemoryWatch {
         }
     }
 
-    /// Whether an answer from a policy may still change which apps can be terminated.
+    /// Whether policies were asked less than 1 s ago and may still name apps that can be terminated.
     var mayBeNamed: Bool { order.askedAt.map { now - $0 <= Self.longestPolicyTime } ?? false }
 
-    /// Whether an answer from policies is awaited and worth waiting for.
+    /// Whether the next step should wait, because policies were asked less than 100 ms ago.
     var waitsForPolicies: Bool {
         guard let asked = order.askedAt else { return false }
         return now - asked < Self.policyTime

@@ -18,12 +18,13 @@ package protocol MemoryHost: AnyObject {
 
     /// The policy that orders evictions; nil if there is none.
     var evictionPolicy: String? { get }
-    /// Asks policies for the order in which apps are to be terminated, first one first, each with its policy's reason.
+    /// Asks policies for the order in which apps are to be terminated. The result begins with the first app to
+    /// terminate; `reason` is the policy's reason for that app's place.
     func evictionOrder(_ completion: @escaping ([(app: AppRuntime, policy: String, reason: String)]) -> Void)
 
-    /// Whether an app gets the memory warning through its own socket.
+    /// Whether the app gets the memory warning over its socket to torpord, instead of as a signal.
     func hearsByChannel(_ app: AppID) -> Bool
-    /// Whether the app is under a debugger, so that it must be left alone.
+    /// Whether a debugger traces the app. Then the app is left alone.
     func restsForTracer(_ app: AppRuntime) -> Bool
     /// Called when torpord has removed a descriptor that the app had stored.
     func letGo(of entry: FDStore.Entry, _ app: AppRuntime)

@@ -3,10 +3,11 @@
 import Engine
 import Linux
 
-/// Memory for allocations that torpord needs when memory is short, allocated in advance. The blocks are written to,
-/// so that they are resident. When memory becomes short, they are freed, and the heap uses them for new allocations.
+/// Memory that is allocated in advance, for allocations of torpord while memory is short. Its blocks are written to,
+/// so that they are resident. When memory becomes short, the blocks are freed, and the heap uses them for new
+/// allocations.
 struct MemoryReserve {
-    /// A block's size, below the heap's mmap threshold: larger blocks would return to the kernel when freed.
+    /// Bytes per block. This is less than malloc's mmap threshold, so that the heap keeps freed blocks.
     private static let block = 64 << 10
     private var held: [UnsafeMutableRawPointer] = []
 
@@ -22,7 +23,7 @@ struct MemoryReserve {
         Memory.keepFreed(false)
     }
 
-    /// Frees the reserve, so that the heap can use it.
+    /// Frees the reserved blocks, so that the heap can use them.
     mutating func open() {
         Memory.keepFreed(true)
         for pointer in held { pointer.deallocate() }

@@ -12,7 +12,8 @@ struct MemorySample {
     let activity: MemoryActivity?
 
     /// Reads the statistics of the machine, or of the limit `bound` around all apps; nil if `/proc/meminfo` cannot be
-    /// read. `root` is a prefix of /proc paths. `now` is evaluated after the first file is read, which may take long.
+    /// read. `root` is a prefix of /proc paths. `now` is evaluated after the first file is read, because that read may
+    /// take long.
     init?(at now: @autoclosure () -> Duration, root: String, bound: MemoryBound? = nil) {
         guard let machine = MachineMemory(root: root) else { return nil }
         at = now()
@@ -28,7 +29,7 @@ struct MemorySample {
         activity = bound.activity
     }
 
-    /// The changes since an earlier sample; without one, only the values of this moment.
+    /// The changes since an earlier sample. Without an earlier sample, stall times and page counts are missing.
     func reading(since earlier: MemorySample?) -> MemoryReading {
         var reading = MemoryReading(
             total: memory.total,

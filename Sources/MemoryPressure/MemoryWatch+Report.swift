@@ -8,10 +8,10 @@ import Linux
 import Processes
 package import TorporAPI
 
-/// What `torpor memory` shows.
+/// The report that `torpor memory` shows.
 extension MemoryWatch {
-    /// Measures all apps and asks policies for their order. Then reports the memory of each app, and the steps that
-    /// would follow if memory were short.
+    /// Measures all apps and asks policies for their order of eviction. Then reports the memory of each app, and the
+    /// steps that torpord would take if memory were short.
     package func report(_ completion: @escaping (MemoryStatus) -> Void) {
         measure(since: now) { [weak self] in
             guard let self else { return }
@@ -42,7 +42,7 @@ extension MemoryWatch {
         return status
     }
 
-    /// - Parameter worth: bytes; terminating an app with less memory would not help.
+    /// - Parameter worth: bytes. An app with less memory is not terminated, because this would free too little.
     private func describe(_ candidate: MemoryLadder.Candidate, worth: UInt64) -> AppMemory {
         let app = apps[candidate.app]
         let footprint = footprints[candidate.app]?.footprint ?? Footprint()

@@ -7,12 +7,11 @@ package import Lifecycle
 import Linux
 import Processes
 
-/// A step of the ladder that is in progress.
+/// A step of the ladder (``MemoryLadder``) that is in progress.
 package struct MemoryWork {
     package let number: Int
     /// Why the step is taken: the machine is short of memory, or a launch waits.
     let cause: Cause
-    /// The step itself.
     package let step: MemoryLadder.Step
     /// When the step began.
     package let since: Duration
@@ -25,13 +24,14 @@ package struct MemoryWork {
     }
 }
 
-/// Takes steps of the ladder.
+/// Takes steps of the ladder (``MemoryLadder``), each of which frees memory.
 extension MemoryWatch {
-    /// How long the next step waits for a terminating app when memory is critical. `patience` is the time otherwise.
+    /// If memory is critical, the next step begins after this time, even if the last app has not ended. Otherwise it
+    /// begins after `patience`.
     private static let criticalPatience = Duration.milliseconds(500)
     private static let patience = AppMachine.shortGrace + .milliseconds(500)
 
-    /// Takes the next step, if the last one is done and had time to show its effect.
+    /// Takes the next step, if the last one is done and the memory that it freed has had time to show.
     func act(_ level: MemoryLevel, _ reading: MemoryReading) {
         let now = now
         if let work = underWay {
@@ -47,7 +47,7 @@ extension MemoryWatch {
             guard let self, self.underWay == nil else { return }
             self.climb(level, reading, isUrgent: isUrgent)
         }
-        // If memory is urgently short, decide by the measurements that exist.
+        // If memory is urgently short, do not measure again: choose by the last measurements.
         if isUrgent, !footprints.isEmpty { return choose() }
         guard isUrgent || !waitsForPolicies, afterMeasuring.isEmpty else { return }
         measure(choose)
@@ -73,7 +73,7 @@ extension MemoryWatch {
         )
     }
 
-    /// Carries out a step; `why` is the reason as text.
+    /// Carries out a step. `why` is a text for the log: why memory is needed.
     func carryOut(_ step: MemoryLadder.Step, _ cause: MemoryWork.Cause, _ why: String) {
         let now = now
         switch step.rung {
@@ -100,7 +100,8 @@ extension MemoryWatch {
         case .pageOut:
             pageOut(app, why) { [weak self] in self?.done(number, settling: false) }
         case .evict, .endBackground, .endInactive, .endActive:
-            // A debugger may have attached since the last check. The core learns that now.
+            // A debugger may have been attached since the last check. If so, the call also reports this to the
+            // lifecycle core.
             if host.restsForTracer(app) { return done(number, settling: false) }
             let text = "\(step.rung == .evict ? "is evicted" : "is ended"): \(why); \(account(of: app, step))"
             note(app, .madeRoom, text: text, reason: step.rung.rawValue)
@@ -199,7 +200,7 @@ extension MemoryWatch {
 
     package func ended(_ app: AppRuntime, _ ending: Ending) {
         footprints[app.id] = nil
-        // A reservation is valid only for one run of the app.
+        // A reservation ends with the run of the app for which it was made.
         admission.promised[app.id] = nil
         pageOuts.forget(app.id)
         if let tree = app.run.tree { worker.cancel(tree) }
@@ -213,11 +214,11 @@ extension MemoryWatch {
         if !admission.isEmpty { loop.later { [weak self] in self?.admitNext() } }
     }
 
-    /// Reports how much memory an app's end has freed, once that shows in the statistics.
+    /// Reports how much memory an app's end has freed, as soon as the kernel's statistics show it.
     private func settle(_ work: MemoryWork, _ name: String) {
         notBefore = now + rules.settling
         let isShort = isShort
-        // Another app may have ended a moment ago, and its report is not written yet.
+        // If another app ended a moment ago, write its report now.
         tellFreed()
         freed = (work.before, name)
         admission.pause = try? loop.timer { [weak self] in
@@ -240,7 +241,7 @@ extension MemoryWatch {
         note(.madeRoom, text: text, reason: "freed")
     }
 
-    /// Completes the step with that number. Ignored if another step has replaced it.
+    /// Completes the step with this number, unless another step has replaced it.
     private func done(_ number: Int, settling: Bool) {
         guard let work = underWay, work.number == number else { return }
         underWay = nil

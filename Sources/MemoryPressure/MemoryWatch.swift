@@ -8,13 +8,13 @@ package import Linux
 import Processes
 import TorporPolicyABI
 
-/// Prevents the machine from running out of memory. When the kernel reports that tasks wait for memory, takes steps
-/// of the ladder (``MemoryLadder``) until no task waits any longer.
+/// Prevents the machine from running out of memory. When the kernel reports that tasks wait for memory, this class
+/// takes steps of the ladder (``MemoryLadder``) until no task waits.
 ///
 /// While there is enough memory, nothing is read and no timer runs: the kernel's PSI triggers report pressure. From
 /// the first report on, memory is sampled every ``interval`` until there was no pressure for ``calm``. This time is
-/// called an episode. Without triggers, or without swap (then triggers come too late), available memory is polled
-/// too, more often the less there is.
+/// called an episode. If there are no triggers, available memory is polled. Without swap it is polled too, because
+/// triggers come too late. The less memory is available, the more often it is polled.
 package final class MemoryWatch: Room, LifecycleObserver {
     package let engine: Engine
     package let recorder: Recorder
@@ -23,9 +23,8 @@ package final class MemoryWatch: Room, LifecycleObserver {
     package let worker: MemoryWorker
     /// A prefix of `/proc` paths: empty, except in tests.
     package let root: String
-    /// The current memory level.
     package private(set) var level = MemoryLevel.none
-    /// Why torpord cannot act on short memory, or only late, as text; nil if it can.
+    /// The reason, as text, why torpord cannot act when memory is short, or acts late; nil if there is none.
     package private(set) var trouble: String?
     var ladder = MemoryLadder()
     /// The last measured memory of each app.
@@ -34,12 +33,12 @@ package final class MemoryWatch: Room, LifecycleObserver {
     var order = PolicyOrder()
     /// The step in progress; nil if there is none.
     package var underWay: MemoryWork?
-    /// By app: steps that took too long, so that another step has begun while the app still terminates.
+    /// Steps that took too long, by app: the app is still terminating, and a later step has begun.
     var outlasted: [AppID: MemoryWork] = [:]
-    /// The end of an app that is not reported yet: bytes available before it, and the app's name.
+    /// An app that ended and whose freed memory is not reported yet: the bytes available before its end, and its name.
     var freed: (before: UInt64, app: String)?
     var workNumber = 0
-    /// Apps that the core refused to terminate, and when. They are not chosen again for a while.
+    /// Apps that the lifecycle core refused to terminate, and when. For 2 s they are not chosen again.
     package var refused: [AppID: Duration] = [:]
     /// Callbacks that wait for the measurement in progress.
     var afterMeasuring: [() -> Void] = []
@@ -51,14 +50,14 @@ package final class MemoryWatch: Room, LifecycleObserver {
     package var admission = MemoryAdmission()
     /// Suspended apps that will be paged out when they have been suspended long enough.
     var pageOuts = PageOutQueue()
-    /// Whether swap had room at the given time.
+    /// Whether swap had room, and when this was checked.
     var swapRoom: (isThere: Bool, at: Duration)?
-    /// Whether it was reported, in this episode, that no app may be evicted.
+    /// Whether this episode has already reported that no app may be evicted.
     var isAtAnEnd = false
 
     private var triggers: [(trigger: PressureTrigger, source: IOSource)] = []
     private var timer: TimerSource?
-    /// The memory limit around torpord and all its apps (such as a container's); nil if there is none.
+    /// The memory limit around torpord and all its apps (such as the limit of a container); nil if there is none.
     private var bound: MemoryBound?
     /// The last samples: of the machine, and of the limit if there is one.
     private var samples: [MemorySample] = []
@@ -70,9 +69,10 @@ package final class MemoryWatch: Room, LifecycleObserver {
     package static let interval = Duration.milliseconds(100)
     /// An episode ends after this time without memory pressure.
     package static let calm = Duration.seconds(2)
-    /// After this time without pressure, new pressure counts as a new burst: short bursts do not add up to a long one.
+    /// After this time without pressure, the ladder counts new pressure as a new burst, so that short bursts do not
+    /// add up to a long one.
     private static let pause = Duration.milliseconds(500)
-    /// Two samples that are closer together give no meaningful reading.
+    /// Samples at shorter intervals give no meaningful reading.
     private static let shortestSpan = Duration.milliseconds(20)
 
     /// - Parameter root: a prefix of `/proc` paths.
@@ -115,7 +115,7 @@ package final class MemoryWatch: Room, LifecycleObserver {
             return log.warning("torpord cannot act when memory is short: /proc/meminfo cannot be read")
         }
         listen()
-        // If an episode began under the old rules, it continues under the new ones.
+        // An episode that began under the old rules continues under the new ones.
         guard !isInEpisode else { return }
         reserve.fill(for: apps.count)
         samples = first
@@ -137,7 +137,8 @@ package final class MemoryWatch: Room, LifecycleObserver {
         }
     }
 
-    /// Adds a trigger for the machine and one for the limit. The window is 1 s, or 2 s if 1 s is not permitted.
+    /// Registers PSI triggers for the machine and for the memory limit. Their window is 1 s. If the kernel refuses
+    /// that, as it does without privileges, the window is 2 s.
     private func listen(_ share: PressureTrigger.Share, _ stall: Duration, _ level: MemoryLevel) throws(Errno) {
         let ordinary = PressureTrigger.ordinaryWindow
         for (stall, window, isLast) in [(stall, .seconds(1), false), (stall * 2, ordinary, true)] {
@@ -154,7 +155,7 @@ package final class MemoryWatch: Room, LifecycleObserver {
 
     private func watch(_ trigger: PressureTrigger, _ level: MemoryLevel) throws(Errno) {
         let source = try loop.watch(trigger.descriptor.raw, .priority) { [weak self] events in
-            // On an error the limit's cgroup is gone, and the trigger would report errors for ever.
+            // An error means that the cgroup of the memory limit is gone. The trigger would report errors for ever.
             if events.contains(.error) { self?.configure() } else { self?.heard(level) }
         }
         triggers.append((trigger, source))
@@ -163,7 +164,8 @@ package final class MemoryWatch: Room, LifecycleObserver {
     /// Called when the kernel reports that tasks wait for memory.
     private func heard(_ level: MemoryLevel) {
         guard !isInEpisode else { return }
-        // The threshold of the trigger counts as the first reading. If that shows enough memory, nothing follows.
+        // Use the trigger's threshold as the stall time of the first reading. If the rest of the reading shows enough
+        // memory, no episode begins.
         look(told: level)
     }
 
@@ -172,12 +174,14 @@ package final class MemoryWatch: Room, LifecycleObserver {
         timer?.arm(after: time)
     }
 
-    /// When to sample without a report from the kernel; nil for never. Without swap the kernel cannot reclaim the
-    /// memory of programs, so no task waits until memory is gone, and the first sign is an OOM kill (measured: 39 ms
-    /// of stalls in total, with 8 of 3,000 MiB left). So this is the time in which 1 GiB/s would use up what is left.
+    /// How long until the next sample if the kernel reports no pressure; nil for never. Without swap, the kernel
+    /// cannot reclaim the memory of programs, so no task waits until memory is gone, and the first sign is an OOM kill
+    /// (measured: 39 ms of stalls in total, with 8 of 3,000 MiB left). So this is the time in which 1 GiB/s would use
+    /// up the memory that is left above `warning_available`.
     private func nextLook(_ samples: [MemorySample]) -> Duration? {
         if triggers.isEmpty { return pollInterval(samples) }
-        // If only stalls count, no sample is needed: the kernel's triggers report them.
+        // If the rules set no threshold for available memory, no sample is needed: the kernel's triggers report
+        // stalls.
         guard rules.warningAvailable > 0 || rules.criticalAvailable > 0 else { return nil }
         guard let memory = samples.last?.memory, memory.swapFree < memory.total / 20 else { return nil }
         let bound = UInt64(Double(memory.total) * rules.warningAvailable)
@@ -185,8 +189,8 @@ package final class MemoryWatch: Room, LifecycleObserver {
         return max(Self.interval, .microseconds(Int64(clamping: left / (1 << 10))))
     }
 
-    /// The interval of samples without triggers: the time in which 4 GiB/s would use up what is left and half of the
-    /// free swap. At least ``interval``, at most 1 s.
+    /// The interval of samples without triggers: the time in which 4 GiB/s would use up half of the free swap and the
+    /// memory that is left above `warning_available`. At least ``interval``, at most 1 s.
     private func pollInterval(_ samples: [MemorySample]) -> Duration {
         guard let sample = samples.last else { return .seconds(1) }
         let bound = UInt64(Double(sample.memory.total) * rules.warningAvailable)
@@ -201,7 +205,7 @@ package final class MemoryWatch: Room, LifecycleObserver {
         isAtAnEnd = false
         worker.staysReady = true
         reserve.open()
-        // Until the policy answers, it may protect any app.
+        // Until the policy answers, treat all apps as not named by it: such apps are not terminated.
         if let policy = host.evictionPolicy { order = PolicyOrder(policy: policy, askedAt: now) }
         loop.later { [weak self] in self?.askPolicies() }
     }
@@ -224,7 +228,7 @@ package final class MemoryWatch: Room, LifecycleObserver {
             .compactMap { $0 }
     }
 
-    /// The worse of two readings: of the machine and of the limit.
+    /// The worse of two readings: that of the machine and that of the memory limit. Nil without samples.
     private func reading(_ samples: [MemorySample], told: MemoryLevel?) -> MemoryReading? {
         var worst: MemoryReading?
         for (index, sample) in samples.enumerated() {
@@ -260,7 +264,7 @@ package final class MemoryWatch: Room, LifecycleObserver {
         } else if quietSince == nil {
             quietSince = now
         }
-        // The level rises at once, but falls only after a time without pressure.
+        // The level rises at once, but falls only after ``calm`` without pressure.
         if level > self.level { change(to: level) }
         let quiet = quietSince.map { now - $0 } ?? .zero
         if quiet >= Self.pause { ladder.pause() }
@@ -299,7 +303,7 @@ package final class MemoryWatch: Room, LifecycleObserver {
 }
 
 extension MemoryLevel {
-    /// The level's number for policies.
+    /// The number that stands for the level in the policies' C interface.
     package var policyCode: UInt32 {
         switch self {
         case .none: TORPOR_PRESSURE_NONE

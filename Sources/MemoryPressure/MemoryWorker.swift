@@ -5,11 +5,11 @@ package import EventLoop
 import Linux
 package import Processes
 
-/// Runs kernel calls about memory that may block, on a thread that exists only while it has work: paging out apps,
-/// measuring their memory, and releasing that of killed processes. Paging out may take seconds; the thread does other
-/// jobs in between.
+/// Runs kernel calls about memory that may block: paging out apps, measuring their memory, and releasing the memory of
+/// killed processes. They run on a thread that exists only while there is work. Paging out may take seconds; the
+/// thread does other jobs in between.
 ///
-/// Use it only on the thread of the event loop. Completions are called later, on the event loop.
+/// Use this class only on the thread of the event loop. It calls completions later, on the event loop.
 package final class MemoryWorker {
     private enum Job: Sendable {
         case snapshot(Int)
@@ -20,7 +20,7 @@ package final class MemoryWorker {
         case purge(Int, Handed<[Descriptor]>, [String], UInt32?)
     }
 
-    /// Whether a job is still wanted, or was cancelled.
+    /// A flag by which the event loop cancels a job of the thread.
     private final class Wish: Sendable {
         private let isGone = Monitor(false)
 
@@ -36,11 +36,11 @@ package final class MemoryWorker {
         case done
     }
 
-    /// A value handed from one thread to another. The first thread no longer uses it.
+    /// A value passed from one thread to another. It need not be Sendable, because the sender no longer uses it.
     private struct Handed<Value>: @unchecked Sendable { let value: Value }
 
     private struct Queue {
-        /// Jobs that take only moments. `slow` has the others.
+        /// Short jobs. They run before `slow` jobs, and between the steps of a slow job.
         var quick: [Job] = []
         var slow: [Job] = []
         var isRunning = false
@@ -48,7 +48,7 @@ package final class MemoryWorker {
         var answers: [(ticket: Int, answer: Answer)] = []
     }
 
-    /// How long a thread may take to end after its last answer.
+    /// A thread ends at most this long after its last answer.
     private static let leaving = Duration.milliseconds(100)
 
     private let loop: EventLoop
@@ -65,7 +65,7 @@ package final class MemoryWorker {
     /// - Parameter name: the name of the thread; at most 15 bytes.
     package init(_ loop: EventLoop, named name: String = "memory") { (self.loop, self.name) = (loop, name) }
 
-    // Otherwise the thread would wait for ever.
+    // End the thread, which would otherwise wait for jobs for ever.
     deinit { if staysReady { letGo() } }
 
     private func letGo() {
@@ -73,7 +73,7 @@ package final class MemoryWorker {
         queue.wake()
     }
 
-    /// Whether the completion of a job is still to be called.
+    /// Whether the completion of any job has not been called yet.
     var isAtWork: Bool { !pending.isEmpty }
 
     /// Whether no thread of this worker exists.
@@ -81,8 +81,8 @@ package final class MemoryWorker {
         !isAtWork && !staysReady && leftAt.map { loop.now - $0 > Self.leaving } ?? true
     }
 
-    /// Whether the thread waits for work instead of ending. Starting a thread takes memory, which may be missing when
-    /// memory is short.
+    /// Whether the thread waits for new jobs instead of ending. While memory is short, it may be impossible to start a
+    /// thread.
     var staysReady = false {
         didSet {
             guard staysReady != oldValue else { return }
@@ -94,7 +94,7 @@ package final class MemoryWorker {
 
     // MARK: What is asked
 
-    /// Pages out an app's memory. If a page-out of the app is in progress, a second one fails with EBUSY.
+    /// Pages out an app's memory. If a page-out of this app is in progress, the second fails with EBUSY.
     func pageOut(_ tree: ProcessTree, _ completion: @escaping (PageOutResult) -> Void) {
         let key = ObjectIdentifier(tree)
         if let before = wishes[key] {
@@ -112,7 +112,7 @@ package final class MemoryWorker {
         }
     }
 
-    /// Tells the kernel to reclaim this app's memory first (MADV_COLD).
+    /// Tells the kernel to reclaim this app's memory before that of other apps (MADV_COLD).
     func markCold(_ tree: ProcessTree) {
         let key = ObjectIdentifier(tree)
         guard wishes[key] == nil else { return }
@@ -123,11 +123,11 @@ package final class MemoryWorker {
         }
     }
 
-    /// Cancels the page-out of an app that is about to be continued. One in progress ends within a few milliseconds,
-    /// and its completion is told that it was cancelled.
+    /// Cancels the page-out of an app that is about to be resumed. A page-out in progress ends within a few
+    /// milliseconds, and its result says that it was cancelled.
     package func cancel(_ tree: ProcessTree) { wishes.removeValue(forKey: ObjectIdentifier(tree))?.wish.cancel() }
 
-    /// Measures the memory of these apps; the results are in the same order.
+    /// Measures the memory of these apps. The results are in the order of `trees`.
     func footprints(of trees: [ProcessTree], _ completion: @escaping ([Footprint]) -> Void) {
         members(of: trees) { [self] members in
             let ticket = newTicket()
@@ -138,7 +138,7 @@ package final class MemoryWorker {
         }
     }
 
-    /// Releases the memory of processes that were sent SIGKILL before all of them have exited (process_mrelease(2)).
+    /// Releases the memory of killed processes at once, even if some have not exited yet (process_mrelease(2)).
     ///
     /// - Parameter processes: the processes, listed before SIGKILL was sent (``ProcessTree/pinned(in:)``).
     package func release(_ processes: MembersMemory) {
@@ -146,8 +146,8 @@ package final class MemoryWorker {
         ask(ticket, .release(ticket, processes)) { _ in }
     }
 
-    /// Empties files in memory that no process of torpord uses any longer. Removes the user's files in these folders,
-    /// if they are in memory (tmpfs). Reports how many bytes they took.
+    /// Empties the in-memory files of descriptors that torpord no longer stores for an app. Also removes the user's
+    /// files from those folders that are on tmpfs. Calls `completion` with the number of bytes freed.
     func purge(
         _ files: [Descriptor],
         _ folders: [String],
@@ -170,7 +170,7 @@ package final class MemoryWorker {
         return nextTicket
     }
 
-    /// Lists processes and opens their pidfds. If all of /proc has to be read, the thread does that.
+    /// Lists the processes of the apps and opens their pidfds. If this requires a scan of /proc, the thread scans it.
     private func members(of trees: [ProcessTree], _ completion: @escaping ([MembersMemory]) -> Void) {
         guard trees.contains(where: \.needsSnapshot) else { return completion(trees.map { $0.pinned() }) }
         let ticket = newTicket()
@@ -204,8 +204,7 @@ package final class MemoryWorker {
             try WorkerThread.start(named: name) { Self.work(queue, doorbell) }
         } catch {
             queue.withLock { $0.isRunning = false }
-            // No thread could be created. The event loop runs the quick jobs itself this once; the slow ones are
-            // answered as not done.
+            // No thread could be created. The event loop runs the quick jobs itself, and the slow jobs fail.
             loop.later { [weak self] in self?.goWithout() }
         }
     }

@@ -7,7 +7,7 @@ package import Lifecycle
 import Linux
 import Processes
 
-/// Suspended apps that will be paged out when they have been suspended for `page_out_after`.
+/// Suspended apps, each with the time when it will be paged out (`page_out_after`).
 struct PageOutQueue {
     private(set) var due: [AppID: Duration] = [:]
     var timer: TimerSource?
@@ -15,7 +15,7 @@ struct PageOutQueue {
     mutating func put(_ app: AppID, at time: Duration) { due[app] = time }
     mutating func forget(_ app: AppID) { due[app] = nil }
 
-    /// Removes and returns the apps that are due.
+    /// Removes and returns the apps whose page-out is due.
     mutating func take(now: Duration) -> [AppID] {
         let ready = due.filter { $0.value <= now }.map(\.key).sorted()
         for app in ready { due[app] = nil }
@@ -34,14 +34,14 @@ extension MemoryWatch {
             armPageOuts()
         case .background:
             pageOuts.forget(app.id)
-            // The app will not use its memory soon, so the kernel may reclaim it first.
+            // An app in the background rarely uses its memory, so the kernel may reclaim this memory first.
             if isEnabled, let tree = app.run.tree, canSwap { worker.markCold(tree) }
         case .notRunning, .inactive, .active: pageOuts.forget(app.id)
         }
         if !admission.isEmpty { loop.later { [weak self] in self?.admitNext() } }
     }
 
-    /// Stops paging out an app that is about to be continued.
+    /// Stops paging out an app that is about to be resumed.
     package func continues(_ app: AppRuntime) {
         pageOuts.forget(app.id)
         guard let tree = app.run.tree else { return }
@@ -70,7 +70,7 @@ extension MemoryWatch {
         armPageOuts()
     }
 
-    /// Moves the memory of a suspended app to swap; `why` is the reason as text.
+    /// Moves the memory of a suspended app to swap. `why` is the reason, as a text for the log.
     func pageOut(_ app: AppRuntime, _ why: String, _ completion: @escaping () -> Void) {
         guard let tree = app.run.tree, app.run.isPagedOut != true else { return completion() }
         app.run.isPagedOut = true
@@ -102,7 +102,7 @@ extension MemoryWatch {
 }
 
 extension Incarnation {
-    /// Whether the app's memory is in swap or being moved there; nil again once the app is continued.
+    /// Whether the app's memory is in swap or being moved there; nil after the app is resumed.
     var isPagedOut: Bool? {
         get { slots[IsPagedOutSlot.self] }
         set { slots[IsPagedOutSlot.self] = newValue }

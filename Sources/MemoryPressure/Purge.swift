@@ -7,10 +7,10 @@ import Linux
 import Notify
 import Processes
 
-/// Frees memory that apps declared purgeable: folders in memory (`purgeable`), and stored descriptors whose names
-/// begin with `purgeable`.
+/// Frees memory that apps declared purgeable: files in folders on tmpfs (`purgeable`), and stored descriptors whose
+/// names begin with `purgeable`.
 extension MemoryWatch {
-    /// Drops the app's purgeable memory; calls `completion` later with the number of bytes.
+    /// Frees the app's purgeable memory. Calls `completion` later with the number of bytes freed.
     func purge(_ app: AppRuntime, _ completion: @escaping (UInt64) -> Void) {
         let entries = app.store.removePurgeable()
         for entry in entries { host.letGo(of: entry, app) }
