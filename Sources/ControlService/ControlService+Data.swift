@@ -7,10 +7,10 @@ import TorporAPI
 import Varlink
 import VarlinkServer
 
-/// The data folders of apps, including apps that are no longer in the configuration.
+/// Requests about the data folders of apps, including apps that are no longer in the configuration.
 extension ControlService {
     func data(of patterns: [String], _ reply: Reply) {
-        // The data of a removed app still exists, under its exact name.
+        // If no app matches, use the pattern as the exact name of a removed app, whose data still exists.
         let names = patterns.flatMap { pattern in
             (try? selection.resolve([pattern]).map(\.name)) ?? [pattern]
         }

@@ -13,7 +13,7 @@ import TorporAPI
 
 /// Forecasts for an app's status: what wakes it, and what suspends it.
 extension ControlService {
-    /// What the app's sleep in this run has saved; nil if the app does not run.
+    /// How long the app has slept in this run, and what the sleep has saved; nil if the app does not run.
     func sleep(of app: AppRuntime, _ summary: AppSummary) -> SleepInfo? {
         guard let tree = app.run.tree else { return nil }
         let asleep = app.times.asleep(until: loop.now).inSeconds
@@ -50,8 +50,8 @@ extension ControlService {
         status.notWokenBy += supervisor.wakes.pathSource?.troubles(of: app) ?? []
     }
 
-    /// A text that says which events do not launch an app because a user stopped it; nil if no event would launch it
-    /// anyway.
+    /// If a user stopped the app: a text that names the events which no longer launch it. Nil if there are no such
+    /// events.
     func silencedByStop(_ app: AppRuntime) -> String? {
         guard coordinator.machine(app.id).isStopped else { return nil }
         let wakers = wakers(of: app, connections: [])
@@ -60,7 +60,7 @@ extension ControlService {
         return "nothing launches it until ‘torpor start \(app.name)’, not even \(names)"
     }
 
-    /// Whether an app that should always run was evicted, and nothing launches it again.
+    /// Whether the app has `restart = "always"` but was evicted, and no event launches it again.
     func isStranded(_ app: AppRuntime) -> Bool {
         let machine = coordinator.machine(app.id)
         guard app.wasCutShort == true, !machine.isAlive, !machine.isWaitingToLaunch, !machine.failed,
@@ -69,7 +69,7 @@ extension ControlService {
         return wakers(of: app, connections: []).isEmpty
     }
 
-    /// The events that launch an app after a force quit, in words.
+    /// A text that names the events which launch the app after a force quit.
     func launchesAfterForceQuit(_ app: AppRuntime) -> String {
         let modes = app.specification.wakeAfterForceQuit
         let allowed = app.specification.backgroundModes.map(\.rawValue).filter(modes.contains).sorted()
@@ -77,7 +77,7 @@ extension ControlService {
             ? "no event launches it again" : "no event launches it again except \(allowed.joined(separator: ", "))"
     }
 
-    /// What suspends an app that is in the background; nil if the app is elsewhere, or in a transition.
+    /// What will suspend the app; nil if the app is not in the background, or in a transition.
     private func suspender(of machine: AppMachine) -> Suspender? {
         guard machine.state == .background, machine.transition == nil else { return nil }
         if machine.goal == .suspended { return machine.settlesIn && !machine.isHeld ? .launch : .asked }
@@ -105,7 +105,7 @@ extension ControlService {
     }
 
     /// The addresses of the listening sockets that the app's processes opened themselves. The search ends after 2 ms,
-    /// so some may be missing. If the app does not run: the ports that torpord holds open for it.
+    /// so some may be missing. If the app does not run, these are the ports that torpord holds open for it.
     private func listeningAddresses(of app: AppRuntime) -> [String] {
         guard let tree = app.run.tree else { return supervisor.wakes.connectionWatch.heldPorts(of: app) }
         let end = Clock.monotonic() + .milliseconds(2)

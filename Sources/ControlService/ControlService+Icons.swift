@@ -8,17 +8,18 @@ import Supervisor
 import TorporAPI
 import VarlinkServer
 
-/// The icons of apps.
+/// Requests for the icons of apps.
 extension ControlService {
-    /// Sends the icon that the configuration names; it is read outside of the loop, which must not wait for a disk.
+    /// Sends the app's icon. A background thread reads the icon's file, because the event loop must not wait for a
+    /// disk.
     ///
-    /// - Parameter variant: of its icons, the one to send if there is one of that name.
+    /// - Parameter variant: the name of the icon to send, if the app has one of this name.
     func sendIcon(of app: AppRuntime, _ variant: String?, _ reply: Reply) {
         let presentation = app.specification.presentation
         guard let path = variant.flatMap({ presentation.icons[$0] }) ?? presentation.icon else {
             return reply.send(AppIcon(trouble: nil).json)
         }
-        // Requests that come during a read share its result.
+        // If the same icon is being read for another request, share the result.
         let isBeingRead = app.iconReplies?[path] != nil
         app.iconReplies = (app.iconReplies ?? [:]).merging([path: [reply]]) { $0 + $1 }
         guard !isBeingRead else { return }
@@ -29,7 +30,7 @@ extension ControlService {
         }
     }
 
-    /// What a desktop shows of the apps. Scenes are left out: there may be many, which come and go.
+    /// The apps that a desktop shows. Scenes are left out: there may be many, and they come and go.
     var desktopApps: [DesktopApp] {
         apps.filter { $0.specification.scene == nil }.map { DesktopApp($0.specification) }
     }

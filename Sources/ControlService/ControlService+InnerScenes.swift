@@ -10,9 +10,9 @@ import TorporAPI
 import Varlink
 import VarlinkServer
 
-/// Requests of clients about scenes inside apps: these live in the app's processes and have none of their own.
+/// Requests about scenes inside apps. Such a scene lives in the processes of its app and has no process of its own.
 extension ControlService {
-    /// An app with scenes inside, in the form for clients.
+    /// The entry of an app with scenes inside, for the list of templates that clients get.
     func owner(_ app: AppRuntime) -> SceneTemplateInfo {
         var info = SceneTemplateInfo(
             name: app.name,
@@ -25,7 +25,7 @@ extension ControlService {
         return info
     }
 
-    /// Connects a scene inside an app; creates it if it does not exist.
+    /// Opens a scene inside an app. If the scene does not exist, creates it.
     func open(_ request: OpenSceneRequest, inside app: AppRuntime, for peer: Peer, _ reply: Reply) {
         supervisor.innerScenes.open(app, request.name, options: request.session, by: Self.name(of: peer)) {
             [weak self] result in
@@ -44,12 +44,12 @@ extension ControlService {
         }
     }
 
-    /// Carries out a verb on scenes inside apps; returns false if the request names no such scene.
+    /// Carries out a verb on scenes inside apps. Returns false if the request names no such scene.
     func carryOutInside(_ request: VerbRequest, for peer: Peer, _ reply: Reply) -> Bool {
         let (scenes, others) = scenesInside(request)
         if scenes.isEmpty { return false }
         if let other = others.first {
-            // One of the other names is unknown: the caller reports that.
+            // If `other` is not an app either, the caller reports the unknown name.
             if (try? selection.resolve([other])) == nil { return false }
             reply.fail(
                 "\(scenes[0].1.app) is a scene inside an app, and \(other) is not: name them in separate requests"
@@ -66,7 +66,7 @@ extension ControlService {
         return true
     }
 
-    /// The scenes inside apps that a verb names, without repetitions, and the names that are not such scenes.
+    /// The scenes inside apps that the request names, without duplicates, and the names that are not such scenes.
     private func scenesInside(_ request: VerbRequest) -> (scenes: [(AppRuntime, SceneSession)], others: [String]) {
         let owners = supervisor.innerScenes.owners
         guard !owners.isEmpty, request.apps.count(where: Self.isGlob) <= Selection.mostSearches else {
@@ -113,7 +113,8 @@ extension ControlService {
         for peer: Peer,
         _ reply: Reply
     ) {
-        // A client that lost torpord repeats its request: do not carry it out again, only wait for the result.
+        // A client that lost its connection to torpord repeats the request. Do not carry it out again, only wait for
+        // the result.
         let asked = scenes.filter { $0.app.tokens.standing(of: request.token) != .unknown }.map(\.app.id)
         for (app, _) in scenes where !asked.contains(app.id) { app.tokens.take(request.token) }
         var carriedOut: Set<AppID> = []
@@ -122,7 +123,8 @@ extension ControlService {
             do throws(RequestError) {
                 let goal = try goal(of: request, session, app)
                 let machine = machine(app)
-                // The launch of the app in which the scene is to reach its goal: the current one, or the next.
+                // The incarnation (launch number) of the app in which the scene is to reach its goal: the current one,
+                // or the next.
                 let incarnation = machine.isAlive ? machine.incarnation : machine.incarnation + 1
                 if !asked.contains(app.id), request.verb != .discard {
                     let text = "is asked to have its scene \(session.name) \(Self.text(goal))"
@@ -130,7 +132,7 @@ extension ControlService {
                     try supervisor.innerScenes.move(session, to: goal, app)
                 }
                 carriedOut.insert(app.id)
-                // A discarded scene may be gone already.
+                // After a discard, the scene may no longer exist.
                 let number = supervisor.innerScenes.knownNumber(of: session.app) ?? 0
                 item = PendingCall.Item(
                     app: app.id,
@@ -163,7 +165,7 @@ extension ControlService {
         }
     }
 
-    /// The state into which the request brings the scene. Throws if that is not possible now.
+    /// The state into which the request brings the scene. Throws if the scene cannot reach this state now.
     private func goal(
         of request: VerbRequest,
         _ session: SceneSession,
@@ -186,7 +188,7 @@ extension ControlService {
         }
     }
 
-    /// The result of a call for a scene; nil while the scene is still on its way to the goal.
+    /// The result of a call for a scene inside an app; nil while the scene has not reached its goal yet.
     func judge(
         _ item: PendingCall.Item,
         _ scene: SceneID,

@@ -8,7 +8,7 @@ import TorporAPI
 import Varlink
 import VarlinkServer
 
-/// Messages posted to apps, and those that no app handled.
+/// Requests about messages posted to apps, and about messages that no app handled.
 extension ControlService {
     func tell(_ outcome: Result<PostResult, PostRefusal>, of request: PostRequest, _ reply: Reply) {
         switch outcome {

@@ -10,9 +10,9 @@ import Processes
 import Supervisor
 import TorporAPI
 
-/// Metrics for monitoring.
+/// Metrics for monitoring systems.
 extension ControlService {
-    /// What only torpord knows: its counters, its processes, and the machine's memory.
+    /// The metrics of torpord's counters, its apps, its processes and the machine's memory.
     var metrics: [MetricFamily] { counters.families + ofApps + ofProcesses + ofMemory }
 
     private var ofApps: [MetricFamily] {

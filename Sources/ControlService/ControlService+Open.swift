@@ -13,7 +13,8 @@ import VarlinkServer
 
 /// Requests to open URLs and files.
 extension ControlService {
-    /// Chooses the app, brings it to the foreground and replies when it has opened the URL.
+    /// Chooses an app for the URL or file of the request, brings the app to the foreground and replies when it has
+    /// opened the URL.
     func open(_ request: OpenRequest, for peer: Peer, _ reply: Reply) throws(Selection.Unknown) {
         let target = OpenTarget(request.target)
         if let problem = request.problem(with: target) { return reply.fail(problem) }
@@ -22,7 +23,7 @@ extension ControlService {
             app = try selection.one(name)
         } else {
             let fitting = supervisor.mailboxes.handlers(of: target).map(\.app)
-            // A repeated request goes to the app that it went to before, even if another one was used last by now.
+            // If the request is repeated, choose the same app as before, even if another app was used since.
             let before = fitting.first { $0.tokens.standing(of: request.token) != .unknown }
             guard let chosen = before ?? fitting.first else {
                 return reply.fail(
@@ -42,7 +43,7 @@ extension ControlService {
         carryOut(verb, [app], opening: target, for: peer, reply)
     }
 
-    /// Replies which apps can open the URL or file of the request.
+    /// Replies with the apps that can open the URL or file of the request.
     func handlers(of request: OpenRequest, _ reply: Reply) {
         let target = OpenTarget(request.target)
         if let problem = request.problem(with: target) { return reply.fail(problem) }
@@ -50,9 +51,8 @@ extension ControlService {
         reply.send(["handlers": .array(handlers.map { HandlerInfo(app: $0.app.name, by: $0.fit.word).json })])
     }
 
-    /// If the call's app did not handle the URL and another app got it, the call waits for that app from now on.
-    /// Returns
-    /// false if the URL is still with the call's app.
+    /// If the call's app did not handle the URL and torpord passed it on to another app, the call waits for that app
+    /// from now on. Returns false if the URL was not passed on.
     func followURL(_ waiter: PendingCall, _ index: Int) -> Bool {
         let item = waiter.items[index]
         guard let url = item.url, let passed = apps[item.app].passedOn, passed.id == url else { return false }
@@ -73,11 +73,12 @@ extension ControlService {
         return true
     }
 
-    /// Returns `result`, or an error if the app did not open the call's URL; nil until the app has answered the URL.
+    /// The result of a call that opens a URL: `result`, or an error if the app did not open the URL. Nil until the app
+    /// has answered.
     func judgeURL(_ item: PendingCall.Item, _ app: AppRuntime, _ result: VerbResult) -> VerbResult? {
         guard let url = item.url, result.ok else { return result }
         let waits = supervisor.mailboxes.waiting(for: app).contains { $0.id == url }
-        // An app that never answers URLs only gets a signal that one waits: the call does not wait for more.
+        // If the app never answers URLs, do not wait for an answer: the app only gets a signal that a URL is queued.
         if waits { return supervisor.mailboxes.answersURLs(app) ? nil : result }
         if let owner = supervisor.mailboxes.unhandled.app(of: url) {
             return self.result(

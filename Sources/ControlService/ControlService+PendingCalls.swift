@@ -17,9 +17,8 @@ extension ControlService {
     /// Carries out a verb and replies, at once or when the apps have reached the requested state.
     ///
     /// - Parameters:
-    ///   - target: what the apps should open in the foreground; nil for the request's own URL, if it has one.
-    ///   - waitsForPlace: whether a scene beyond the limit of live scenes waits for its launch instead of being
-    ///     refused.
+    ///   - target: the URL or file that the apps should open in the foreground; nil for the request's own URL.
+    ///   - waitsForPlace: whether a scene beyond the limit of live scenes waits for its launch, or is refused.
     func carryOut(
         _ request: VerbRequest,
         _ selected: [AppRuntime],
@@ -29,16 +28,17 @@ extension ControlService {
         _ reply: Reply
     ) {
         let target = request.verb == .foreground ? target ?? request.url.map { .url($0) } : nil
-        // The request may be a repeated one: whether its URL is still queued is known once the store was read.
+        // If the request is a repeated one, its URL may still be queued. This is known only after the mailboxes were
+        // read.
         if target != nil, !supervisor.mailboxes.isLoaded {
             return supervisor.mailboxes.whenLoaded { [weak self] in
                 guard let self else { return }
-                // An app may have been removed from the configuration while the store was read.
+                // An app may have been removed from the configuration while the mailboxes were read.
                 let left = selected.filter { app in self.apps.contains { $0 === app } }
                 self.carryOut(request, left, opening: target, for: peer, reply)
             }
         }
-        // A wait changes nothing: repeated after a lost connection, it is a new one.
+        // Waiting changes nothing, so a repeated `wait` is carried out again.
         let token = request.verb == .wait ? nil : request.token
         var items: [PendingCall.Item] = []
         let selected =
@@ -55,7 +55,7 @@ extension ControlService {
             let before = coordinator.machine(app.id)
             let goalOfPerson = app.kept.goalOfPerson
             var url: Int64?
-            // Dependents record the token of the request too, so that a repeated request does not stop them a second
+            // Record the request's token in the dependents too, so that a repeated request does not stop them a second
             // time.
             let along = stopped.dependents(of: app) { goesAlong($0, with: request) }
             for app in [app] + along {
@@ -78,9 +78,9 @@ extension ControlService {
                 } else if let asked = self.request(for: request, before) {
                     try self.request(asked, of: app.id)
                 }
-                // Record the token now, unless it was recorded together with the core's decision.
+                // Record the request's token now, unless it was recorded together with a lifecycle change.
                 for app in [app] + along where !app.tokens.isRecorded { record(app) }
-                // If the launch waits for a policy to allow it, `--force` lets it begin now.
+                // If the app's launch waits until a policy allows it, `--force` lets it begin now.
                 if app.skipsAdmission == true, coordinator.waitsForAdmission(app.id) {
                     if app.specification.memoryNeeded == nil { app.skipsAdmission = nil }
                     supervisor.policyManager?.admit(app.id)
@@ -129,13 +129,14 @@ extension ControlService {
         guard target != nil else {
             return start(waiter, timeoutMilliseconds: request.timeoutMilliseconds)
         }
-        // The request must be durable before the client learns that it was accepted.
+        // Before the client learns that the request was accepted, the request must be on disk.
         supervisor.store.sync { [weak self] _ in
             self?.start(waiter, timeoutMilliseconds: request.timeoutMilliseconds)
         }
     }
 
-    /// Queues the URL or file of a request for the app. Returns the number of the queued message.
+    /// Queues the URL or file of a request for the app. Returns the number of the queued message. Throws if it is
+    /// refused.
     private func open(
         _ target: OpenTarget,
         for peer: Peer,
@@ -160,7 +161,7 @@ extension ControlService {
         }
     }
 
-    /// Registers a call. It replies as soon as every item has its result, or after the timeout.
+    /// Registers a call. The call replies as soon as all its items have a result, or after the timeout (milliseconds).
     func start(_ waiter: PendingCall, timeoutMilliseconds: Int64?) {
         pendingCalls.append(waiter)
         check(waiter, waiter.waiting())
@@ -202,7 +203,7 @@ extension ControlService {
     private func target(of request: VerbRequest, _ app: AppRuntime, _ before: AppMachine) -> PendingCall.Target {
         switch request.verb {
         case .start:
-            // An app with scenes inside comes to the foreground only for one of its scenes.
+            // An app with scenes inside comes to the foreground only when one of its scenes does.
             if app.specification.innerScenes != nil {
                 return .goal(coordinator.machine(app.id).goal == .active ? .active : .background)
             }
@@ -219,7 +220,8 @@ extension ControlService {
         }
     }
 
-    /// The first launches have begun: calls may have waited for apps that are not launched now.
+    /// Called after the first launches have begun. Calls now get their result if they wait for an app that is not
+    /// launched.
     package func begin() {
         for waiter in pendingCalls { check(waiter, waiter.waiting()) }
         desktopSync.configure()
@@ -317,8 +319,8 @@ extension ControlService {
         }
     }
 
-    /// If the app was launched by this call and reported that the launch failed, a text that says so, since the app's
-    /// state does not show it; else empty.
+    /// If this call launched the app and the app reported that the launch failed, a text about that; else empty. The
+    /// app's state does not show such a failure.
     private func failedLaunch(_ item: PendingCall.Item, _ app: AppRuntime, _ machine: AppMachine) -> String {
         guard machine.incarnation > item.incarnation,
             app.run.timeline.time(of: .answered(.didFinishLaunching, .failed)) != nil
@@ -326,7 +328,7 @@ extension ControlService {
         return "; it answered didFinishLaunching with failed (see ‘torpor history \(app.name)’)"
     }
 
-    /// The result of a call that waits for the app to reach a goal; nil until it is known.
+    /// The result of a call that waits until the app reaches a goal; nil while the result is open.
     private func judge(_ goal: Goal, _ item: PendingCall.Item, _ app: AppRuntime, _ machine: AppMachine) -> VerbResult?
     {
         if app.specification.rules.isOneshot, machine.isDone { return result(app, ok: true, "has done its work") }
@@ -336,7 +338,7 @@ extension ControlService {
             if app.specification.rules.exitsOnSuspend, machine.goal == .notRunning, machine.isAlive,
                 goal == .background || goal == .suspended
             {
-                return nil  // Wait: only its end tells whether the app opted out or was stopped.
+                return nil  // The app's end will show whether it opted out or was stopped.
             }
             if goal == .suspended, machine.goal == .background {
                 if machine.sleepsAgain {
@@ -360,7 +362,8 @@ extension ControlService {
         return result(app, ok: true, text + back + lacksScene(app, machine) + failedLaunch(item, app, machine))
     }
 
-    /// Why an app with scenes inside is not in the foreground; empty if it is, or if a scene is connected.
+    /// The text to add if an app with scenes inside stays in the background because none of its scenes is connected;
+    /// else empty.
     private func lacksScene(_ app: AppRuntime, _ machine: AppMachine) -> String {
         guard app.specification.innerScenes != nil, machine.state == .background, machine.sceneMachines.isEmpty else {
             return ""
@@ -368,10 +371,10 @@ extension ControlService {
         return ", since none of its scenes is connected: ‘torpor scene open \(app.name)@NAME’ shows one"
     }
 
-    /// The result for an app that failed and is not restarted: it might never reach the state that the call waits
-    /// for.
+    /// The result if the app failed and is not restarted: it might never reach the state for which the call waits. Nil
+    /// otherwise.
     private func hasFailed(_ app: AppRuntime, _ machine: AppMachine) -> VerbResult? {
-        // Before torpord has started, it is not known which apps will be launched.
+        // While torpord starts, it is not known yet which apps will be launched.
         guard supervisor.isStarted, !machine.isAlive, !machine.isWaitingToLaunch, !coordinator.isHeld(app.id) else {
             return nil
         }
@@ -398,7 +401,7 @@ extension ControlService {
         }
     }
 
-    /// The result for an incarnation that ended while the call waited for its state.
+    /// The result if the app ended while the call waited for it to reach a state; nil otherwise.
     private func endedInstead(
         _ item: PendingCall.Item,
         _ app: AppRuntime,
@@ -425,7 +428,7 @@ extension ControlService {
         )
     }
 
-    /// Fails the calls that wait for an app that was removed.
+    /// The app was removed: fails the calls that wait for it.
     func endWaiting(for app: AppRuntime) {
         for waiter in pendingCalls {
             for index in waiter.waiting(for: app.id) {
@@ -453,7 +456,7 @@ extension ControlService {
             let machine = coordinator.machine(app.id)
             let at = machine.transition?.rawValue ?? machine.state.rawValue
             let why = machine.isWaitingForPermission ? app.heldBack.map { " (\($0))" } ?? "" : ""
-            // Rounded to tenths of a second: the client may have subtracted the time that it spent on connecting.
+            // Round to tenths of a second: the client may have subtracted the time that it took to connect.
             let time = milliseconds < 1000 ? milliseconds : (milliseconds + 50) / 100 * 100
             let isThere = machine.transition == nil && machine.state.rawValue == machine.goal.rawValue
             let then =

@@ -12,7 +12,7 @@ import Varlink
 import VarlinkServer
 
 extension ControlService {
-    /// What an app may do in its sandbox, and what this machine does not enforce of it.
+    /// What the app's sandbox permits, and which restrictions this machine does not enforce.
     func sandbox(of app: AppRuntime) -> SandboxInfo? {
         let sandbox = app.specification.sandbox
         guard let mode = sandbox.mode else { return nil }
@@ -27,17 +27,19 @@ extension ControlService {
         return info
     }
 
-    /// Why a peer may request nothing.
+    /// Why torpord refuses all requests of a peer; nil if it does not.
     func refusal(ofAllBy peer: Peer) -> String? {
         supervisor.inForce.accounts.authority.refusal(ofAllBy: peer) ?? refusal(ofSandboxed: peer)
     }
 
-    /// Why a peer may request nothing: it is a process of a sandboxed app, which could answer itself.
+    /// Why torpord refuses all requests of a peer: it is a process of a sandboxed app, and could grant the app's
+    /// permissions itself.
     ///
-    /// A process that has ended, or could have left its app, counts as one if it was confined like one.
+    /// If a process has ended or may have left its app's process tree, it counts as sandboxed if it is confined like
+    /// such a process.
     private func refusal(ofSandboxed peer: Peer) -> String? {
         for app in apps where app.specification.sandbox.mode != nil {
-            // A process may ask before its launch is known.
+            // Before the app's launch is recorded, its main process may already send requests.
             let isMember = app.run.tree.map { $0.main.pid == peer.pid || $0.contains(peer.pid) } ?? false
             guard isMember || supervisor.launcher.userID(of: app) == peer.uid && isDoubtful(peer) else { continue }
             let whose = "process \(peer.pid) belongs to \(app.name), which is in a sandbox"
@@ -49,15 +51,16 @@ extension ControlService {
     private func isDoubtful(_ peer: Peer) -> Bool {
         guard let filter = try? ProcFS.statusField(peer.pid, "Seccomp") else { return true }
         guard filter == "2" else { return false }
-        // Commands that run inside have a cgroup beside the app's, or the keeper's. No process in a sandbox leaves its
-        // cgroup. Where there are none, every filtered process of that user counts.
+        // No sandboxed process can leave its cgroup. That cgroup is below `base`, also for a command that runs inside
+        // the sandbox, or it is torpord's own. Without cgroups, every process of the user that has a seccomp filter
+        // counts as sandboxed.
         guard let tree = supervisor.place.cgroups, let mount = Cgroup.mount,
             let path = try? ProcFS.cgroup(peer.pid)
         else { return true }
         return (mount + path).utf8.starts(with: (tree.base + "/").utf8) || path == (try? ProcFS.cgroup(ThisProcess.pid))
     }
 
-    /// The permissions that apps ask for.
+    /// Replies with the permissions for which apps ask.
     func permissions(of chosen: [AppRuntime], _ reply: Reply) {
         supervisor.permissions.whenLoaded { [self] in
             let infos = chosen.flatMap { supervisor.permissions.infos(of: $0) }

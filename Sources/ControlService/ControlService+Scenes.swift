@@ -10,9 +10,10 @@ import TorporAPI
 import Varlink
 import VarlinkServer
 
-/// Requests of clients about templates and their scenes.
+/// Requests about templates and their scenes.
 extension ControlService {
-    /// Refuses verbs that are only for scenes, and launches beyond the limit of live scenes.
+    /// Throws if the app is no scene and the verb is only for scenes, or if its launch would exceed the limit of live
+    /// scenes.
     func requireScene(_ request: VerbRequest, _ app: AppRuntime) throws(RequestError) {
         let refusal: String? =
             switch request.verb {
@@ -24,8 +25,8 @@ extension ControlService {
         if let refusal { throw RequestError(refusal) }
     }
 
-    /// Brings scenes inside the app to the foreground, since the app cannot come there without one: those that were
-    /// there last, else the one used last.
+    /// Brings scenes inside the app to the foreground, because such an app comes to the foreground only with a scene.
+    /// Chooses the scenes that were in the foreground last, otherwise the scene used last.
     func requireScene(inside app: AppRuntime) throws(RequestError) {
         guard app.specification.innerScenes != nil, !machine(app).canComeToForeground else { return }
         let last = supervisor.innerScenes.toComeBack(with: app)
@@ -36,7 +37,8 @@ extension ControlService {
         for other in last.dropFirst() { try? supervisor.innerScenes.move(other, to: .active, app) }
     }
 
-    /// Creates a scene unless it exists, and brings it to the foreground like an app.
+    /// Creates a scene unless it exists. Then brings the scene to the foreground, or launches it in the background if
+    /// the request says so.
     func openScene(_ request: OpenSceneRequest, for peer: Peer, _ reply: Reply) {
         guard supervisor.isStarted else {
             return supervisor.engine.whenStarted { [weak self] in self?.openScene(request, for: peer, reply) }
@@ -70,8 +72,7 @@ extension ControlService {
                 verb.wait = request.wait
                 verb.timeoutMilliseconds = request.timeoutMilliseconds
                 verb.token = request.token
-                // A new scene is stored already: at the limit of live scenes it waits for its turn instead of being
-                // refused.
+                // The scene is stored already, so at the limit of live scenes its launch waits and is not refused.
                 carryOut(verb, [app], waitsForPlace: isNew, for: peer, reply)
             case .failure(.noTemplate(let name)): refuse(unknown: name, reply)
             case .failure(.refused(let sentence)): reply.fail(sentence)
@@ -79,7 +80,7 @@ extension ControlService {
         }
     }
 
-    /// Why a connection to the scene's socket would not be answered; nil if it would be.
+    /// Why a connection to the scene's sockets would get no answer; nil if it would get one.
     private func refusalToConnect(_ app: AppRuntime) -> String? {
         let machine = coordinator.machine(app.id)
         guard !machine.isAlive, !machine.isWaitingToLaunch else { return nil }
@@ -113,7 +114,7 @@ extension ControlService {
         )
     }
 
-    /// A hint for a name that no app has, if it could be the name of a scene.
+    /// If an unknown app name could be the name of a scene, a hint for the user.
     func sceneHint(_ name: String) -> String? {
         if let (app, session) = supervisor.innerScenes.scene(named: name) {
             return
@@ -134,18 +135,18 @@ extension ControlService {
             "there is no scene \(name): ‘torpor scene open \(name)’ creates it, ‘torpor scene list’ has the others"
     }
 
-    /// Removes scenes for good: first marks them as discarded on disk, then ends their processes.
+    /// Removes scenes for good: marks them as discarded on disk, then ends their processes.
     func discard(_ request: VerbRequest, _ chosen: [AppRuntime], for peer: Peer, _ reply: Reply) {
         let scenes = chosen.filter { $0.specification.scene != nil }
         guard !scenes.isEmpty else { return carryOut(request, chosen, for: peer, reply) }
         supervisor.scenes.discard(scenes) { [weak self] in
             guard let self else { return }
-            // A scene may have vanished while the mark was written to disk.
+            // A scene may have vanished while the marks were written to disk.
             carryOut(request, chosen.filter { app in self.apps.contains { $0 === app } }, for: peer, reply)
         }
     }
 
-    /// All templates, in the form for clients.
+    /// All templates, described for clients.
     var templates: [SceneTemplateInfo] {
         guard !supervisor.scenes.templates.isEmpty else { return [] }
         let scenes = Dictionary(grouping: supervisor.scenes.scenes(of: nil)) { $0.specification.template }

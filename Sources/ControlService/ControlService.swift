@@ -16,15 +16,16 @@ import TorporAPI
 import Varlink
 package import VarlinkServer
 
-/// Serves the clients of `io.torpor.Manager`. It uses all other parts of the supervisor, and none of them uses it.
+/// Serves the clients of the Varlink interface `io.torpor.Manager`. It uses all other parts of the supervisor; none of
+/// them uses it.
 package final class ControlService: ShellRoom, ClientService {
     package unowned(unsafe) let supervisor: Supervisor
     private(set) var server: VarlinkServer?
     /// Calls that wait until their apps have reached a state.
     var pendingCalls: [PendingCall] = []
-    /// Reads the configuration again. Requests that come before a read begins share that read.
+    /// Reads the configuration's files again. Requests that come before a read begins share its result.
     let configurationReads: CoalescingReader<ConfigurationPlace, ConfigurationRead>
-    /// Reads icons for clients outside of the loop.
+    /// Reads icon files on a background thread, so that the event loop does not wait for a disk.
     let iconReads: BackgroundWorker
     let desktopSync: DesktopSync
 
@@ -41,7 +42,7 @@ package final class ControlService: ShellRoom, ClientService {
         desktopSync = DesktopSync(supervisor)
     }
 
-    /// The app was removed: fails the calls that wait for it, and ends the streams of its log.
+    /// Called when the app was removed: fails the calls that wait for the app, and ends the streams of its log.
     package func forget(_ app: AppRuntime) {
         endWaiting(for: app)
         for follower in app.outputFollowers { (follower as? LogFollower)?.end() }
@@ -58,12 +59,12 @@ package final class ControlService: ShellRoom, ClientService {
 
     /// Accepts clients from now on.
     ///
-    /// - Parameter held: the listening socket of an earlier torpord, if there is one. It is only used if a
-    ///   socket listens at the path, since clients could not find it otherwise.
+    /// - Parameter held: the listening socket of an earlier torpord; nil if there is none. It is used only if it is
+    ///   still bound to the path: otherwise clients could not find it.
     package func listen(taking held: Descriptor?) throws(VarlinkServerError) {
         let path = supervisor.runtime.socket
         var limits = VarlinkServer.Limits()
-        // Clients must not use up the file descriptors that torpord needs to launch apps.
+        // Limit connections, so that clients do not use up the file descriptors that torpord needs to launch apps.
         let files = (try? ThisProcess.limit(NotifySockets.openFiles).soft) ?? 1024
         limits.connections = min(limits.connections, max(64, Int(clamping: files / 4)))
         let server = try VarlinkServer(
@@ -211,12 +212,12 @@ package final class ControlService: ShellRoom, ClientService {
         reply.send(["message": .string("\(names) \(verb) \(Signal.name(signal)) when resumed")])
     }
 
-    /// Whether the kernel keeps the signal pending until the suspended app is resumed.
+    /// Whether the app is suspended, so that the kernel keeps the signal pending until the app is resumed.
     private func waits(_ signal: Int32, for app: AppRuntime) -> Bool {
         coordinator.machine(app.id).state == .suspended && signal != Signal.kill && signal != Signal.continue
     }
 
-    /// Sends the signal to one app, but only once for each request token. Returns the error, in a sentence.
+    /// Sends the signal to an app, at most once per request token. Returns an error text, or nil.
     private func send(_ signal: Int32, to app: AppRuntime, _ token: RequestToken?) -> String? {
         switch app.tokens.standing(of: token) {
         case .taken: return nil
@@ -252,7 +253,7 @@ package final class ControlService: ShellRoom, ClientService {
         reply.send(Replies.timers(supervisor.wakes.timers.statuses(of: chosen ?? selection.apps)))
     }
 
-    /// Replies whether the next torpord was started, before this one exits.
+    /// Starts the next torpord and replies whether it started, before this torpord exits.
     func upgrade(_ reply: Reply) {
         supervisor.upgrades.begin { sentence in
             reply.send(UpgradeReply(ok: sentence == nil, message: sentence ?? "the next torpord is started").json)
@@ -280,7 +281,7 @@ package final class ControlService: ShellRoom, ClientService {
         return info
     }
 
-    /// Reads memory and processor time of those apps whose last values are old.
+    /// Reads the memory and processor time of apps whose last values are too old.
     private func sampleUsage() {
         let living = apps.filter { $0.run.tree != nil && isUsageOld($0) }
         guard !living.isEmpty else { return }
@@ -291,8 +292,8 @@ package final class ControlService: ShellRoom, ClientService {
         for app in living { supervisor.processControl.checkStillSuspended(app) }
     }
 
-    /// Values are old after a second. If the app was launched less than a second before they were read, they change
-    /// fast: then they are old after as long as it had run.
+    /// Whether the app's memory and processor time must be read again. The values expire after 1 s. If they were read
+    /// when the app had run for a shorter time, they expire after that time, because they change fast after a launch.
     private func isUsageOld(_ app: AppRuntime) -> Bool {
         guard app.run.usage.processes > 0, let sampledAt = app.run.sampledAt else { return true }
         let age = app.run.launchedAt.map { sampledAt - $0 } ?? .seconds(1)
@@ -426,7 +427,7 @@ package final class ControlService: ShellRoom, ClientService {
     private static func processInfo(_ pid: Int32) -> ProcessInfo? {
         guard let stat = try? ProcFS.stat(pid) else { return nil }
         var words = (try? ProcFS.cmdline(pid)) ?? []
-        // Of the arguments of torpor-container and conmon, people only need the container's name.
+        // Of the arguments of torpor-container and conmon, show only the container's name.
         if words.count == 7, words[0] == "torpor-container" { words = ["torpor-container", words[2]] }
         if stat.comm == "conmon", let name = words.firstIndex(of: "-n"), name + 1 < words.count {
             words = ["conmon", words[name + 1]]
@@ -488,7 +489,7 @@ package final class ControlService: ShellRoom, ClientService {
 }
 
 extension AppRuntime {
-    /// Clients that wait for the read of its icon, by path.
+    /// The clients that wait until one of the app's icons has been read, by the icon's path.
     var iconReplies: [String: [Reply]]? {
         get { slots[IconRepliesSlot.self] }
         set { slots[IconRepliesSlot.self] = newValue }

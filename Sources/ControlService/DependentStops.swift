@@ -6,9 +6,10 @@ import Lifecycle
 import Supervisor
 import TorporAPI
 
-/// The apps that a stop or a restart also affects, because they require the stopped app.
+/// Finds the dependents that a stop or restart of an app affects too, because they require that app.
 struct DependentStops {
-    /// The apps that have an item in the call: each gets only one, though it may require several of the stopped apps.
+    /// The apps that have an item in the call, which means that the call waits for them. Each app gets only one item,
+    /// even if it requires several of the stopped apps.
     private var answeredFor: Set<AppID>
     private let requiredBy: [String: [AppRuntime]]
 
@@ -21,7 +22,7 @@ struct DependentStops {
         self.requiredBy = requiredBy
     }
 
-    /// The apps that require an app, directly or through others, and match the condition.
+    /// The apps that require this app, directly or through other apps, and fulfil the condition.
     func dependents(of app: AppRuntime, where isSo: (AppRuntime) -> Bool) -> [AppRuntime] {
         var found: [AppRuntime] = []
         var seen: Set = [app.id]
@@ -34,26 +35,27 @@ struct DependentStops {
         return found.sorted { $0.id < $1.id }
     }
 
-    /// Returns the apps that have no item in the call yet, and counts them as having one from now on.
+    /// Returns those of the apps that have no item in the call yet, and marks them as having one.
     mutating func newOnes(_ along: [AppRuntime]) -> [AppRuntime] {
         along.filter { answeredFor.insert($0.id).inserted }
     }
 }
 
 extension ControlService {
-    /// Whether a stop or restart of another app also stops or restarts this app, which requires that one.
+    /// Whether the app is stopped or restarted along with an app that it requires.
     func goesAlong(_ app: AppRuntime, with request: VerbRequest) -> Bool {
         let machine = coordinator.machine(app.id)
         switch request.verb {
-        // The app runs, or is about to.
+        // Only if the app runs or waits to be launched.
         case .stop: return machine.isAlive || machine.isWaitingToLaunch
-        // The app runs, and nothing else is being done to it.
+        // Only if the app runs and is not ending already.
         case .restart: return machine.isAlive && machine.transition != .terminating && !coordinator.isHeld(app.id)
         default: return false
         }
     }
 
-    /// The items of a call for the dependents that it stops too. A restart only waits for the apps that it names.
+    /// The items for the dependents that a stop affects too. A restart gets no such items: it waits only for the apps
+    /// that the request names.
     func companions(
         _ along: [AppRuntime],
         of app: AppRuntime,

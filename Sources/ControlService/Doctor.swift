@@ -11,7 +11,7 @@ import Processes
 import Supervisor
 import TorporAPI
 
-/// Checks what the machine offers this supervisor, and says what is missing and what does not work without it.
+/// Checks what this machine offers torpord. Says what is missing, and what does not work without it.
 struct Doctor {
     private let supervisor: Supervisor
 
@@ -43,7 +43,7 @@ struct Doctor {
         }
     }
 
-    /// A check for each policy: whether it works, and whether it is confined.
+    /// For each policy, a check whether the policy works and whether it is confined.
     private var policies: [DoctorCheck] {
         (supervisor.policyManager?.chain.slots ?? []).map { slot in
             var check = DoctorCheck(name: "policy \(slot.settings.name)", ok: true, value: slot.state.name)
@@ -91,9 +91,8 @@ struct Doctor {
         )
     }
 
-    /// Whether the kernel allows copies of apps' sockets. This is tested with torpor-keeper, torpord's parent, over
-    /// which
-    /// torpord has the same rights as over apps.
+    /// Whether the kernel lets torpord copy the sockets of other processes. The test uses torpord's parent,
+    /// torpor-keeper: over torpor-keeper, torpord has the same rights as over apps.
     private var connections: DoctorCheck {
         let obstacle = Pidfd.copyObstacle(ThisProcess.parent)
         return DoctorCheck(
@@ -109,7 +108,7 @@ struct Doctor {
         )
     }
 
-    /// Why the kernel does not allow copies of sockets, and what to do about it.
+    /// A text that says why the kernel does not let torpord copy sockets, and what to do about it.
     private func whyNotCopied(_ obstacle: Errno) -> String {
         func field(_ name: String) -> String { (try? ProcFS.statusField(ThisProcess.pid, name)).flatMap { $0 } ?? "" }
         let mayTrace = UInt64(field("CapEff"), radix: 16).map { $0 >> 19 & 1 == 1 } ?? false
@@ -155,7 +154,8 @@ struct Doctor {
         )
     }
 
-    /// Whether torpord has locked its memory: from VmLck (such as `1234 kB`), CAP_IPC_LOCK and RLIMIT_MEMLOCK.
+    /// Whether torpord has locked its memory: determined from VmLck (such as `1234 kB`), CAP_IPC_LOCK and
+    /// RLIMIT_MEMLOCK.
     private var ownMemory: DoctorCheck {
         func field(_ name: String) -> String { (try? ProcFS.statusField(ThisProcess.pid, name)).flatMap { $0 } ?? "" }
         let kilobytes = field("VmLck").split(separator: " ").first.flatMap { UInt64($0) } ?? 0

@@ -8,31 +8,31 @@ import TorporAPI
 import Varlink
 import VarlinkServer
 
-/// Answers one client that asks for events: old events from the store, a page at a time, the newest from the log in
-/// memory, and with `follow` later ones. No event is left out or sent twice: each page begins after the last event
-/// sent.
+/// Answers one client that asks for events. Reads old events from the store, a page at a time, and the newest from the
+/// log in memory. With `follow`, sends later events too. Each page begins after the last event sent, so that no event
+/// is left out or sent twice.
 final class History {
     private unowned(unsafe) let supervisor: Supervisor
     private let request: EventsRequest
     private let reply: Reply
-    /// The sequence of the last event sent.
+    /// The sequence number of the last event sent.
     private var position: Int64
     /// The names of the apps whose events are sent; nil for all events.
     private let apps: [String]?
-    /// The error if the configuration has no app of the requested name. It is sent unless the app has stored events.
+    /// The error if the configuration has no app of the requested name. It is sent only if the answer has no events.
     private var unknown: Selection.Unknown?
-    /// What is missing from the answer, in a sentence.
+    /// A text that says which events are missing from the answer; nil if none are.
     private var incomplete: String?
 
-    /// The most events in one reply; an answer may take several.
+    /// The maximum number of events in one reply. An answer may consist of several replies.
     private static let page = 500
-    /// The most events in an answer as a whole, and the limit if the request has none.
+    /// The maximum number of events in an answer; also the limit if the request has none.
     private static let most = 10_000
 
     init(_ supervisor: Supervisor, _ request: EventsRequest, _ reply: Reply) {
         self.supervisor = supervisor
         var request = request
-        // A sequence number higher than the newest one comes from a history that was lost: ignore it.
+        // If the sequence number is higher than the newest one, it comes from a history that was lost: ignore it.
         if let after = request.after, after > supervisor.events.sequence { request.after = nil }
         self.request = request
         self.reply = reply
@@ -44,7 +44,7 @@ final class History {
         do throws(Selection.Unknown) {
             apps = try supervisor.selection.resolve([app]).map(\.name)
         } catch {
-            // The events of an app include those of the scenes inside it.
+            // If the name is that of a scene inside an app, send the app's events: they include those of the scene.
             if let (owner, _) = supervisor.innerScenes.scene(named: app) {
                 apps = [owner.name]
                 return
@@ -54,7 +54,7 @@ final class History {
         }
     }
 
-    /// Sends the existing events, and then follows if requested.
+    /// Sends the existing events. If the request says `follow`, sends later events too.
     func begin() {
         let reachesBack = supervisor.events.reachesBack(since: request.since, after: request.after)
         if let limit {
@@ -70,7 +70,7 @@ final class History {
         }
     }
 
-    /// The most events to send before following; nil for all.
+    /// The maximum number of existing events to send; nil for all.
     private var limit: Int? {
         if let limit = request.limit { return Int(clamping: min(limit, Int64(Self.most))) }
         if request.since != nil || request.after != nil { return reply.more ? nil : Self.most }
@@ -103,7 +103,8 @@ final class History {
         query.limit = Self.page
         ask(query) { history, events in
             history.position = events.last?.sequence ?? history.position
-            // This was the last page of the store. Later events, which the store did not have yet, are in memory.
+            // A page that is not full is the store's last one. Later events, which were not in the store yet, are in
+            // memory.
             guard events.count == Self.page else { return history.send(newest: nil, of: events) }
             history.reply.send(Replies.events(events, sequence: history.position), continues: true)
             guard history.reply.isUnread else { return history.nextPage() }
@@ -114,7 +115,8 @@ final class History {
         }
     }
 
-    /// Sends the newest events: the stored ones, and later ones from memory. Then follows, if requested.
+    /// Sends the newest events: those from the store, and later ones from memory. If the request says `follow`, sends
+    /// later events too.
     private func send(newest limit: Int?, of stored: [EventRecord]) {
         position = stored.last?.sequence ?? position
         let log = supervisor.events
@@ -140,7 +142,7 @@ final class History {
 }
 
 extension EventRecord {
-    /// An event as the store has it, in the form for clients.
+    /// A stored event, in the form for clients.
     init(_ event: StoredEvent) {
         self.init(
             at: event.at,

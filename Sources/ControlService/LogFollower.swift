@@ -8,10 +8,10 @@ import Supervisor
 import TorporAPI
 import VarlinkServer
 
-/// Sends an app's log to one client, a page at a time, and follows it on request. It reads the log file, not the
-/// app's output. So it may fall behind, and after an upgrade of torpord it continues at the client's cursor.
+/// Sends an app's log to one client, a page at a time, and on request sends later lines too. It reads the log file,
+/// not the app's output: so a slow client may fall behind, and after an upgrade of torpord the client continues at its
+/// cursor.
 final class LogFollower: OutputFollower {
-    /// The current step.
     private enum Phase {
         /// Searches for the start of the existing lines to send.
         case searching(LogSearch)
@@ -31,26 +31,25 @@ final class LogFollower: OutputFollower {
     /// Whether the client wants all existing lines in a single reply.
     private let isGathered: Bool
     private var gathered: [LogLine] = []
-    /// How many more bytes are searched for a client that takes a single reply.
+    /// The number of bytes that may still be searched for a client that takes a single reply.
     private var searchLeft = LogReader.mostBytes
-    /// When to send the next sign of life to a client that waits for the first line, if the search is not done by
-    /// then.
+    /// If the search is not done by this time, an empty reply tells the client that torpord is still searching.
     private var signAt = Clock.monotonic() + signInterval
 
-    /// Called when the last reply was sent.
+    /// Called after the last reply was sent.
     var onDone: (() -> Void)?
 
-    /// The most bytes to send before the loop does other work.
+    /// The maximum number of bytes sent before the event loop does other work.
     private static let pageBytes = 256 << 10
-    /// The most bytes in the single reply to a client that continues at a cursor.
+    /// The maximum number of bytes in the single reply to a client that continues at a cursor.
     private static let onePageBytes = 1 << 20
-    /// The most bytes to search before the loop does other work.
+    /// The maximum number of bytes searched before the event loop does other work.
     private static let searchBytes = 1 << 20
     private static let signInterval = Duration.seconds(5)
 
     /// - Parameters:
-    ///   - position: where to begin; nil to search for what the query asks for.
-    ///   - follows: whether later lines are sent too.
+    ///   - position: the position at which to begin; nil to search for the lines that the query asks for.
+    ///   - follows: whether lines written later are sent too.
     init(
         _ reader: LogReader,
         _ query: LogQuery,
@@ -73,16 +72,16 @@ final class LogFollower: OutputFollower {
         reply.onRead = { [weak self] in self?.step() }
     }
 
-    /// The app was removed: sends the rest and then ends.
+    /// Called when the app was removed: sends the remaining lines and then ends.
     func end() {
         guard !reply.isClosed else { return }
         follows = false
-        // The closure keeps this object alive until all is sent: the app, which was removed, no longer does.
+        // The removed app no longer holds this object. The closure keeps it alive until all lines are sent.
         reply.onRead = { self.step() }
         step()
     }
 
-    /// Sends the next lines if there are any and the client has read the previous ones.
+    /// Sends the next lines, unless the client has not read the previous ones yet.
     func step() {
         guard !reply.isClosed, !reply.isUnread, !isAgain else { return }
         guard advance(), !reply.isClosed, !reply.isUnread else { return }
@@ -93,7 +92,7 @@ final class LogFollower: OutputFollower {
         }
     }
 
-    /// Does one step. Returns whether more can be done at once.
+    /// Searches or sends one page. Returns whether the next page can be handled at once.
     private func advance() -> Bool {
         switch phase {
         case .searching(var search):
@@ -111,7 +110,7 @@ final class LogFollower: OutputFollower {
             let page = next(to: search)
             if !page.more { phase = .following }
             if reply.more {
-                // Send a page without lines too, to tell the client that following begins.
+                // Send a page even if it has no lines, to tell the client that the existing lines end here.
                 send(page.lines.map(\.forClients), more: page.more, continues: page.more || follows)
             } else {
                 gathered += page.lines.map(\.forClients)
@@ -119,7 +118,8 @@ final class LogFollower: OutputFollower {
             }
         case .following:
             let page = next()
-            // Send a full page of which no line matches the query too, so that the client's cursor moves.
+            // A page may be full although no line matches the query. Send such a page too, so that the client's cursor
+            // moves.
             let isNews = !page.lines.isEmpty || page.more
             if isNews || !follows { send(page.lines.map(\.forClients), continues: page.more || follows) }
             return page.more
@@ -141,6 +141,6 @@ final class LogFollower: OutputFollower {
 }
 
 extension StampedLine {
-    /// The form for clients.
+    /// The log line, in the form for clients.
     var forClients: LogLine { LogLine(at: time, text: text) }
 }

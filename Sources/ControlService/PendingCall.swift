@@ -11,52 +11,53 @@ final class PendingCall {
     struct Item {
         var app: AppID
         let target: Target
-        /// The app's incarnation (launch number) when the call came; for a scene inside an app, the one to wait for.
+        /// The app's incarnation (launch number) when the call came. For a scene inside an app: the incarnation to
+        /// wait for.
         var incarnation: UInt32
         var generation: Int
-        /// The number of the queued URL that the app should open.
+        /// The number of the queued message with the URL that the app should open; nil if there is none.
         var url: Int64?
-        /// The app that had the URL before this one and did not handle it.
+        /// The name of the app that got the URL first, but did not handle it; nil if there is none.
         var passedOnBy: String?
-        /// Whether a client repeated a request that was carried out before. What happened between the two requests
-        /// was not
-        /// observed.
+        /// Whether the request was carried out before and the client has repeated it. The app's changes between the
+        /// two requests were not observed.
         var isRepeated = false
-        /// The app that the request named, if the item's app is only stopped because it requires that one.
+        /// The name of the app in the request, if the item's app is only stopped because it requires that app;
+        /// otherwise nil.
         var cause: String?
         var last: (AppState, Transition?, String?)?
         var result: VerbResult?
     }
 
-    /// What the call waits for.
+    /// What must happen to an app before the call is answered.
     enum Target: Hashable {
-        /// The app was launched, and is in the state of the goal.
+        /// The app was launched and has reached the goal.
         case goal(Goal)
-        /// Like `goal`, for the begin or end of an interruption: an inactive app counts as active.
+        /// Like `goal`, for the begin or end of an interruption: an app in the state inactive counts as active.
         case interruption(of: Goal)
         /// No process of the app is left.
         case gone
         /// A later incarnation (launch) of the app than `after` has reached its goal.
         case newIncarnation(after: UInt32)
-        /// The app is in that state, for whatever reason.
+        /// The app is in this state, even if another request brought it there.
         case state(AppState)
         /// A scene inside the app has reached its goal.
         case scene(SceneID, SceneGoal, name: String)
-        /// Nothing: the result is known.
+        /// No wait: the result is known already.
         case done
     }
 
     let reply: Reply
     private(set) var items: [Item]
-    /// How many items have no result yet.
+    /// The number of items without a result.
     private var unanswered: Int
-    /// The indices of each app's items, so that an event of an app need not search through a call for a thousand
+    /// The indices of each app's items. So an event of an app does not require a search through a call for a thousand
     /// apps.
     private var places: [AppID: [Int]] = [:]
     var timer: TimerSource?
     /// Builds the last reply from the results.
     var render: ([VerbResult]) -> JSON = Replies.results
-    /// What else must be done after the last result, before the last reply is sent.
+    /// Work between the last result and the last reply. The reply is sent when the work calls `then`.
     var beforeReply: ((_ then: @escaping () -> Void) -> Void)?
 
     init(reply: Reply, items: [Item]) {
@@ -68,12 +69,12 @@ final class PendingCall {
 
     var isDone: Bool { unanswered == 0 }
 
-    /// The indices of items without a result: of one app, or of all.
+    /// The indices of the items without a result; with `app`, only of that app's items.
     func waiting(for app: AppID? = nil) -> [Int] {
         (app.map { places[$0] ?? [] } ?? Array(items.indices)).filter { items[$0].result == nil }
     }
 
-    /// Lets an item wait for another app, to which the item's URL was passed on.
+    /// Makes an item wait for another app, because torpord passed the item's URL on to that app.
     func follow(_ index: Int, to app: AppID, url: Int64, incarnation: UInt32, generation: Int, from name: String) {
         places[items[index].app]?.removeAll { $0 == index }
         places[app, default: []].append(index)
@@ -85,14 +86,14 @@ final class PendingCall {
         items[index].last = nil
     }
 
-    /// Sets the result of an item, unless it has one.
+    /// Sets the result of an item, unless the item has one.
     func answer(_ index: Int, _ result: VerbResult) {
         guard items[index].result == nil else { return }
         items[index].result = result
         unanswered -= 1
     }
 
-    /// Records the current state of an item's app; false if it has not changed.
+    /// Records the state of an item's app. Returns false if the state has not changed since the last record.
     func isNews(_ index: Int, _ now: (AppState, Transition?, String?)) -> Bool {
         if let last = items[index].last, last == now { return false }
         items[index].last = now

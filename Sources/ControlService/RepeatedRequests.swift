@@ -5,18 +5,18 @@ import Lifecycle
 import Supervisor
 import TorporAPI
 
-/// Requests that a client repeats after a lost connection: they were carried out before, perhaps by an earlier
-/// torpord, and now only wait.
+/// Requests that a client repeats after a lost connection. This torpord or an earlier one has carried them out before,
+/// so now they only wait for the result.
 extension ControlService {
-    /// What a repeated request waits for, given the app's current state.
+    /// The item of a repeated request: what the request waits for, given the app's current state.
     func repeated(_ request: VerbRequest, _ app: AppRuntime) -> PendingCall.Item {
         let machine = coordinator.machine(app.id)
         var item = PendingCall.Item(
             app: app.id,
             target: targetAgain(request, app, machine),
             incarnation: machine.incarnation,
-            // A stop set the goal to not running: another goal now comes from a newer request, so no generation may
-            // match.
+            // These verbs set the app's goal to not running. If the goal is different now, a newer request set it. So
+            // use a generation that never matches.
             generation: [.stop, .kill, .disconnect, .discard].contains(request.verb) ? -1 : machine.goalGeneration
         )
         item.isRepeated = true
@@ -34,8 +34,8 @@ extension ControlService {
         case .foreground: return .goal(.active)
         case .stop, .kill, .disconnect, .discard: return .gone
         case .restart:
-            // As long as the old incarnation has not ended, wait for the next one; after that the current one is the
-            // new one.
+            // Until the old incarnation has ended, wait for the next one. Afterwards, wait for the current one, which
+            // is new.
             let isOld =
                 coordinator.isHeld(app.id) || machine.isWaitingForPermission || machine.transition == .terminating
             return .newIncarnation(
@@ -44,12 +44,12 @@ extension ControlService {
         case .background, .resume: return .goal(.background)
         case .suspend: return .goal(.suspended)
         case .interrupt: return .interruption(of: machine.goal)
-        // A wait is never taken for a repeated one.
+        // A `wait` never gets here: it has no token, so it never counts as repeated.
         case .reset, .hold, .wait: return .done
         }
     }
 
-    /// For a repeated request: the result if the app has ended while no torpord observed it for the call.
+    /// The result of a repeated request if the app ended between the two requests; nil otherwise.
     func endedUnseen(_ item: PendingCall.Item, _ app: AppRuntime, _ machine: AppMachine) -> VerbResult? {
         guard item.isRepeated, !machine.isAlive, !machine.isWaitingForPermission, let reason = machine.lastEnding,
             !reason.wasAskedFor

@@ -9,7 +9,8 @@ import Supervisor
 import TorporAPI
 import VarlinkServer
 
-/// Users' requests to apps. The goal that a user has set survives a restart of torpord; the history has all requests.
+/// Users' requests to apps. The goal that a user has set for an app survives a restart of torpord. The history records
+/// all requests.
 extension ControlService {
     /// Sets the goal that a user wants for the app. `goal`: the app's goal before the request. Call this before the
     /// request is carried out, so that the record written then has the new goal.
@@ -30,19 +31,19 @@ extension ControlService {
         case .restart: if app.kept.goalOfPerson == .notRunning { app.kept.goalOfPerson = .active }
         case .interrupt, .reset, .hold, .wait: return
         }
-        // With exits_on_suspend the app exits in the background: then the configuration decides about its next
-        // launch.
+        // With `exits_on_suspend` the app exits in the background. Then the configuration, not the user's goal,
+        // decides whether the app is launched again.
         if app.specification.rules.exitsOnSuspend, [.background, .suspended].contains(app.kept.goalOfPerson) {
             app.kept.goalOfPerson = nil
         }
     }
 
-    /// Whether a user asks to see the app.
+    /// Whether the request brings the app to the foreground, so that a user sees it.
     static func isForSight(_ request: VerbRequest) -> Bool {
         request.verb == .foreground || request.verb == .start && !request.background
     }
 
-    /// Records the requester in the history, before the results of the request.
+    /// Records in the history who made the request. Call this before the results of the request are recorded.
     func noteAsked(_ request: VerbRequest, of app: AppRuntime, by peer: Peer) {
         let what: String
         switch request.verb {

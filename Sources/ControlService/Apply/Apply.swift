@@ -6,7 +6,8 @@ import Lifecycle
 import Supervisor
 import TorporAPI
 
-/// One apply of a configuration: the request, the differences, and the texts about them for the reply and the log.
+/// One apply of a configuration: the request, the differences between the old and the new configuration, and the texts
+/// about them for the reply and the log.
 struct Apply {
     let request: ApplyRequest
     let new: TorporConfiguration
@@ -27,7 +28,7 @@ struct Apply {
         for app in new.apps where outdated.contains(app.name) {
             diff.add(KeyChange(key: Self.unknownKey, old: nil, new: nil, effect: .restart), to: app.name)
         }
-        // A scene whose template was removed counts as removed; one whose template is back counts as added.
+        // In the diff, count a scene as removed if its template was removed, and as added if its template is back.
         let before = Dictionary(old.apps.map { ($0.name, $0) }, uniquingKeysWith: { $1 })
         let after = Dictionary(new.apps.map { ($0.name, $0) }, uniquingKeysWith: { $1 })
         for index in diff.apps.indices {
@@ -39,7 +40,7 @@ struct Apply {
             diff.apps[index].changes = []
         }
         self.diff = diff
-        // The dictionaries find each app in constant time: a template may have ten thousand scenes.
+        // Use dictionaries, because a template may have ten thousand scenes.
         for change in diff.apps {
             guard let scene = after[change.name] ?? before[change.name], scene.scene != nil else { continue }
             scenes[change.name] = Self.change(
@@ -51,7 +52,7 @@ struct Apply {
         templates = Self.templates(old.templates, new.templates, inside: new.apps.filter { $0.innerScenes != nil })
     }
 
-    /// What the apply does to each template; the template's scenes have their own entries.
+    /// What the apply does to each template. The template's scenes are not included.
     private let templates: [AppliedApp]
 
     private static func templates(
@@ -79,25 +80,25 @@ struct Apply {
             }
     }
 
-    /// Stands for changed keys that this torpord does not know: they changed under an earlier torpord, and the app
-    /// still runs with its older values.
+    /// A key name that stands for changes made under an earlier torpord, while the app still runs with its older
+    /// values. This torpord does not know which keys changed.
     static let unknownKey = "earlier-changes"
 
     /// How a change of the template affects a scene that has its own processes.
     enum SceneChange {
         case losesTemplate
         case regainsTemplate
-        /// The template becomes an app with its scenes inside.
+        /// The template becomes an app whose scenes live inside the app's own processes.
         case movesInside
-        /// The app with the scene inside becomes a template.
+        /// The app in whose processes the scene lived becomes a template.
         case movesOut
     }
 
-    /// How each changed scene changes, by the scene's full name.
+    /// How the apply changes scenes, by the scene's full name.
     private(set) var scenes: [String: SceneChange] = [:]
 
-    /// How the apply changes a scene. `now`: the scene's specification afterwards, if there is one; `wasInside`,
-    /// `isInside`: whether the app named like the template had its scenes inside its own processes, and has them now.
+    /// How the apply changes a scene. `now`: the scene's new specification; nil if there is none. `wasInside` and
+    /// `isInside`: whether the app with the template's name had its scenes inside its own processes, and has them now.
     private static func change(
         _ now: AppSpecification?,
         from wasInside: Bool,
@@ -112,24 +113,25 @@ struct Apply {
     struct Entry {
         var name: String
         var id: AppID
-        /// nil if the app is only restarted because an app that it requires is restarted.
+        /// What changes in the app's configuration; nil if the app is only restarted because an app that it requires
+        /// is restarted.
         var change: ConfigurationDiff.App?
-        /// If the app is restarted along with an app that it requires: the name of that app.
+        /// If the app is only restarted because a required app is restarted: the name of that required app.
         var cause: String?
-        /// How the scene changes; nil if the app is not a scene.
+        /// How the apply changes the scene; nil if the app is not a scene.
         var scene: SceneChange?
         /// Whether the app was running, or being launched, when the apply began.
         var isAlive = false
         /// Whether the app is terminated and launched again with its new definition.
         var isReplaced = false
         var launch: LaunchMode = .onDemand
-        /// The app's incarnation (launch number) when the apply began; a restart terminates it.
+        /// The app's incarnation (launch number) when the apply began. A restart terminates this incarnation.
         var incarnation: UInt32?
     }
 
     // MARK: Which apps
 
-    /// The names of the apps in the request; all apps if it names none.
+    /// The names of the apps that the request selects; all apps if it selects none. Throws if a name fits no app.
     func chosen() throws(Selection.Unknown) -> Set<String> {
         let names = Set(new.apps.map(\.name))
         let all = new.apps + old.apps.filter { !names.contains($0.name) }
@@ -153,14 +155,14 @@ struct Apply {
         return app.name == pattern || (app.template == pattern && app.isOneOfTemplate)
     }
 
-    /// Whether the app's running incarnation is replaced to apply the new definition.
+    /// Whether the apply restarts the app, because the new definition requires this and the request allows it.
     func isReplaced(_ name: String, _ chosen: Set<String>) -> Bool {
         request.restart && chosen.contains(name) && diff.apps.contains { $0.name == name && $0.needsRestart }
     }
 
     // MARK: Replies
 
-    /// The reply to a request that only asks what an apply would do. `living`: the names of the running apps.
+    /// The reply to a request that only asks what an apply would change. `living`: the names of the running apps.
     func preview(_ chosen: Set<String>, living: Set<String>) -> ApplyReply {
         let shown = diff.apps.filter { chosen.contains($0.name) }
         return ApplyReply(

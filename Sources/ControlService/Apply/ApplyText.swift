@@ -5,7 +5,7 @@ import Engine
 import Supervisor
 import TorporAPI
 
-/// Texts that say what an apply does to an app. Each continues a sentence that begins with the app's name.
+/// Texts about what an apply does to an app. Each is the rest of a sentence that begins with the app's name.
 extension Apply.Entry {
     /// The app's part of the reply.
     func applied(message: String) -> AppliedApp {
@@ -17,9 +17,9 @@ extension Apply.Entry {
         )
     }
 
-    /// What the apply has done to the app; with `isWaiting` false, what it is doing, since the caller does not wait
-    /// for
-    /// the end. `isPublic`: the text is for the log, whose readers must not see values of environment variables.
+    /// What the apply has done to the app. If `isWaiting` is false, the text says what the apply is doing instead,
+    /// because the caller does not wait for the end. `isPublic`: the text is for the log, whose readers must not see
+    /// values of environment variables.
     func text(isWaiting: Bool, isPublic: Bool = false) -> String {
         guard let change else {
             return (isWaiting ? "restarted" : "is being restarted")
@@ -87,7 +87,7 @@ extension Apply.Entry {
 }
 
 extension Apply {
-    /// In characters. Longer values are hard to read in a line; `torpor apply --diff` shows them whole.
+    /// The most characters of a value in a one-line text. `torpor apply --diff` shows longer values whole.
     private static let longest = 60
 
     /// Writes a change as `key old → new`, or as `key changed` if the values are long or secret.

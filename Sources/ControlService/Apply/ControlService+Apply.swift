@@ -20,13 +20,13 @@ import VarlinkServer
 
 /// Applies a new configuration. Apps whose definition has not changed are left alone.
 ///
-/// A background thread reads the files. The rest of an apply is a single step of the event loop: it compares the
-/// result with the configuration in force, and the core takes the new definitions before anything else happens. So
-/// applies never overlap. But if a second apply comes while apps still restart for the first one, the first caller
-/// is told that its apps were asked for something else.
+/// A background thread reads the files. The rest of an apply is a single step of the event loop: it compares the new
+/// configuration with the one in force, and gives the new definitions to the lifecycle core. So applies never overlap.
+/// But if a second apply comes while apps still restart for the first one, the first caller gets the error `overtaken`
+/// for these apps.
 extension ControlService {
-    /// Carries out an apply and replies. Without `reply`, the request was a SIGHUP, and the result goes to the log.
-    /// `name`: the requester, for the history.
+    /// Carries out an apply and replies. `name`: the requester, for the history. `reply`: nil if SIGHUP requested the
+    /// apply; then the result goes to the log.
     func apply(_ request: ApplyRequest, by name: String, _ reply: Reply?) {
         guard supervisor.isStarted else {
             let waits = VerbProgress(
@@ -55,14 +55,14 @@ extension ControlService {
         }
     }
 
-    /// Applies the configuration that was read. Returns the reason if it cannot be applied.
+    /// Applies the configuration that was read. Returns an error text if it is not applied.
     private func apply(
         _ request: ApplyRequest,
         _ result: Result<(configuration: TorporConfiguration, accounts: NamedAccounts), DiagnosticList>,
         by name: String,
         _ reply: Reply?
     ) -> String? {
-        // A reason to refuse may have come up while the files were read.
+        // Check again: a reason to refuse may have come up while the files were read.
         if let refusal = applyRefusal {
             log.warning("the reloaded configuration is not applied: \(refusal)")
             reply.map { $0.fail(refusal) }
@@ -102,7 +102,7 @@ extension ControlService {
         }
     }
 
-    /// Why no other configuration can be applied now, in a sentence.
+    /// A text that says why no configuration can be applied now; nil if one can be applied.
     private var applyRefusal: String? {
         if supervisor.isEnding || coordinator.isShuttingDown {
             return "torpord is shutting down: start it again to load the configuration"
@@ -112,7 +112,7 @@ extension ControlService {
         return nil
     }
 
-    /// The configuration in force, except that each running app has the values with which it was launched.
+    /// The configuration in force, in which each running app has the specification with which it was launched.
     private var runningConfiguration: TorporConfiguration {
         var running = supervisor.configuration
         running.apps = apps.filter { !coordinator.isLeaving($0.id) }.map(\.specification)
@@ -140,15 +140,15 @@ extension ControlService {
         _ reply: Reply?
     ) {
         let living = Set(apps.filter { coordinator.machine($0.id).isAlive }.map(\.id))
-        // An app that was removed, has not ended yet and is added again counts as new: forget what a user wanted of
-        // it.
+        // If an app was removed, has not ended yet and is added again, it counts as new: forget what users requested
+        // of it.
         for app in apps where coordinator.isLeaving(app.id) { app.kept.goalOfPerson = nil }
         let ending = Set(apps.filter { coordinator.isToEnd($0.id) }.map(\.id))
         let actions: [AppAction]
         do throws(DependencyError) {
             actions = try coordinator.reconfigure(definitions(applied, chosen), now: loop.now)
         } catch {
-            // Not expected: the loader of the configuration has checked the dependencies already.
+            // Not expected, because the loader of the configuration has checked the dependencies already.
             log.error("the configuration is not applied: \(error)")
             reply.map { $0.fail("\(error)") }
             return
@@ -159,9 +159,9 @@ extension ControlService {
         supervisor.store.setRetention(Retention(kept.supervisor))
         for warning in kept.warnings { log.warning(warning.description) }
         takeSpecifications(applied.new.apps, living: living)
-        // Record these actions first: the following steps decide and record more for the same apps.
+        // Record these actions before the following steps, which record more about the same apps.
         supervisor.writeAhead(actions)
-        // Collect the entries now: the steps after this forget removed apps that do not run.
+        // Collect the entries now, because the following steps forget removed apps that do not run.
         let entries = entries(applied, chosen, ending: ending, living: living)
         tell(applied, entries, by: name)
         supervisor.govern()
@@ -182,7 +182,7 @@ extension ControlService {
         wait(for: entries, applied, reply)
     }
 
-    /// Every app of the new configuration, in the form that the coordinator takes.
+    /// The definitions of all apps in the new configuration, as the lifecycle coordinator takes them.
     private func definitions(_ applied: Apply, _ chosen: Set<String>) -> [AppChange] {
         applied.new.apps.map { app in
             var change = AppChange(AppDefinition(app))
@@ -221,7 +221,7 @@ extension ControlService {
             if (app.next ?? app.specification).presentation.language != language {
                 loop.later { [weak self, weak app] in if let app { self?.supervisor.tellLanguage(app) } }
             }
-            // A snapshot in progress was started with the old configuration.
+            // A snapshot in progress was started with the old configuration: stop waiting for it.
             if old.snapshot != app.specification.snapshot, let run = app.snapshotRun {
                 loop.later { [weak self, weak app] in
                     if let self, let app, app.snapshotRun === run { self.deliver(.snapshotOver, to: app.id) }
