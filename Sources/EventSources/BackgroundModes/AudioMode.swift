@@ -9,25 +9,27 @@ import Processes
 
 /// The background mode `audio`: an app is not suspended while one of its processes plays or records sound.
 ///
-/// The kernel does not report new streams, so streams are checked when it matters: when an app with the mode enters
-/// the background, before it is suspended, and once a second while it plays there. A silent app costs nothing.
+/// The kernel does not report new streams. So torpord checks the streams of an app with this mode when the app enters
+/// the background, before the app is suspended, and once a second while it plays in the background. An app that plays
+/// nothing causes no further checks.
 package final class AudioMode: EventRoom, EventSource {
     package unowned(unsafe) let wakes: Wakes
     private let reader: CoalescingReader<Void, [SoundStream]>
-    /// Apps in the background whose streams are checked.
+    /// Apps with this mode in the background, whose streams are checked.
     private var followed: [AppID: Following] = [:]
     private var timer: TimerSource?
 
     private struct Following {
         /// When a stream of the app was last seen running.
         var heardAt: Duration?
-        /// Suspends the app if the check in progress finds that it is silent.
+        /// Suspends the app if the check in progress finds no stream of the app; nil if no suspension waits for a
+        /// check.
         var stop: (() -> Void)?
     }
 
-    /// The interval of checks while an app plays.
+    /// The interval of the checks while an app plays in the background.
     package static let interval = Duration.seconds(1)
-    /// How long no stream must run before the sound counts as ended: players may close the stream between two pieces.
+    /// After this time without a stream, the sound counts as ended. A player may close its stream between two pieces.
     package static let pause = Duration.seconds(3)
 
     package init(_ wakes: Wakes) {
@@ -76,8 +78,8 @@ package final class AudioMode: EventRoom, EventSource {
         try? request(.mode(.audio, isTrue: isTrue), of: id)
     }
 
-    /// Checks the app's streams once more before it is suspended: calls `stop` unless the app plays. If the app does
-    /// not need this check, calls `stop` at once.
+    /// Called before the app is suspended: checks its streams once more, and calls `stop` unless the app plays. If the
+    /// app needs no check, calls `stop` at once.
     package func look(before app: AppRuntime, _ stop: @escaping () -> Void) {
         let id = app.id
         guard hasMode(app), !machine(id).isForced else { return stop() }
@@ -89,11 +91,11 @@ package final class AudioMode: EventRoom, EventSource {
 
     private func look() { reader.ask { [weak self] streams in self?.found(streams) } }
 
-    /// - Parameter stopping: the app that is about to be suspended, unless it plays.
+    /// - Parameter stopping: the app that is suspended if it plays nothing; nil if there is none.
     private func found(_ streams: [SoundStream], askedBefore stopping: AppID? = nil) {
         let now = now
         for (id, following) in followed.sorted(by: { $0.key < $1.key }) {
-            // Handling another app, earlier in this loop, may have changed this app.
+            // Handling another app earlier in this loop may have removed this app from `followed`.
             guard followed[id] != nil, let tree = apps[id].run.tree else { continue }
             if id == stopping { followed[id]?.stop = nil }
             if streams.contains(where: { tree.contains($0.owner) }) {
@@ -102,7 +104,7 @@ package final class AudioMode: EventRoom, EventSource {
                 set(id, true)
                 continue
             }
-            // An earlier torpord may have seen the app play, which set the mode.
+            // If an earlier torpord set the mode because the app played, count the sound as heard now.
             guard let heardAt = following.heardAt ?? (machine(id).modes.contains(.audio) ? now : nil) else {
                 if id == stopping { following.stop?() }
                 continue

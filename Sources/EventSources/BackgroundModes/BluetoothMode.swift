@@ -12,8 +12,8 @@ import Processes
 package import TorporAPI
 import Varlink
 
-/// The background modes `bluetooth-central` and `bluetooth-peripheral`: Bluetooth devices wake apps when they
-/// connect, disconnect or send a value, and when they use a service that the app offers.
+/// The background modes `bluetooth-central` and `bluetooth-peripheral`. Bluetooth devices wake apps when they connect,
+/// disconnect or send a value, or use a service that the app offers.
 package final class BluetoothMode: EventRoom, EventSource {
     package unowned(unsafe) let wakes: Wakes
     private var blueZ: BlueZ?
@@ -21,7 +21,7 @@ package final class BluetoothMode: EventRoom, EventSource {
     private var centrals: Set<AppID> = []
     private var peripherals: Set<AppID> = []
 
-    /// The background time that an event of a device grants (docs/lifecycle.md).
+    /// The background time that an app gets for an event of a Bluetooth device (docs/lifecycle.md).
     private static let time = Duration.seconds(10)
 
     package init(_ wakes: Wakes) { self.wakes = wakes }
@@ -74,7 +74,7 @@ package final class BluetoothMode: EventRoom, EventSource {
     // MARK: Devices
 
     func changed(_ before: BlueZ.Device?, _ now: BlueZ.Device?, _ isNews: Bool) {
-        // A device that was already connected when the watch began is not an event.
+        // If the device was connected before the watch began, its connection is no event.
         guard isNews, let device = now ?? before else { return }
         for id in centrals.sorted() {
             for trigger in triggers(id) where trigger.characteristic == nil {
@@ -88,7 +88,8 @@ package final class BluetoothMode: EventRoom, EventSource {
                 tell(id, trigger, text, payload, coalescing: .latest, key: device.address)
             }
         }
-        // If torpord cannot observe the requests of devices, the connection of a device has to wake the app.
+        // If torpord cannot observe the requests of devices, an app that offers services is woken when a device
+        // connects.
         guard now?.isConnected ?? false, !(before?.isConnected ?? false), blueZ?.isSeeingRequests == false else {
             return
         }
@@ -158,7 +159,8 @@ package final class BluetoothMode: EventRoom, EventSource {
 
     // MARK: What they ask
 
-    /// Wakes the app that BlueZ asked on behalf of a device. The device waits at most 30 s (ATT transaction timeout).
+    /// Called when BlueZ sends a device's request to a process: wakes the app of that process. The device waits for
+    /// its answer at most 30 s (ATT transaction timeout).
     func asked(_ method: String, by process: Int32) {
         for id in peripherals.sorted() {
             guard let tree = apps[id].run.tree, tree.contains(process) else { continue }
@@ -178,7 +180,7 @@ package final class BluetoothMode: EventRoom, EventSource {
 
     private func wake(_ id: AppID, _ name: String, _ text: String) {
         let state = coordinator.machine(id).state
-        // An app that runs gets the request from BlueZ itself.
+        // A running app gets the request from BlueZ directly.
         guard state == .suspended || coordinator.machine(id).transition == .suspending else { return }
         happened(apps[id], name, text, Wake(time: Self.time), nil)
     }
@@ -197,7 +199,7 @@ package final class BluetoothMode: EventRoom, EventSource {
 
     // MARK: For persons
 
-    /// The check for `torpor doctor`; nil if no app uses Bluetooth.
+    /// The check of Bluetooth for `torpor doctor`; nil if no app uses Bluetooth.
     package var check: DoctorCheck? {
         guard let blueZ else { return nil }
         var value = blueZ.isThere ? Readable.count(blueZ.devices.count, "device") + " known" : "not there"

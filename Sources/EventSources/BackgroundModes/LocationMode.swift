@@ -11,18 +11,18 @@ import Permissions
 package import TorporAPI
 import Varlink
 
-/// The background mode `location`: sends positions from gpsd to apps, and wakes the apps.
+/// The background mode `location`: sends positions from gpsd to apps, and wakes the apps for this.
 ///
-/// torpord is connected to gpsd only while an app needs it: apps with `updates = "significant"` or regions always do,
-/// others while they run. Each position wakes the event loop, usually once a second.
+/// torpord is connected to gpsd only while an app needs positions. Apps with regions or `updates = "significant"`
+/// always need them, other apps only while they run. Each position wakes the event loop, usually once a second.
 package final class LocationMode: EventRoom, EventSource {
     package unowned(unsafe) let wakes: Wakes
     private var client: GPSClient?
     private var followed: [AppID: Followed] = [:]
-    /// In which regions the machine was, as an earlier torpord stored it.
+    /// The record of the regions in which the machine was, also under an earlier torpord. Nil before it was read.
     private var ledger: LocationLedger?
 
-    /// The state of one app with the mode.
+    /// The state of one app with the background mode `location`.
     private struct Followed {
         var specification: LocationSpecification
         var change = ChangeTracker()
@@ -90,7 +90,7 @@ package final class LocationMode: EventRoom, EventSource {
         }
     }
 
-    /// The users whose gpsd torpord trusts.
+    /// The users whose gpsd torpord trusts: root, torpord's own user, and a configured one.
     private var trusted: Set<UInt32> {
         Set([0, Users.effectiveUID] + [host.gpsdUser].compactMap { $0 })
     }
@@ -116,7 +116,7 @@ package final class LocationMode: EventRoom, EventSource {
 
     // MARK: Positions
 
-    /// Called when no receiver has a position: the mode then keeps no app in the background.
+    /// Called when no receiver has a position. The mode then no longer keeps apps in the background.
     func isSilent() { for id in followed.keys.sorted() { end(id) } }
 
     private func end(_ id: AppID) {
@@ -178,7 +178,8 @@ package final class LocationMode: EventRoom, EventSource {
 
     private func takeContinuous(_ position: Position, _ app: AppRuntime, _ specification: LocationSpecification) {
         let machine = machine(app.id)
-        // An app that does not run wants no positions; after its launch it gets the next one as its first.
+        // Without a process, an app needs no positions. After its launch, the app gets the next position even if it is
+        // near the last one.
         guard machine.isAlive, machine.transition != .terminating else {
             followed[app.id]?.change = ChangeTracker()
             return
@@ -202,14 +203,15 @@ package final class LocationMode: EventRoom, EventSource {
         )
         let outcome = tell(app, event)
         guard begins else { return }
-        // If the app may not be woken now, the next position tries it again.
+        // If the app may not be woken now, try again at the next position.
         if case .heldBack = outcome { return }
         try? request(.mode(.location, isTrue: true), of: app.id)
     }
 
     private func mail(_ position: Position, to app: AppRuntime) -> MailDraft? {
         let machine = machine(app.id)
-        // A running app that has neither a delegate nor a signal for the message would never take it from the queue.
+        // If a running app has neither a delegate nor a signal for the message, the message would stay in the queue
+        // for ever.
         if machine.isAlive, machine.transition != .launching, !hears(app, .didReceiveEvent) { return nil }
         return MailDraft(
             topic: "location",
@@ -239,7 +241,7 @@ package final class LocationMode: EventRoom, EventSource {
 
     // MARK: For persons
 
-    /// The check for `torpor doctor`; nil if no app uses positions.
+    /// The check of gpsd for `torpor doctor`; nil if no app uses positions.
     package var check: DoctorCheck? {
         guard !followed.isEmpty else { return nil }
         let place = host.gpsd.text
@@ -263,7 +265,7 @@ package final class LocationMode: EventRoom, EventSource {
 }
 
 extension Position {
-    /// The position in the form in which apps get it.
+    /// The position, in the form in which messages to apps contain it.
     var json: JSON {
         [
             "latitude": .double(latitude), "longitude": .double(longitude), "accuracy": .double(accuracy),
@@ -274,7 +276,7 @@ extension Position {
 }
 
 extension JSON {
-    /// The object with one more member, at the front.
+    /// A copy of the JSON object with one more member, at the front.
     fileprivate func with(_ name: String, _ value: JSON) -> JSON {
         var members = [JSONObject.Member(name: name, value: value)]
         members += objectValue?.members ?? []

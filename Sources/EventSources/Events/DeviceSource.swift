@@ -11,10 +11,10 @@ import Processes
 import Varlink
 import WireText
 
-/// Devices that wake apps: when udev reports that one appears, is removed or changes, or when one has data.
+/// Devices that wake apps: udev reports that a device appears, is removed or changes, or a device has data to read.
 ///
-/// A device that exists when its trigger is new, or when the machine has started, counts as appeared. Devices that
-/// came or went while no torpord ran are events too: the keeper stores which devices there were.
+/// When a trigger is new, or after a boot, the devices that exist count as having appeared. Changes while no torpord
+/// ran are events too: torpor-keeper keeps the list of the devices that existed before.
 final class DeviceSource: EventRoom, EventSource {
     /// A trigger in an app's configuration, and the devices that match it.
     fileprivate final class Entry {
@@ -24,9 +24,10 @@ final class DeviceSource: EventRoom, EventSource {
         var devices: [String: Device] = [:]
         /// The device nodes that are watched for data, by path.
         var nodes: [String: NodeWatch] = [:]
-        /// Set if data arrived but may not wake the app: the nodes are not watched until the app has run.
+        /// Whether data arrived but may not wake the app. Then the nodes are not watched until the app has run.
         var isRefused = false
-        /// Nodes whose data was reported during this suspension, by a trigger that does not wake the app.
+        /// Nodes whose data was already reported during this suspension. Only used if the trigger does not wake the
+        /// app.
         var told: Set<String> = []
 
         init(_ app: AppID, _ trigger: DeviceTrigger) {
@@ -42,18 +43,20 @@ final class DeviceSource: EventRoom, EventSource {
     private var monitor: DeviceMonitor?
     private var subsystems: Set<String>?
     private let work: BackgroundWorker
-    /// Events to retry when they are no longer held back from an app.
+    /// Events that could not wake an app yet. They are retried when the app's state changes.
     private var heldBack: [AppID: [WakeEvent]] = [:]
-    /// The matching devices, in memory that the next torpord gets from the keeper.
+    /// The list of the matching devices. torpor-keeper holds it for the next torpord.
     private let kept: PersistedBytes
-    /// The devices that matched each trigger when the previous torpord ended; nil if there was none.
+    /// The devices that matched each trigger when the previous torpord ended; nil if there was no previous torpord.
     private var remembered: [String: Set<String>]?
 
-    /// The background time that data of a device grants.
+    /// The background time that an app gets for data of a device.
     private static let dataTime = Duration.seconds(10)
-    /// Descriptors of nodes that an earlier torpord had opened, until a trigger waits for data from the node again.
+    /// Descriptors of device nodes that an earlier torpord had opened. A trigger that waits for data of the node takes
+    /// them.
     private var inherited: [String: Descriptor] = [:]
-    /// How many searches for devices are in progress. Until they end, it is unknown which inherited nodes are needed.
+    /// The number of searches for devices in progress. Until it is 0, it is unknown which inherited descriptors are
+    /// needed.
     private var searches = 0
 
     init(_ wakes: Wakes) {
@@ -140,7 +143,8 @@ final class DeviceSource: EventRoom, EventSource {
 
     private func whenStarted(_ work: @escaping () -> Void) { engine.whenStarted(work) }
 
-    /// Handles the devices that exist when a trigger is new.
+    /// Called with all devices that exist when triggers are new. Compares them with the devices of the previous
+    /// torpord.
     private func found(_ devices: [Device], _ keys: Set<String>) {
         for key in keys.sorted() {
             guard let entry = entries[key] else { continue }
@@ -156,7 +160,7 @@ final class DeviceSource: EventRoom, EventSource {
         remember()
     }
 
-    /// Closes, here and in the keeper, nodes that an earlier torpord had opened and that no trigger needs.
+    /// Closes device nodes that an earlier torpord had opened and no trigger needs, also in torpor-keeper.
     private func closeUnwantedNodes() {
         guard searches == 0, !inherited.isEmpty else { return }
         let wanted = Set(entries.values.filter { $0.trigger.on.contains(.data) }.flatMap(\.dataNodes))
@@ -214,7 +218,8 @@ final class DeviceSource: EventRoom, EventSource {
         var payload: JSON = ["action": .string(what.rawValue), "device": device]
         var coalescing = Coalescing.latest
         if what == .appear || what == .remove {
-            // For a suspended app, plugging a device in and removing it again cancel out.
+            // Messages about a device that is plugged in and removed again while the app is suspended cancel each
+            // other out.
             let isThere = what == .appear
             payload = [
                 "action": .string(what.rawValue), "before": .bool(!isThere), "after": .bool(isThere), "device": device,
@@ -239,7 +244,7 @@ final class DeviceSource: EventRoom, EventSource {
         guard case .heldBack = outcome else { return }
         let isTriedAgain = wakes.isTriedAgain(outcome, app)
         if what == .data {
-            // The data need not be kept: it is still readable when the app may be woken again.
+            // Do not store the event: the data is still readable when the app may be woken again.
             if !isTriedAgain { entry.isRefused = true }
         } else if isTriedAgain {
             event.mail = nil
@@ -249,7 +254,7 @@ final class DeviceSource: EventRoom, EventSource {
 
     // MARK: Data
 
-    /// Watches the nodes of a trigger for data while its app is suspended or not running.
+    /// Watches a trigger's device nodes for data while the trigger's app is suspended or does not run.
     private func waitForData(_ entry: Entry) {
         guard entry.trigger.on.contains(.data) else { return }
         let sleeps = sleeps(apps[entry.app])
@@ -278,7 +283,7 @@ final class DeviceSource: EventRoom, EventSource {
         }
     }
 
-    /// Leaves the open nodes to a new trigger that replaces this one, so that no data is lost.
+    /// Keeps the open nodes of a removed trigger for the trigger that replaces it, so that no data is lost.
     private func handOver(_ entry: Entry) {
         for (node, watch) in entry.nodes {
             guard let descriptor = watch.handOver() else { continue }
@@ -287,7 +292,7 @@ final class DeviceSource: EventRoom, EventSource {
         }
     }
 
-    /// Closes a node here, and in the keeper if no other trigger watches it.
+    /// Closes a device node. torpor-keeper closes its copy unless another trigger watches the node.
     private func letGo(_ node: String, by entry: Entry) {
         guard entry.nodes.removeValue(forKey: node) != nil else { return }
         if entries.values.allSatisfy({ $0.nodes[node] == nil }) { host.release(DescriptorName.node(node)) }
@@ -335,8 +340,8 @@ final class DeviceSource: EventRoom, EventSource {
 }
 
 extension DeviceSource.Entry {
-    /// The nodes to watch for data: those of the matching devices, and the one that the trigger names (udev may not
-    /// know it).
+    /// The device nodes to watch for data: those of the matching devices, and the node that the trigger names. udev
+    /// may not report the latter.
     fileprivate var dataNodes: [String] {
         var nodes = devices.values.compactMap(\.node)
         let known = devices.values.flatMap(\.nodes)
@@ -346,10 +351,10 @@ extension DeviceSource.Entry {
 }
 
 extension Device {
-    /// The device's node and the symlinks to it.
+    /// The device's node in `/dev`, and the symlinks to the node.
     fileprivate var nodes: [String] { (node.map { [$0] } ?? []) + links }
 
-    /// The device in the form in which apps get it.
+    /// The device, in the form in which messages to apps contain it.
     fileprivate var json: JSON {
         [
             "name": .string(name), "path": .string(path), "subsystem": .string(subsystem), "node": .optional(node),

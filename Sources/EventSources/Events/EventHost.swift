@@ -8,13 +8,13 @@ package import Mailbox
 package import Schedules
 package import Store
 
-/// What event sources need from the rest of the supervisor.
+/// The functions that event sources use from the rest of the supervisor.
 package protocol EventHost: DescriptorKeeping {
     /// Adds a message to an app's mailbox.
     ///
     /// - Throws: ``Mailbox/Refusal`` if the mailbox is full.
     func add(_ mail: MailDraft, for app: AppRuntime) throws(Mailbox.Refusal)
-    /// Delivers the app's queued messages, if that is possible now.
+    /// Delivers the app's queued messages, if the app can get messages now.
     func deliverMail(to app: AppRuntime)
     /// Tries again to wake the app for its queued messages.
     func retryMail(of app: AppRuntime)
@@ -25,24 +25,24 @@ package protocol EventHost: DescriptorKeeping {
 
     /// The clocks that timers use.
     var clocks: ClockPair { get }
-    /// Whether the user has not unlocked the session since the boot.
+    /// Whether the user has not yet unlocked the session since the boot.
     var isBeforeFirstUnlock: Bool { get }
     /// Whether memory is short.
     var isMemoryShort: Bool { get }
     /// Whether launches wait for memory.
     var isMemoryAwaited: Bool { get }
-    /// Whether the keeper is lost, so that nothing can be launched.
+    /// Whether torpor-keeper has died. Without it, no app can be launched.
     var isKeeperLost: Bool { get }
 
-    /// The users and groups that own sockets.
+    /// The users and groups that own the sockets of apps, as far as they were found.
     var socketAccounts: SocketAccounts { get set }
-    /// The user whose gpsd is trusted, in addition to root and torpord's own user.
+    /// A user whose gpsd is trusted, in addition to root and torpord's own user; nil for none.
     var gpsdUser: UInt32? { get }
     /// The address of gpsd.
     var gpsd: GPSAddress { get }
-    /// A worker for reads that may block on a disk or a server.
+    /// A worker for reads that may block on a disk or on a network service.
     var lookups: BackgroundWorker { get }
-    /// Stores the state of a timer, or of an app's fetches, so that it survives a reboot.
+    /// Stores the state of a timer, or of an app's fetches, on disk.
     func keep(_ schedule: StoredSchedule)
     /// Deletes the stored state of a timer that was removed for good.
     func forget(_ schedule: StoredSchedule.Key)
@@ -50,7 +50,7 @@ package protocol EventHost: DescriptorKeeping {
     var runtimeDirectory: String { get }
 }
 
-/// A part of ``Wakes``, which lives longer than its parts.
+/// A part of ``Wakes``. `wakes` outlives the part.
 protocol EventRoom: Room {
     var wakes: Wakes { get }
 }

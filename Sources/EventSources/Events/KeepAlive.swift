@@ -7,17 +7,18 @@ import Lifecycle
 import Linux
 import Mailbox
 
-/// Wakes apps with the background mode `voip` for 10 s when they were suspended for their `keep_alive` interval. They
-/// can then send something on their connections before a router (NAT) drops these.
+/// Wakes an app with the background mode `voip` for 10 s each time it was suspended for its `keep_alive` interval. The
+/// app can then send something on its connections, before a router (NAT) drops them.
 final class KeepAlive: EventRoom, EventSource {
     unowned(unsafe) let wakes: Wakes
-    /// When each suspended app is to be woken.
+    /// When each suspended app will be woken.
     private var due: [AppID: Duration] = [:]
     private var timer: TimerSource?
 
-    /// The time that an app runs after it was woken: as long as in iOS.
+    /// The background time after such a wake-up: as long as in iOS.
     static let time = Duration.seconds(10)
-    /// If an app is woken, others are woken early with it: at most this, and at most a tenth of their interval.
+    /// When one app is woken, apps that are due soon are woken too: early by at most this time, and at most a tenth of
+    /// their interval.
     private static let slack = Duration.seconds(60)
 
     init(_ wakes: Wakes) { self.wakes = wakes }
@@ -39,7 +40,7 @@ final class KeepAlive: EventRoom, EventSource {
             if due.removeValue(forKey: app.id) != nil { arm() }
             return
         }
-        // The interval begins with the suspension, even if another torpord ran then.
+        // The interval begins with the app's suspension, even if an earlier torpord suspended the app.
         let since = app.times.since.4
         let at = since == StateTimes.never ? now + period : .microseconds(since) + period
         guard due[app.id] == nil else { return }
@@ -92,7 +93,7 @@ final class KeepAlive: EventRoom, EventSource {
             mail: hears(app, .didReceiveEvent) ? mail : nil,
             at: now
         )
-        // Whatever the outcome, the app is due again after an interval, or that long after its next suspension begins.
+        // If the app is not woken, try again after an interval. If it is woken, its next suspension sets a new time.
         due[app.id] = now + period
         if case .heldBack(_, let until) = wakes.tell(event, for: app), let until { due[app.id] = until }
     }

@@ -10,22 +10,23 @@ import LoginManager
 import Mailbox
 import Varlink
 
-/// Notifies apps of changes of the machine: power, screens, accessories. This wakes no app. Nothing is watched unless
-/// an app subscribes to the topic.
+/// Notifies apps of changes of the machine: power, screens, accessories. No app is woken for this. Each is watched
+/// only while an app subscribes to its topic.
 ///
-/// A suspended app gets only the net change when it wakes: for power, screens and accessories the difference from
-/// before its suspension, if any; for the battery the last charge.
+/// A suspended app gets one message per change when it wakes. For power, screens and accessories this is the
+/// difference from the time before the suspension, if there is one. For the battery it is the last charge.
 final class MachineNotices: EventRoom, EventSource {
     unowned(unsafe) let wakes: Wakes
     private let work: BackgroundWorker
     private var topics: Set<NotificationTopic> = []
     private var monitor: DeviceMonitor?
     private var profiles: PowerProfiles?
-    /// The last power, screens and power saving that were reported; nil before the first time.
+    /// The last state that was reported to apps; nil before the first report. `screens` and `savesPower` likewise.
     private var power: Power?
     private var screens: Set<String>?
     private var savesPower: Bool?
-    /// Connected accessories, by their path below `/sys`. udev may announce a device again.
+    /// Connected accessories, by their path below `/sys`. The set is needed because udev may report an accessory
+    /// twice.
     private var accessories: Set<String> = []
 
     init(_ wakes: Wakes) {
@@ -101,7 +102,7 @@ final class MachineNotices: EventRoom, EventSource {
     }
 
     func found(_ now: Power) {
-        // The read may have begun when an app subscribed to power or the battery, and no app does now.
+        // The read may have begun while an app subscribed to power or the battery, and now no app does.
         guard topics.contains(.power) || topics.contains(.battery) else { return }
         let before = power
         power = now
@@ -162,7 +163,8 @@ final class MachineNotices: EventRoom, EventSource {
             "accessory": .string(name), "kind": .string(device.subsystem), "path": .string(device.path),
             "before": .bool(!isThere), "after": .bool(isThere),
         ]
-        // The key must not contain the path, which has another number each time the device is plugged in.
+        // The key must be the same each time a device is plugged in, so it must not contain the path, which has a new
+        // number.
         let key = device.subsystem + ":" + (device.properties["ID_PATH"] ?? device.properties["PHYS"] ?? "") + name
         tell(.accessories, payload, .net, key: key, "the \(isThere ? "connection" : "removal") of \(name)")
     }
@@ -186,9 +188,9 @@ final class MachineNotices: EventRoom, EventSource {
     }
 }
 
-/// Displays that are connected to the machine's graphics cards.
+/// The displays that are connected to the machine's graphics cards.
 private enum Screens {
-    /// The connectors that have a display, such as `card0-HDMI-A-1`.
+    /// The names of the connectors that have a display, such as `card0-HDMI-A-1`.
     static func connected() -> Set<String> {
         let folder = "/sys/class/drm"
         let names = ((try? File.list(folder)) ?? []).filter { $0.contains("-") }
@@ -219,10 +221,10 @@ extension Power.Source {
 }
 
 extension Device {
-    /// Whether the device is one that a user plugs in, rather than a part of another device.
+    /// Whether the device is an accessory that a user plugs in, not a part of another device.
     fileprivate var isAccessory: Bool {
         if subsystem == "usb" {
-            // Hubs do not count: they only connect other devices.
+            // Leave out USB hubs, which only connect other devices.
             return type == "usb_device" && properties["TYPE"]?.hasPrefix("9/") != true
         }
         let kinds = ["KEYBOARD", "MOUSE", "TOUCHPAD", "TOUCHSCREEN", "TABLET", "JOYSTICK", "POINTINGSTICK"]

@@ -4,28 +4,28 @@ import Engine
 import EventLoop
 import Linux
 
-/// Waits until a device node, such as that of a terminal, is readable, without reading it.
+/// Waits until a device node, such as that of a terminal, is readable. Does not read it.
 ///
-/// A terminal or FIFO stays open while an app needs the watch, because closing the last descriptor would lose pending
-/// data and the terminal's settings. For other devices each open has its own data, so they are open only while this
-/// waits.
+/// A terminal or FIFO stays open as long as this object exists: if its last descriptor were closed, pending data and
+/// the terminal's settings would be lost. Each open of another device has data of its own, so such a node is open only
+/// while this object waits.
 final class NodeWatch {
     private let loop: EventLoop
     private let work: BackgroundWorker
     private let node: String
     private let heard: () -> Void
-    /// Called with the descriptor of a terminal or FIFO that was opened and must survive torpord.
+    /// Called when a terminal or FIFO was opened, so that its descriptor stays open after the end of this torpord.
     private let keep: (Int32) -> Void
     private(set) var descriptor: Descriptor?
     private var source: IOSource?
     private var isOpening = false
     private(set) var isWaiting = false
-    /// Whether the other side is gone, so that the node is useless until the device appears again.
+    /// Whether the device has hung up. Then the node is useless until the device appears again.
     private var isDead = false
-    /// Why the node cannot be opened or watched, as a sentence; nil if it can.
+    /// An error text if the node cannot be opened or watched; nil if it can.
     private(set) var trouble: String?
 
-    /// - Parameter descriptor: the descriptor of the node that an earlier torpord had opened; nil if there is none.
+    /// - Parameter descriptor: the node's descriptor, if an earlier torpord had opened the node; nil otherwise.
     init(
         _ loop: EventLoop,
         _ work: BackgroundWorker,
@@ -42,25 +42,25 @@ final class NodeWatch {
         self.heard = heard
     }
 
-    // Removes the node from epoll before closing the descriptor: the keeper may have a copy, and then epoll would
-    // keep reporting it.
+    // Remove the descriptor from epoll before it is closed. If torpor-keeper holds a copy, epoll would otherwise keep
+    // reporting the node.
     deinit { source?.cancel() }
 
-    /// Starts to wait: calls `heard` once when the node has data to read.
+    /// Starts to wait. Calls `heard` once, when the node has data to read.
     func wait() {
         guard !isWaiting, !isDead else { return }
         isWaiting = true
         if descriptor == nil { open() } else { watch() }
     }
 
-    /// Stops waiting, and closes the node if it need not stay open.
+    /// Stops waiting. Closes the node unless it is a terminal or FIFO.
     func rest() {
         isWaiting = false
         source = nil
         if let descriptor, !Self.isShared(descriptor) { self.descriptor = nil }
     }
 
-    /// Stops waiting, and returns the descriptor of a node that must stay open; nil for other nodes.
+    /// Stops waiting. Returns the descriptor of a terminal or FIFO, which must stay open; nil for other nodes.
     func handOver() -> Descriptor? {
         rest()
         defer { descriptor = nil }
@@ -115,14 +115,14 @@ final class NodeWatch {
     private func ready(_ events: IOEvents) {
         source = nil
         isWaiting = false
-        // After a hangup the node counts as readable too, but has no data.
+        // After a hangup, epoll reports the node as readable although it has no data.
         let isOver = events.contains(.hangup) && (descriptor.map { File.readableBytes($0.raw) } ?? 0) == 0
         guard events.contains(.readable), !isOver else {
             isDead = true
             descriptor = nil
             return
         }
-        // Call `heard` once per suspension, even if the app does not read the data.
+        // The source is removed above, so `heard` is called once per wait, even if the app does not read the data.
         heard()
     }
 }

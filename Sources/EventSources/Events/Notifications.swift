@@ -6,8 +6,9 @@ import EventLoop
 import Lifecycle
 package import Mailbox
 
-/// Notifies apps of changes of the machine and its session. This wakes no app. A running app gets the message at once,
-/// and a suspended app as its first message when it wakes. An app that does not run sees the new state at its launch.
+/// Notifies apps of changes of the machine and its session. No app is woken for this. A running app gets the message
+/// at once. A suspended app gets the message first when it wakes. An app that does not run sees the new state at its
+/// launch.
 package final class Notifications: EventRoom {
     package unowned(unsafe) let wakes: Wakes
 
@@ -15,7 +16,7 @@ package final class Notifications: EventRoom {
 
     /// Notifies all apps that subscribe to the topic.
     ///
-    /// - Parameter text: what happened, for users.
+    /// - Parameter text: what happened, as a text for the log and the history.
     package func tell(_ topic: NotificationTopic, _ mail: MailDraft, _ text: @autoclosure () -> String) {
         for app in apps where hears(app, topic, mail.message) { tell(app, topic, mail, text()) }
     }
@@ -39,9 +40,10 @@ package final class Notifications: EventRoom {
         }
     }
 
-    /// Notifies apps that the session was locked or unlocked: the user's encrypted files became unreadable or readable.
+    /// Notifies apps that the session was locked or unlocked, so that the user's encrypted files became unreadable or
+    /// readable.
     ///
-    /// - Parameter isFirst: whether this is the state at torpord's start, which may have been reported before.
+    /// - Parameter isFirst: whether torpord has just started, so that apps may already know this state.
     package func tellLock(_ isLocked: Bool, isFirst: Bool) {
         let names = [Message.protectedDataWillBecomeUnavailable, .protectedDataDidBecomeAvailable].map(\.rawValue)
         let (message, opposite) = isLocked ? (names[0], names[1]) : (names[1], names[0])
@@ -49,7 +51,8 @@ package final class Notifications: EventRoom {
         let mail = MailDraft(topic: topic.rawValue, message: message, coalescing: .latest, sender: "logind")
         for app in apps where hears(app, topic, message) {
             if isFirst, machine(app).isCovered == isLocked { continue }
-            // If a session is locked and unlocked while an app is suspended, the two messages cancel out.
+            // If the opposite message is still queued, remove it: a lock and an unlock while the app is suspended
+            // cancel out.
             let waiting = host.mail(for: app).last { $0.draft.topic == topic.rawValue }
             if let waiting, !waiting.isInFlight, waiting.draft.message == opposite {
                 host.acknowledged(waiting.id, by: app)

@@ -9,17 +9,17 @@ import Mailbox
 import PathWatch
 import Varlink
 
-/// Files and directories that wake apps (`paths`) or notify them (`settings_files`, `identity_files`), and the files
-/// of the machine's locale.
+/// Files and directories that wake apps (`paths`) or whose changes apps are notified of (`settings_files`,
+/// `identity_files`), and the files of the machine's locale.
 ///
-/// A lasting condition (`exists`, `not_empty`) wakes an app when it becomes true, when another file matches or
-/// another entry appears, and when the app has ended while it is true. An event (`changed`, `modified`) wakes the app
-/// each time. The keeper stores what was found last, so a new torpord notices changes since then.
+/// A lasting condition (`exists`, `not_empty`) wakes an app in three cases: it becomes true, another file or entry
+/// fulfils it, or the app ends while it is true. An event (`changed`, `modified`) wakes the app each time.
+/// torpor-keeper keeps what was found last, so that a new torpord notices changes since then.
 ///
-/// torpord accesses paths with the rights of the app's user. Looking up that user may take long (in a directory
+/// torpord accesses paths with the rights of the app's user. The lookup of this user may take long (in a directory
 /// service such as LDAP), so the paths are watched only after the lookup has succeeded.
 package final class PathSource: EventRoom, EventSource {
-    /// What a change at a path does.
+    /// The purpose for which a path is watched.
     private enum Meaning {
         case trigger(AppID, PathTrigger)
         case settings(AppID)
@@ -30,37 +30,39 @@ package final class PathSource: EventRoom, EventSource {
     package unowned(unsafe) let wakes: Wakes
     private var watcher: PathWatcher?
     private var meanings: [String: Meaning] = [:]
-    /// The keys of each app's triggers, and whether the app was alive at the last check.
+    /// The keys of each app's triggers in `watcher`, and whether the app was alive at the last check.
     private var triggered: [AppID: (keys: [String], isAlive: Bool)] = [:]
-    /// Events to retry when they are no longer held back from an app.
+    /// Events that could not wake an app yet. They are retried when the app's state changes.
     private var heldBack: [AppID: [String: WakeEvent]] = [:]
-    /// What was found at each path, in memory that the next torpord gets from the keeper.
+    /// What was found at each path. torpor-keeper holds these bytes for the next torpord.
     private let kept: PersistedBytes
-    /// Files that were written recently and may be written again soon, so that their change is not reported yet.
+    /// Recent changes of files, not reported yet because more writes may follow at once.
     private var unsettled: [String: PathNews] = [:]
     private var settling: TimerSource?
     private var unsettledSince = Duration.zero
-    /// How many batches of changes wait until torpord has started.
+    /// The number of batches of changes that are held until torpord has started.
     private var untold = 0
-    /// The accounts that apps run as, or why a lookup failed.
+    /// The accounts with whose rights paths are accessed: the results of the lookups, by name.
     private var accounts: [Account.Names: Result<Account, LaunchError>] = [:]
     private let lookups: BackgroundWorker
     private var lookedUp: Set<Account.Names> = []
     private var isPlacing = false
     private var retry: TimerSource?
     private var retryDelay = PathSource.firstRetry
-    /// When an error about a path was last logged: apps could otherwise fill the log.
+    /// When an error about a path was last logged. At most one error per path is logged in 60 s, so that apps cannot
+    /// fill the log.
     private var complained: [String: Duration] = [:]
 
-    /// How long a file must stay unchanged before its change is reported: editors replace a file in several steps.
+    /// A file must stay unchanged for this time before its change is reported, because editors replace a file in
+    /// several steps.
     private static let settlingTime = Duration.milliseconds(100)
     private static let longestSettling = Duration.seconds(2)
-    /// How long to wait before users are looked up again, if the directory service did not answer.
+    /// If the directory service does not answer, the first retry of the lookup comes after this time.
     private static let firstRetry = Duration.seconds(1)
     private static let longestRetry = Duration.seconds(60)
-    /// The least time between two log entries about one path.
+    /// The least time between two logged errors about the same path.
     private static let betweenComplaints = Duration.seconds(60)
-    /// The files of the machine's locale (locale.conf(5), and Debian's path).
+    /// The files that set the machine's locale (locale.conf(5), and Debian's path).
     static let localeFiles = ["/etc/locale.conf", "/etc/default/locale"]
 
     package init(_ wakes: Wakes) {
@@ -74,7 +76,7 @@ package final class PathSource: EventRoom, EventSource {
     // MARK: What is watched
 
     package func configure() {
-        // Known accounts are looked up again too, because their groups may have changed.
+        // Look up known accounts again too, because their groups may have changed.
         let all = Set(apps.compactMap { names(of: $0.next ?? $0.specification) })
         accounts = accounts.filter { all.contains($0.key) }
         lookUp(all)
@@ -122,12 +124,12 @@ package final class PathSource: EventRoom, EventSource {
         watcher?.watch(places)
     }
 
-    /// The names of the account with which the app's files are accessed; nil for torpord's own user.
+    /// The account whose rights are used to access the app's files; nil for torpord's own user.
     private func names(of settings: AppSpecification) -> Account.Names? {
         settings.hasWatchedFiles && Users.isRoot && settings.user != nil ? Account.Names(settings) : nil
     }
 
-    /// Looks up the accounts of apps outside the event loop.
+    /// Looks up the accounts of apps on a background thread.
     private func lookUp(_ all: Set<Account.Names>) {
         for names in all where lookedUp.insert(names).inserted {
             lookups.ask {
@@ -146,7 +148,7 @@ package final class PathSource: EventRoom, EventSource {
         lookedUp.remove(names)
         switch (result, accounts[names]) {
         case (.failure, .success):
-            // If the directory service no longer answers, the earlier result stays valid.
+            // If a later lookup fails, the earlier result stays valid.
             retryLater()
         case (.failure(let trouble), let before):
             if before == nil { log.warning("files of apps are not watched: \(trouble)") }
@@ -184,7 +186,7 @@ package final class PathSource: EventRoom, EventSource {
         lookUp(unknown)
     }
 
-    /// The files of an app that cannot be watched, each with the reason.
+    /// A text for each file of the app that cannot be watched, with the reason.
     package func troubles(of app: AppRuntime) -> [String] {
         let settings = app.next ?? app.specification
         let places =
@@ -216,8 +218,8 @@ package final class PathSource: EventRoom, EventSource {
 
     // MARK: What happens
 
-    /// Stores what was found for the next torpord, but only after all changes were reported: otherwise the next
-    /// torpord would not find those that were not.
+    /// Stores for the next torpord what was found at each path. Waits until all changes are reported, because the next
+    /// torpord would not notice an unreported change.
     private func remember() {
         guard unsettled.isEmpty, untold == 0, lookedUp.isEmpty, !isPlacing, let bytes = watcher?.remembered else {
             return
@@ -244,7 +246,7 @@ package final class PathSource: EventRoom, EventSource {
                 if unsettled.isEmpty { unsettledSince = now }
                 unsettled[news.key] = news
                 if settling == nil { settling = try? loop.timer { [weak self] in self?.settled() } }
-                // A file that is written all the time must not delay reports about other files.
+                // If some file is written all the time, do not delay the reports any longer.
                 guard now - unsettledSince < Self.longestSettling else { continue }
                 settling?.arm(after: Self.settlingTime)
             }
@@ -260,7 +262,8 @@ package final class PathSource: EventRoom, EventSource {
 
     private func tell(_ app: AppRuntime, _ trigger: PathTrigger, _ news: PathNews) {
         if trigger.condition.isLevel {
-            // After the end of the app, a condition that still holds counts. A running app knows of it already.
+            // If a condition holds without a change, wake the app only if it has ended. A running app knows of the
+            // condition already.
             guard let holds = news.holds, news.isNew || !isAlive(app) else { return }
             return happened(app, trigger, news.key, news.paths.first ?? holds)
         }
@@ -289,7 +292,7 @@ package final class PathSource: EventRoom, EventSource {
             at: now
         )
         let outcome = wakes.tell(event, for: app)
-        // The message is queued already, so a retry only has to wake the app.
+        // The message is queued already, so a retry only wakes the app.
         event.mail = nil
         if wakes.isTriedAgain(outcome, app) { heldBack[app.id, default: [:]][key] = event }
     }
@@ -331,7 +334,7 @@ package final class PathSource: EventRoom, EventSource {
     // MARK: What becomes of apps
 
     package func added(_ app: AppRuntime) {
-        // An app that subscribes to more topics than usual may need the locale files.
+        // If the app subscribes to unusual topics, one of them may require the locale files.
         if concerns(app) || app.specification.notifications != NotificationTopic.usual { configure() }
     }
 
@@ -344,7 +347,7 @@ package final class PathSource: EventRoom, EventSource {
         let isAlive = isAlive(app)
         if isAlive != entry.isAlive {
             triggered[app.id]?.isAlive = isAlive
-            // The app has ended, so a condition that still holds must wake it again.
+            // The app has ended. A lasting condition that still holds must wake the app again.
             if !isAlive { lookAgain(entry.keys) }
         }
         guard let events = heldBack.removeValue(forKey: app.id) else { return }
@@ -355,7 +358,7 @@ package final class PathSource: EventRoom, EventSource {
         }
     }
 
-    /// Whether a lasting condition that was to wake the app no longer holds.
+    /// Whether the condition of a held-back event no longer holds, so that the event is dropped.
     private func isOver(_ key: String) -> Bool {
         guard case .trigger(_, let trigger) = meanings[key], trigger.condition.isLevel else { return false }
         return watcher?.isOver(key) ?? false
@@ -385,7 +388,7 @@ extension AppSpecification {
 }
 
 extension PathTrigger.Condition {
-    /// What has to be watched at the path for this condition.
+    /// Which changes at the path must be watched for this condition.
     fileprivate var interest: Place.Interest {
         switch self {
         case .exists: .existence
@@ -395,7 +398,7 @@ extension PathTrigger.Condition {
         }
     }
 
-    /// What happened at the path, for users.
+    /// What happened at the path, as a text for the log and the history.
     fileprivate func text(_ path: String) -> String {
         switch self {
         case .exists: "the existence of \(path)"
@@ -405,7 +408,7 @@ extension PathTrigger.Condition {
     }
 }
 
-/// The locale of the machine, as its configuration files set it.
+/// The machine's locale, as the configuration files set it.
 private enum Locale {
     /// The variables that the files set, such as `{"LANG": "de_DE.UTF-8"}`.
     static func payload() -> JSON {

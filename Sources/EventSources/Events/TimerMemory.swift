@@ -6,15 +6,16 @@ package import Schedules
 package import Store
 package import Varlink
 
-/// The stored state of a timer, in addition to the time when it last fired.
+/// The part of a timer's stored state that is stored as JSON. The time when the timer last fired has a column of its
+/// own.
 package struct TimerMemory {
     package private(set) var history: TimerHistory
-    /// Whether the state was stored in the current boot, so that its times since the boot are valid.
+    /// Whether the state was stored during the current boot. If not, its times since the boot are not valid.
     package private(set) var isOfThisBoot = true
 
     package init(_ history: TimerHistory) { self.history = history }
 
-    /// Decodes a stored row. Its values are not trusted: each is limited to what is possible.
+    /// Decodes a stored row. The row is not trusted: each value is limited to its valid range.
     package init(_ row: StoredSchedule, now: ClockPair) {
         history = TimerHistory(now: now)
         history.lastWall = row.lastFired.map { max(0, $0) }
@@ -25,7 +26,7 @@ package struct TimerMemory {
         if let since = json["since_boot_us"]?.intValue {
             history.since = min(max(.zero, .microseconds(since)), now.running)
         }
-        // The time from which intervals count must be in the past, and not before 1970.
+        // The time from which intervals count must lie between 1970 and now.
         let oldest = now.running - .microseconds(max(0, now.wall))
         history.anchor = json["anchor_us"]?.intValue.map { min(max(oldest, .microseconds($0)), now.running) }
         history.cameAfterBoot = json["came_after_boot"]?.boolValue ?? false
@@ -41,13 +42,14 @@ package struct TimerMemory {
     }
 }
 
-/// The stored state of an app's fetches, in addition to the time of the last one.
+/// The part of the stored state of an app's fetches that is stored as JSON. The time of the last fetch has a column of
+/// its own.
 package struct FetchMemory {
     package private(set) var learned: FetchState.FetchHistory
 
     package init(_ learned: FetchState.FetchHistory) { self.learned = learned }
 
-    /// Decodes a stored row; nil if it contains no state of fetches.
+    /// Decodes a stored row; nil if the row contains no state of fetches.
     package init?(_ row: StoredSchedule) {
         guard let json = row.learned.flatMap({ try? JSON.parse($0) }),
             let interval = json["interval_ms"]?.intValue, interval > 0

@@ -10,10 +10,11 @@ package import Schedules
 import Store
 package import TorporAPI
 
-/// The background mode `fetch`: apps check for new content from time to time. The interval adapts to what they found,
-/// and a fetch happens when it costs least.
+/// The background mode `fetch`: apps check for new content from time to time. The interval adapts to the results of
+/// the app's earlier fetches. A fetch waits while the machine is short of resources, and prefers times when the app is
+/// awake.
 extension Timers {
-    /// The least interval of the app's fetches; nil for an app without the mode `fetch`.
+    /// The minimum interval between the app's fetches; nil if the app does not have the mode `fetch`.
     func fetchInterval(of app: AppRuntime) -> Duration? {
         app.specification.backgroundModes.contains(.fetch) ? app.specification.fetchInterval : nil
     }
@@ -31,7 +32,8 @@ extension Timers {
         fetchers.insert(app.id)
     }
 
-    /// Starts a fetch that is due, or that another timer's wake-up near its time brings forward.
+    /// Starts the app's fetch if the machine has resources to spare. Otherwise puts the fetch off. Called when a fetch
+    /// is due, or nearly due while torpord is awake for another timer.
     package func fetch(_ app: AppRuntime, now: ClockPair, at: Duration) {
         let key = Key(app: app.id, name: "")
         if let weakness = weakness() {
@@ -63,29 +65,30 @@ extension Timers {
             mail: hears ? mail : nil,
             at: at
         )
-        // Without a delegate, the app cannot report what it found.
+        // If the app has no delegate, it cannot report the result of the fetch.
         if !happened(event, app, key) || !mayHaveDelegate(app) {
             table.updateFetch(key) { $0.endUnknown() }
         }
     }
 
-    /// Why work that can wait should not start now; nil if the machine has resources to spare.
+    /// Why fetches and other work that can wait should not start now; nil if the machine has resources to spare.
     package func weakness() -> MachineWeakness? {
         if host.isMemoryShort { return .memory }
         let root = wakes.kernelFiles
         let power = Power(root: root)
         if power.source == .battery, let percent = power.percent, percent < Self.lowBattery { return .battery(percent) }
-        // The load is in hundredths: at 200 per processor, twice as many tasks are ready as processors exist.
+        // The load average is in hundredths. The limit is two ready tasks per processor.
         if let load = LoadAverage(root: root), Int(load.minute) >= 200 * ThisProcess.processorCount {
             return .load(Double(load.minute) / 100)
         }
         return nil
     }
 
-    /// Below this charge of the battery, in percent, fetches wait.
+    /// In percent. If the battery's charge is lower, fetches wait.
     private static let lowBattery: UInt32 = 20
 
-    /// Ends a fetch, because the app's delegate has answered performFetch.
+    /// Ends the app's fetch, because the app's delegate has answered performFetch. `result`: nil if the answer has
+    /// none.
     package func fetched(_ app: AppRuntime, _ result: FetchResult?) {
         let key = Key(app: app.id, name: "")
         guard case .fetch(let state) = table[key], state.isUnderWay else { return }
@@ -100,8 +103,8 @@ extension Timers {
         arm()
     }
 
-    /// Checks the fetch of an app whose state may have changed. If the app ended or was suspended, its fetch ends
-    /// without a result. If the app is awake near the time of its next fetch, it may fetch now.
+    /// Called when the app's state may have changed. If the app ended or was suspended, ends its fetch as failed. If
+    /// the app is awake and its next fetch is nearly due, starts the fetch.
     func fetchTouched(_ app: AppRuntime) {
         guard fetchers.contains(app.id), hasBegun, !isEnding else { return }
         let key = Key(app: app.id, name: "")
@@ -115,7 +118,7 @@ extension Timers {
         guard machine.state == .background, machine.transition == nil, machine.hasDelegate else { return }
         let now = host.clocks
         guard state.opportunity <= now.running else { return }
-        // Messages that are being delivered to the app go first.
+        // Deferred, so that messages that are being delivered to the app go first.
         loop.later { [weak self, weak app] in
             guard let self, let app, case .fetch(let state) = self.table[key], !state.isUnderWay,
                 state.opportunity <= host.clocks.running
@@ -141,9 +144,9 @@ extension FetchResult {
 /// Why the machine has no resources to spare.
 package enum MachineWeakness: Hashable, CustomStringConvertible {
     case memory
-    /// The battery has only this charge left, in percent.
+    /// The battery's charge is low: this many percent.
     case battery(UInt32)
-    /// The load average of the last minute is too high.
+    /// The load average of the last minute is too high: this many ready tasks.
     case load(Double)
 
     package var description: String {

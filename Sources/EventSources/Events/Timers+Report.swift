@@ -10,7 +10,7 @@ import Varlink
 
 /// The timers as `torpor timers` lists them.
 extension Timers {
-    /// Every timer of these apps; the timer that fires next comes first.
+    /// The state of all timers of these apps, in the order in which the timers fire next.
     package func statuses(of apps: [AppRuntime]) -> [TimerStatus] {
         let now = host.clocks
         return apps.flatMap { app in

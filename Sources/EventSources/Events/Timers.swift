@@ -12,14 +12,15 @@ package import Schedules
 package import Store
 package import Varlink
 
-/// `timers` and the background mode `fetch`: one timetable for all apps, driven by one timer of the event loop.
+/// The timers of all apps (`timers`) and their fetches (background mode `fetch`), in one timetable. A single timer of
+/// the event loop drives the timetable.
 ///
 /// No timer fires before the stored state was read and the first launches have begun.
 package final class Timers: EventRoom, EventSource {
-    /// A timer of an app, by its name. An app's fetches have an empty name.
+    /// Identifies a timer of an app, or the app's fetches.
     package struct Key: Hashable, Sendable {
         package var app: AppID
-        /// The name of the timer; empty for fetches.
+        /// The timer's name; empty for the app's fetches.
         package var name: String
 
         var isFetch: Bool { name.isEmpty }
@@ -30,17 +31,17 @@ package final class Timers: EventRoom, EventSource {
     /// The configuration of each timer.
     private var specifications: [Key: TimerSpecification] = [:]
     private var timer: TimerSource?
-    /// The stored state of each timer, until the timer is set up from it.
+    /// Rows that an earlier torpord stored. They are needed until all timers are set up.
     private var kept: [StoredSchedule.Key: StoredSchedule] = [:]
     private(set) var hasBegun = false
-    /// Whether the first launches have begun. `isRemembered` says whether the stored state was read.
+    /// Whether the first launches have begun. Timers also wait for `isRemembered`: the stored state was read.
     private var isDue = false
     private var isRemembered = false
     /// Apps with the background mode `fetch`.
     var fetchers: Set<AppID> = []
-    /// Events that could not wake an app yet, to be retried later.
+    /// Events that could not wake an app yet. They are retried when the app's state changes.
     private var heldBack: [AppID: [String: WakeEvent]] = [:]
-    /// The machine's time zone; read again when it may have changed.
+    /// The machine's time zone. It is read again when it may have changed.
     package private(set) var zone = SystemTimeZones().local
 
     package init(_ wakes: Wakes) { self.wakes = wakes }
@@ -74,25 +75,26 @@ package final class Timers: EventRoom, EventSource {
         arm()
     }
 
-    /// Takes the state that an earlier torpord stored, in this boot or before.
+    /// Called with the state that an earlier torpord stored, during this boot or an earlier one.
     package func remember(_ schedules: [StoredSchedule.Key: StoredSchedule]) {
         kept = schedules
         isRemembered = true
         if isDue { begin() }
     }
 
-    /// Notes that the first launches have begun: timers fire from now on, once the stored state was read.
+    /// Called when the first launches have begun. From now on timers fire, as soon as the stored state was read.
     package func begin() {
         isDue = true
         guard isRemembered, !hasBegun else { return }
         hasBegun = true
         configure()
-        // All timers are set up, and rows of removed apps are deleted: stored rows are no longer needed.
+        // All timers are set up and the rows of removed apps are deleted, so the stored rows are no longer needed.
         kept = [:]
         arm()
     }
 
-    /// Whether a timer has to catch up on missed times, so that torpord must store when the timer was first known.
+    /// Whether any timer is persistent, so that it fires once if times were missed. For such a timer, torpord must
+    /// store when it was first known.
     package var arePersistent: Bool { apps.contains { $0.specification.timers.contains(where: \.isPersistent) } }
 
     private func take(_ specification: TimerSpecification, _ key: Key, of app: AppRuntime, now: ClockPair) {
@@ -103,12 +105,14 @@ package final class Timers: EventRoom, EventSource {
         var history: TimerHistory?
         var goesOn = false
         if isNew, let stored {
-            // If an earlier torpord ran in this boot, its state simply continues.
+            // If the state was stored during this boot and an earlier torpord of this boot ran, continue with that
+            // state.
             let memory = TimerMemory(stored, now: now)
             goesOn = host.isSuccessor && memory.isOfThisBoot
             history = goesOn ? memory.history : memory.history.restarted(sameBoot: memory.isOfThisBoot, now: now)
         } else if !isNew, case .timer(let state) = table[key] {
-            // The rule of the timer changed: the times when it fired still count, but the pending time does not.
+            // The timer's configuration changed. Keep the times when the timer fired, and calculate the next time
+            // anew.
             history = state.history.restarted(sameBoot: true, now: now)
             history?.cameAfterStart = state.history.cameAfterStart
             history?.since = state.history.since
@@ -126,7 +130,7 @@ package final class Timers: EventRoom, EventSource {
         rule.accuracy = specification.accuracy
         rule.randomDelay = specification.randomDelay
         rule.isPersistent = specification.isPersistent
-        // FNV-1a gives the same hash in every process, unlike Swift's hashes.
+        // Use FNV-1a, because Swift's hashes are different in each process.
         var seed: UInt64 = 0xcbf2_9ce4_8422_2325
         for byte in (ThisProcess.machineID + "/" + app.name + "/" + specification.name).utf8 {
             seed = (seed ^ UInt64(byte)) &* 0x100_0000_01b3
@@ -178,7 +182,8 @@ package final class Timers: EventRoom, EventSource {
         }
         if timer == nil { timer = try? loop.timer { [weak self] in self?.look() } }
         let at = loop.now + max(.zero, time - now.running)
-        // The two clocks are read one after the other, so a small difference means that nothing changed.
+        // The two clocks are read one after the other, so a difference below 1 ms does not mean that the time has
+        // changed.
         if let armed = timer?.deadline, abs((armed - at).microseconds) < 1_000, armed > loop.now { return }
         timer?.arm(at: at)
     }
@@ -190,7 +195,7 @@ package final class Timers: EventRoom, EventSource {
         let arrivals = isEnding ? [] : table.arrive(now: now)
         for arrival in arrivals {
             let app = apps[arrival.key.app]
-            // Handling an earlier arrival, in this loop, may have removed the timer.
+            // A timer that fired earlier in this loop may have caused the removal of this timer.
             guard table[arrival.key] != nil else { continue }
             if arrival.key.isFetch {
                 fetch(app, now: now, at: at)
@@ -221,12 +226,13 @@ package final class Timers: EventRoom, EventSource {
         return WakeEvent(.timer, timer.name, "timer \(timer.name)", wake: timer.wake.wake(), mail: mail, at: at)
     }
 
-    /// Wakes the app for an event, and keeps an event that is held back for a retry. Returns whether the app is awake
+    /// Wakes the app for an event. If the event is held back, keeps it for a retry. Returns whether the app is awake
     /// or being woken.
     @discardableResult
     func happened(_ event: WakeEvent, _ app: AppRuntime, _ key: Key) -> Bool {
         do throws(Mailbox.Refusal) {
-            // A timer wakes the app even if its mailbox is full. A fetch without its message would have no effect.
+            // If the app's mailbox is full, a timer still wakes the app. A fetch does not: without its message it has
+            // no effect.
             let outcome =
                 event.source == .timer ? wakes.tell(event, for: app) : try wakes.happened(event, for: app)
             guard case .heldBack = outcome else {
@@ -234,7 +240,7 @@ package final class Timers: EventRoom, EventSource {
                 return true
             }
             guard wakes.isTriedAgain(outcome, app) else { return false }
-            // The message is queued already, so the retry only has to wake the app.
+            // The message is queued already, so a retry only wakes the app.
             var again = event
             again.mail = nil
             heldBack[app.id, default: [:]][key.name] = again
@@ -274,7 +280,8 @@ package final class Timers: EventRoom, EventSource {
         arm()
     }
 
-    /// Adjusts timers after the clock was set by `step`, or after the machine has slept (`step` is zero).
+    /// Recalculates timers after a change of the clock. `step`: by how much the clock was set; zero if the machine has
+    /// slept.
     func clockWasSet(by step: Duration) {
         let now = host.clocks
         if step != .zero {
@@ -284,7 +291,7 @@ package final class Timers: EventRoom, EventSource {
         arm()
     }
 
-    /// Adjusts timers to a new time zone of the machine.
+    /// Recalculates timers because the machine's time zone has changed.
     func zoneChanged(to zone: TimeZone) {
         self.zone = zone
         let now = host.clocks

@@ -3,7 +3,7 @@
 import Engine
 import Lifecycle
 
-/// Why no event launches an app until a user starts it.
+/// Why no event launches the app until a user starts it.
 package enum WakeBlock: String {
     case stopped
     case forceQuit = "force-quit"
@@ -20,7 +20,7 @@ package enum WakeBlock: String {
 }
 
 extension AppMachine {
-    /// Why events do not launch the app; nil if they may.
+    /// Why no event launches the app until a user starts it; nil if events may launch it.
     package var blocksWaking: WakeBlock? {
         if failed { return .failed }
         if isForceQuit { return .forceQuit }

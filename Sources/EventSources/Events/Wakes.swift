@@ -9,16 +9,16 @@ package import Mailbox
 import TorporAPI
 package import Varlink
 
-/// An event for an app.
+/// An event that may wake an app.
 package struct WakeEvent {
     package let source: WakeSource
-    /// The name of the socket, timer or topic that the event belongs to.
+    /// The name of the socket, timer, topic or other thing from which the event comes.
     package let name: String
-    /// What happened, for users, such as `a connection at http (127.0.0.1:8000)`.
+    /// What happened, as a text for the log and the history, such as `a connection at http (127.0.0.1:8000)`.
     package let text: String
-    /// How the event wakes the app; nil if it waits until the app runs for another reason.
+    /// How the event wakes the app. If nil, the event wakes no app: its message waits until the app runs.
     package var wake: Wake?
-    /// The message about the event; nil if the app notices the event itself (a connection).
+    /// The message about the event. Nil if the app notices the event itself, as it does a connection.
     package var mail: MailDraft?
     /// When the event happened, on the event loop's clock.
     package var at: Duration
@@ -39,7 +39,8 @@ package struct WakeEvent {
         self.at = at
     }
 
-    /// The background modes that the event belongs to; `wake_after_force_quit` may name them.
+    /// The background modes to which the event belongs. If `wake_after_force_quit` names one, the event launches the
+    /// app even after a force quit.
     package var modes: [BackgroundMode] {
         switch source {
         case .audio: [.audio]
@@ -54,18 +55,18 @@ package struct WakeEvent {
         }
     }
 
-    /// The member `event` of `TORPOR_LAUNCH_OPTIONS`.
+    /// The value of the member `event` in `TORPOR_LAUNCH_OPTIONS`.
     package var json: JSON { ["source": .string(source.rawValue), "name": .string(name), "text": .string(text)] }
 }
 
-/// What an event led to.
+/// What torpord did with an event.
 package enum WakeOutcome {
-    /// The app runs, so it need not be woken.
+    /// The app runs already, so it need not be woken.
     case runs
     /// The app is being woken.
     case woken
-    /// The app is not woken. The text gives the reason, without the app's name (`is not launched by events until …`).
-    /// The event can be retried at `until`, or, if that is nil, when something about the app changes.
+    /// The app is not woken. The text says why, without the app's name (`is not launched by events until …`). `until`:
+    /// when to retry the event; if nil, when the app's state changes.
     case heldBack(String, until: Duration?)
 }
 
@@ -75,20 +76,21 @@ package protocol EventSource: AnyObject {
     func configure()
     /// Called when an app was added without a new configuration.
     func added(_ app: AppRuntime)
-    /// Whether the source watches something for this app, or should, by its configuration or an earlier one. If not,
-    /// `touched` is not called for the app. Asked again when a configuration comes into force, and when the
-    /// configuration of the app changes.
+    /// Whether the source watches anything for the app: by its current configuration or an earlier one. If false,
+    /// `touched` is not called for the app. This is asked again when a configuration comes into force, and when the
+    /// app's own configuration changes.
     func concerns(_ app: AppRuntime) -> Bool
-    /// Called when the state of an app for which ``concerns(_:)`` is true may have changed, or when events are no
-    /// longer held back from it. This happens often.
+    /// Called when the state of an app may have changed, or when events are no longer held back from it. Only called
+    /// for apps for which ``concerns(_:)`` is true. This happens often.
     func touched(_ app: AppRuntime)
-    /// Called when an app is being removed for good, while the table of apps still contains it.
+    /// Called when an app is removed for good, while the table of apps still contains the app.
     func forget(_ app: AppRuntime)
-    /// Called when an incarnation of the app has ended.
+    /// Called when an incarnation (one run) of the app has ended.
     func ended(_ app: AppRuntime, _ ending: Ending)
-    /// Called after apps were removed for good and from the table of apps.
+    /// Called after apps were removed for good, and after they were removed from the table of apps.
     func appsLeft()
-    /// The descriptors that the keeper holds for the source, by ``DescriptorName``. A new keeper gets them too.
+    /// The source's descriptors that torpor-keeper holds, with their ``DescriptorName``. A new torpor-keeper gets them
+    /// too.
     var held: [(name: String, descriptors: [Int32])] { get }
 }
 
@@ -98,7 +100,7 @@ extension EventSource {
     package var held: [(name: String, descriptors: [Int32])] { [] }
 }
 
-/// An event that torpord is waking an app for.
+/// An event for which torpord is waking an app.
 package struct PendingWake {
     package let event: WakeEvent
     /// When the wake-up was requested.
@@ -107,17 +109,17 @@ package struct PendingWake {
     package init(event: WakeEvent, since: Duration) { (self.event, self.since) = (event, since) }
 }
 
-/// Decides whether events wake apps, adds their messages to mailboxes, and measures how long waking took.
+/// Decides whether events wake apps, adds the events' messages to mailboxes, and measures how long the wake-ups took.
 package final class Wakes: Room, LifecycleObserver {
     package let engine: Engine
     package let recorder: Recorder
-    /// A prefix for the paths of `/proc` and `/sys` files about sound, power and load, for tests; usually empty.
+    /// A prefix for the paths of `/proc` and `/sys` files about sound, power and load. Empty, except in tests.
     var kernelFiles = ThisProcess.environment("TORPOR_KERNEL_FILES") ?? ""
-    /// What this needs from the rest of the supervisor, which owns it.
+    /// The rest of the supervisor, which owns this object.
     package unowned(unsafe) let host: any EventHost
     /// Notifies apps of changes of the machine.
     package private(set) lazy var notifications = Notifications(self)
-    /// Watches the files of apps.
+    /// Watches files and directories for apps.
     package private(set) var pathSource: PathSource?
     /// Checks which apps play or record sound in the background.
     package private(set) lazy var audioMode = AudioMode(self)
@@ -133,12 +135,12 @@ package final class Wakes: Room, LifecycleObserver {
     package private(set) lazy var bluetoothMode = BluetoothMode(self)
     /// Watches the clock, the time zone and the date.
     private(set) lazy var wallClock = WallClock(self, timers)
-    /// All sources of events.
+    /// All sources of events, in the order in which they are called.
     package private(set) var sources: [any EventSource] = []
     private var retryTimers: [AppID: TimerSource] = [:]
-    /// Which sources concern each app, by its id.
+    /// Which sources concern an app. The index is the app's id.
     private var concerns: [Concern] = []
-    /// Whether a call that notifies the sources about removed apps is already scheduled.
+    /// Whether a call of `appsLeft` is scheduled already.
     private var isConfiguring = false
 
     package init(_ engine: Engine, _ recorder: Recorder, _ host: any EventHost) {
@@ -147,7 +149,8 @@ package final class Wakes: Room, LifecycleObserver {
         self.host = host
     }
 
-    /// Takes over descriptors from an earlier torpord for the sources, before the keeper releases unclaimed ones.
+    /// Creates the sources that get descriptors from an earlier torpord. Must be called before torpor-keeper releases
+    /// the descriptors that no source takes.
     package func takeOver() {
         sockets.takeOver()
         connectionWatch.takeOver()
@@ -164,14 +167,14 @@ package final class Wakes: Room, LifecycleObserver {
         configure()
     }
 
-    /// From now on calls `body` when the clock was set or the machine has slept, and, with true, when the time zone has
-    /// changed.
+    /// From now on, calls `body` when the clock was set, the machine has slept, or the time zone has changed.
+    /// `isElsewhere`: whether the time zone has changed.
     package func followClock(_ body: @escaping (_ isElsewhere: Bool) -> Void) {
         wallClock.onChange = body
         wallClock.follow()
     }
 
-    /// A new configuration is in force.
+    /// Called when a new configuration is in force.
     package func configure() {
         for source in sources { source.configure() }
         concerns = []
@@ -182,10 +185,11 @@ package final class Wakes: Room, LifecycleObserver {
         for source in sources { source.added(app) }
     }
 
-    /// A bit for each of ``sources`` that concerns an app, and the number of the specification that this is valid for.
+    /// A bit for each element of ``sources`` that concerns the app, and the number of the specification for which the
+    /// bits were determined.
     private struct Concern {
         var sources: UInt32 = 0
-        /// Initially a number that no specification has.
+        /// The initial value is a number that no specification has.
         var specification = UInt32.max
     }
 
@@ -194,7 +198,7 @@ package final class Wakes: Room, LifecycleObserver {
         while concerns.count <= app.id { concerns.append(Concern()) }
         if concerns[app.id].specification != app.specificationNumber {
             concerns[app.id].specification = app.specificationNumber
-            // Bits are only added: a source may still watch something for an older specification.
+            // Only add bits: a source may still watch something because of an older specification.
             for (index, source) in sources.enumerated() where source.concerns(app) {
                 concerns[app.id].sources |= 1 << UInt32(index)
             }
@@ -206,7 +210,7 @@ package final class Wakes: Room, LifecycleObserver {
         }
     }
 
-    /// Handles an event: adds its message to the app's mailbox, then wakes the app if allowed.
+    /// Handles an event: adds its message to the app's mailbox, then wakes the app unless events are held back.
     ///
     /// - Throws: ``Mailbox/Refusal`` if the mailbox is full; then the app is not woken.
     @discardableResult
@@ -218,7 +222,8 @@ package final class Wakes: Room, LifecycleObserver {
         return wake(app, event)
     }
 
-    /// Handles an event for an app. If the app's mailbox is full, the app is woken all the same, to read its messages.
+    /// Handles an event like `happened`. If the app's mailbox is full, the app is still woken, so that it reads its
+    /// messages.
     @discardableResult
     package func tell(_ event: WakeEvent, for app: AppRuntime) -> WakeOutcome {
         do throws(Mailbox.Refusal) {
@@ -231,7 +236,7 @@ package final class Wakes: Room, LifecycleObserver {
         }
     }
 
-    /// Wakes the app for a queued message for which it could not be woken before.
+    /// Wakes the app for a queued message that could not wake it before.
     package func wake(_ app: AppRuntime, for mail: Mail) {
         guard let how = mail.draft.wake else { return }
         let text = "\(mail.draft.topic) from \(mail.draft.sender), which waited"
@@ -241,7 +246,7 @@ package final class Wakes: Room, LifecycleObserver {
         wake(app, event)
     }
 
-    /// Wakes the app as the event says, and delivers queued messages.
+    /// Wakes the app as `event.wake` says, and delivers its queued messages.
     @discardableResult
     package func wake(_ app: AppRuntime, _ event: WakeEvent) -> WakeOutcome {
         let outcome = event.wake.map { wake(app, event, $0) } ?? .runs
@@ -252,17 +257,16 @@ package final class Wakes: Room, LifecycleObserver {
 
     private func wake(_ app: AppRuntime, _ event: WakeEvent, _ order: Wake) -> WakeOutcome {
         let machine = machine(app)
-        // An app that is terminating, with no new launch planned, is woken like one that has ended: with the same
-        // limits.
+        // If the app is terminating and no launch is planned, the same limits apply as to an app that has ended.
         let ends = machine.transition == .terminating && !machine.isWaitingToLaunch
         let sleeps = machine.state == .suspended || machine.transition == .suspending || !machine.isAlive || ends
         let isAwake = machine.goal == .active || machine.goal == .inactive
         if !sleeps, order.foreground ? isAwake : true {
-            // The event extends the app's background time.
+            // Extend the app's background time, because the event came while the app runs.
             if !isAwake { try? request(.wake(order), of: app.id) }
             return .runs
         }
-        // Several events during one suspension cause only one wake-up.
+        // Several events during one suspension wake the app only once.
         if app.pendingWake != nil, !order.foreground { return .woken }
         if sleeps, let heldBack = isHeldBack(app, event) { return heldBack }
         let before = app.pendingWake
@@ -281,7 +285,8 @@ package final class Wakes: Room, LifecycleObserver {
         return .woken
     }
 
-    /// Why events may not wake the app now: it is before the first unlock, or they woke it too often; nil if they may.
+    /// Why events may not wake the app now: the session was not unlocked yet, or events woke the app too often. Nil if
+    /// they may.
     private func isHeldBack(_ app: AppRuntime, _ event: WakeEvent) -> WakeOutcome? {
         if host.isBeforeFirstUnlock, !app.specification.wakesBeforeFirstUnlock {
             return .heldBack("is woken by events only after the first unlock (before_first_unlock)", until: nil)
@@ -305,8 +310,8 @@ package final class Wakes: Room, LifecycleObserver {
         }
     }
 
-    /// Notes the end of an incarnation. If a policy terminated the app right after an event had launched it, events
-    /// are held back: the event's message is still queued and would launch the app again at once.
+    /// Called when an incarnation (one run) of the app has ended. If a policy terminated the app soon after an event
+    /// had launched it, holds events back: the event's message is still queued and would launch the app again at once.
     package func ended(_ app: AppRuntime, _ ending: Ending) {
         for source in sources { source.ended(app, ending) }
         guard app.isEndedByPolicy == true, machine(app).launchOrder.reason == .event,
@@ -316,7 +321,7 @@ package final class Wakes: Room, LifecycleObserver {
         undone(app, "was ended by a policy right after an event had launched it")
     }
 
-    /// Holds events back from an app, because a policy refused a launch for an event.
+    /// Called when a policy has refused a launch for an event: holds further events back from the app.
     package func refusedByPolicy(_ app: AppRuntime) {
         undone(app, "was not launched for an event, since a policy forbids it")
     }
@@ -327,12 +332,12 @@ package final class Wakes: Room, LifecycleObserver {
         let until = ledger.undone(app.specification.wakeStorm, now: now)
         app.wakes = ledger
         note(app, .notWoken, text: "\(what): events wait for \(Quantity.text(until - now))")
-        // The pause after a wake storm may last longer.
+        // If events are held back because of a wake storm too, retry when the later of both pauses ends.
         retry(app, at: max(until, ledger.heldUntil ?? until))
     }
 
-    /// Whether to keep an event and retry it at the next call of ``EventSource/touched(_:)``: the app was woken too
-    /// often, or may not be woken before the first unlock.
+    /// Whether to keep a held-back event and retry it at the next call of ``EventSource/touched(_:)``. True if the app
+    /// was woken too often, or may not be woken before the first unlock.
     func isTriedAgain(_ outcome: WakeOutcome, _ app: AppRuntime) -> Bool {
         guard case .heldBack(_, let until) = outcome else { return false }
         return until != nil
@@ -360,17 +365,17 @@ package final class Wakes: Room, LifecycleObserver {
         }
     }
 
-    /// Records that an app was woken, once it runs; gives up if it no longer will.
+    /// If the app now runs, records that an event has woken it. If the app will not run, drops the pending event.
     private func tellWoken(_ app: AppRuntime) {
         guard let pending = app.pendingWake else { return }
         let machine = machine(app)
         guard machine.isAlive else {
-            // The launch of the app may still wait for other apps, for memory, or for a policy.
+            // The app's launch may still wait for other apps, for memory, or for a policy.
             if !machine.isWaitingToLaunch { app.pendingWake = nil }
             return
         }
         if machine.state == .suspended, machine.transition == nil, machine.goal == .suspended {
-            // The app was suspended again before it ran, so the next event has to wake it.
+            // The app was suspended again before it ran. Drop the event, so that the next one wakes the app.
             app.pendingWake = nil
         }
         guard machine.state != .suspended, machine.state != .notRunning, machine.transition != .launching,
@@ -395,10 +400,11 @@ package final class Wakes: Room, LifecycleObserver {
         )
     }
 
-    /// Forgets earlier wake-ups, because a user started the app or asked for it: they no longer count towards a storm.
+    /// Called when a user asked for the app. Forgets earlier wake-ups, so that they do not count towards a wake storm.
     package func startedByPerson(_ app: AppRuntime) { app.wakes?.forget() }
 
-    /// Retries events and queued messages of all apps, because apps may be woken again or torpord has just started.
+    /// Retries the held-back events and queued messages of all apps, because apps may be woken again or torpord has
+    /// just started.
     package func lookAgain() {
         for app in apps {
             touchSources(of: app)
@@ -406,12 +412,12 @@ package final class Wakes: Room, LifecycleObserver {
         }
     }
 
-    /// Forgets an app that is removed for good.
+    /// Called when an app is removed for good.
     package func forget(_ app: AppRuntime) {
         if app.id < concerns.count { concerns[app.id] = Concern() }
         for source in sources { source.forget(app) }
         retryTimers[app.id] = nil
-        // Lets the sources stop watching what no app needs: once for all apps that are removed together.
+        // Call `appsLeft` once for all apps that are removed together, so that sources stop watching for them.
         guard !isConfiguring else { return }
         isConfiguring = true
         loop.later { [weak self] in
@@ -423,7 +429,7 @@ package final class Wakes: Room, LifecycleObserver {
 }
 
 extension AppSpecification {
-    /// Whether events wake the app before the first unlock of the session.
+    /// Whether events may wake the app before the first unlock of the session since the boot.
     var wakesBeforeFirstUnlock: Bool {
         switch self.beforeFirstUnlock {
         case .all: true
@@ -434,13 +440,13 @@ extension AppSpecification {
 }
 
 extension AppRuntime {
-    /// The event that is waking the app, until the app runs; nil if none is.
+    /// The event for which torpord is waking the app; nil if there is none.
     package var pendingWake: PendingWake? {
         get { slots[PendingWakeSlot.self] }
         set { slots[PendingWakeSlot.self] = newValue }
     }
 
-    /// When events woke the app; nil if none did.
+    /// The record of wake-ups by events, which limits their number; nil if no event has woken the app.
     package var wakes: WakeLedger? {
         get { slots[WakesSlot.self] }
         set { slots[WakesSlot.self] = newValue }

@@ -11,9 +11,10 @@ import Schedules
 import Varlink
 
 /// Follows the wall clock and the calendar: a user sets the clock, the time zone changes, or a new day or daylight
-/// saving time begins. Timers are adjusted, and apps get `significantTimeChange`.
+/// saving time begins. On a change, adjusts timers and sends `significantTimeChange` to apps.
 ///
-/// Nothing is watched unless an app needs it. If one does, torpord wakes once a day, and when such a change happens.
+/// Nothing is watched unless an app needs this. If an app does, torpord wakes once a day, and when such a change
+/// happens.
 final class WallClock: EventRoom, EventSource {
     unowned(unsafe) let wakes: Wakes
     private let timers: Timers
@@ -23,18 +24,20 @@ final class WallClock: EventRoom, EventSource {
     private var zoneSource: IOSource?
     private var dayTimer: TimerSource?
     private var isFollowing = false
-    /// Called when the clock was set or the machine has slept, and, with true, when the zone has changed.
+    /// Called when the clock was set, the machine has slept, or the time zone has changed. `isElsewhere`: whether the
+    /// time zone has changed.
     var onChange: ((_ isElsewhere: Bool) -> Void)?
-    /// The wall clock minus the clock that cannot be set, in microseconds.
+    /// In microseconds: the wall clock minus the clock that cannot be set, at the last check.
     private var difference: Int64 = 0
-    /// The day and the offset from UTC at the last check.
+    /// The day's number and the offset from UTC in seconds, both at the last check.
     private var day = 0
     private var offset = 0
 
-    /// Smaller differences between the clocks, in microseconds, arise because they are read one after the other.
+    /// In microseconds. A smaller change of `difference` does not mean that the clock was set, because the two clocks
+    /// are read one after the other.
     private static let jitter: Int64 = 1_000
-    /// Smaller steps of the clock, in microseconds, are not reported to apps: a time service often steps the clock by
-    /// a fraction of a second.
+    /// In microseconds. Smaller steps of the clock are not reported to apps, because a time service often steps the
+    /// clock by a fraction of a second.
     private static let significant: Int64 = 1_000_000
     private static let directory = "/etc"
 
@@ -46,7 +49,8 @@ final class WallClock: EventRoom, EventSource {
     // MARK: Whether to look
 
     func configure() {
-        // Timers with intervals need this too: they count while the machine sleeps, but the event loop's clock stops.
+        // Timers with intervals need the watch too: their time continues while the machine sleeps, but the event
+        // loop's clock stops.
         let hasTimers = apps.contains { app in
             !app.specification.timers.isEmpty || app.specification.backgroundModes.contains(.fetch)
         }
@@ -78,7 +82,7 @@ final class WallClock: EventRoom, EventSource {
         isFollowing = true
         let now = host.clocks
         difference = Self.difference(now)
-        // Until now the time zone was not watched, so it may have changed.
+        // The time zone was not watched until now, so it may have changed.
         let zone = SystemTimeZones().local
         if zone != timers.zone { timers.zoneChanged(to: zone) }
         remember(LocalTime(now.wall, in: zone), now)
@@ -92,8 +96,8 @@ final class WallClock: EventRoom, EventSource {
         guard ThisProcess.environment("TZ") == nil else { return }
         do throws(Errno) {
             let made = try Inotify()
-            // A program that sets the time zone creates a new symlink with a temporary name and renames it. Watch for
-            // the removal of the temporary name.
+            // A program that sets the time zone creates a symlink with a temporary name and renames it to `localtime`.
+            // So watch `/etc` for the removal of names.
             try made.watchRemovals(of: Self.directory)
             Self.watchFile(made)
             zoneSource = try loop.watch(made.descriptor.raw, .readable) { [weak self] _ in self?.etcRang() }
@@ -103,7 +107,7 @@ final class WallClock: EventRoom, EventSource {
         }
     }
 
-    /// Watches writes to `/etc/localtime`, in case it is a file and not a symlink.
+    /// Watches writes to `/etc/localtime` too, in case this is a file and not a symlink.
     private static func watchFile(_ inotify: Inotify) {
         _ = try? Inotify.watch(inotify.descriptor.raw, directory + "/localtime", .writtenAndClosed)
     }
@@ -129,7 +133,7 @@ final class WallClock: EventRoom, EventSource {
         let step = difference - self.difference
         self.difference = difference
         guard abs(step) > Self.jitter else {
-            // No clock was set: the machine has slept, and the event loop's clock stood still.
+            // The clock was not set. The machine has slept, and the event loop's clock stood still during that time.
             timers.clockWasSet(by: .zero)
             onChange?(false)
             return look(step: 0)
@@ -149,7 +153,8 @@ final class WallClock: EventRoom, EventSource {
         look(step: 0)
     }
 
-    /// Compares clock, zone and day with their last values, and notifies apps of changes.
+    /// Compares the clock, the time zone and the day with their last values, and notifies apps of changes. `step`: by
+    /// how many microseconds the clock was set.
     private func look(step: Int64) {
         let now = host.clocks
         var payload = JSONObject()
@@ -192,7 +197,7 @@ final class WallClock: EventRoom, EventSource {
         armDay()
     }
 
-    /// The name of the time zone, such as `Europe/Berlin`, from TZ or `/etc/localtime`; nil if unknown.
+    /// The time zone's name, such as `Europe/Berlin`, from TZ or `/etc/localtime`; nil if unknown.
     private static var zoneName: String? {
         if let name = ThisProcess.environment("TZ") { return name }
         guard let target = try? File.readLink(directory + "/localtime") else { return nil }
@@ -208,7 +213,7 @@ final class WallClock: EventRoom, EventSource {
 
     // MARK: The next day
 
-    /// Schedules a check when the next day begins or the offset from UTC changes, if an app subscribes to `clock`.
+    /// If an app subscribes to `clock`, schedules a check for when the next day begins or the offset from UTC changes.
     private func armDay() {
         guard isFollowing, apps.contains(where: mayHear) else {
             dayTimer?.disarm()
@@ -226,8 +231,8 @@ final class WallClock: EventRoom, EventSource {
         look(step: 0)
     }
 
-    /// The first second at which the day or the offset from UTC changes, in microseconds since 1970. If both change
-    /// at different times within 26 hours, it may be either.
+    /// When the day or the offset from UTC changes next, in microseconds since 1970. If both change within 26 hours,
+    /// at different times, the result may be either time.
     static func change(after moment: Int64, in zone: TimeZone) -> Int64 {
         func look(_ second: Int64) -> (day: Int, offset: Int) {
             (LocalTime(second * 1_000_000, in: zone).dayNumber, zone.offset(at: second))

@@ -7,8 +7,8 @@ package import Lifecycle
 import Linux
 import Processes
 
-/// Watches suspended apps for connections to sockets that they opened themselves (`wake_on_connect`) and for data on
-/// their connections (the background mode `voip`). Keeps the ports of apps that ended while suspended.
+/// Watches the sockets that suspended apps opened themselves: for connections (`wake_on_connect`) and for data (the
+/// background mode `voip`). If an app ends while suspended, keeps its listening sockets open.
 package final class ConnectionWatch: EventRoom, EventSource {
     package unowned(unsafe) let wakes: Wakes
     let poll: SocketPoll
@@ -16,9 +16,9 @@ package final class ConnectionWatch: EventRoom, EventSource {
     private var ports: [AppID: HeldPorts] = [:]
     private var leftBehind: [AppID: LeftBehind] = [:]
     private var serving: [AppID: ServingApp] = [:]
-    /// When each app whose sockets were watched last woke or ended.
+    /// For apps whose sockets were watched: when the app last woke up or ended.
     private var awakeSince: [AppID: Duration] = [:]
-    /// Apps for which the log says already that their sockets cannot be copied.
+    /// Apps for which the log already contains that their sockets are polled.
     private var told: Set<AppID> = []
 
     package init(_ wakes: Wakes) {
@@ -26,7 +26,7 @@ package final class ConnectionWatch: EventRoom, EventSource {
         poll = SocketPoll(wakes.loop)
     }
 
-    /// Takes over ports that an earlier torpord held, before torpord knows which apps run.
+    /// Takes over the ports that an earlier torpord held open. Called before torpord knows which apps run.
     package func takeOver() {
         for app in apps {
             let copies = host.inheritance.take(DescriptorName.ports(app.name)).compactMap { SocketCopy($0) }
@@ -62,11 +62,12 @@ package final class ConnectionWatch: EventRoom, EventSource {
         }
         let one = SleepingSockets(app, tree, wish, self)
         sleeping[app.id] = one
-        // Deferred, so that callers learn that the app is suspended even if pending data wakes it at once.
+        // Deferred, because pending data may wake the app at once, and callers must learn first that the app is
+        // suspended.
         loop.later { [weak one] in one?.find() }
     }
 
-    /// Starts to extend the app's background time while a client waits for an answer.
+    /// While the app is in the background for an event, extends its background time if a client waits for an answer.
     private func serve(_ app: AppRuntime, _ machine: AppMachine, _ wish: ConnectionWish) {
         if let one = serving[app.id], !one.goesOn { serving[app.id] = nil }
         guard machine.sleepsAgain, wish.hasClients, machine.state == .background, machine.transition == nil,
@@ -90,12 +91,12 @@ package final class ConnectionWatch: EventRoom, EventSource {
 
     // MARK: Apps that were ended in their sleep
 
-    /// The addresses at which torpord listens in place of an app that has ended.
+    /// The addresses at which torpord listens for an app that has ended.
     package func heldPorts(of app: AppRuntime) -> [String] { ports[app.id]?.addresses ?? [] }
 
     package func ended(_ app: AppRuntime, _ ending: Ending) { if ending.reason == .evicted { keepPorts(of: app) } }
 
-    /// Keeps the listening sockets open of an app that ends while suspended.
+    /// The app ends while suspended: keeps its listening sockets open.
     private func keepPorts(of app: AppRuntime) {
         guard let copies = sleeping.removeValue(forKey: app.id)?.takePorts(), !copies.isEmpty else { return }
         let held = HeldPorts(app, copies, self)
@@ -103,7 +104,8 @@ package final class ConnectionWatch: EventRoom, EventSource {
         host.hold(held.held.name, held.held.descriptors, replacing: true)
     }
 
-    /// Releases the ports of an app that is about to be launched, or that needs them no longer.
+    /// Closes the ports held for an app, because the app is about to be launched, or because no connection launches it
+    /// now.
     package func letGo(_ app: AppRuntime) { ports.removeValue(forKey: app.id)?.close() }
 
     private func lookAtPorts(of app: AppRuntime, _ machine: AppMachine, _ wish: ConnectionWish) {
@@ -124,11 +126,11 @@ package final class ConnectionWatch: EventRoom, EventSource {
         }
     }
 
-    /// Launches an app again that was killed while suspended, as it would be restarted had it been running. This also
-    /// launches an app whose ports could not be kept (copying sockets may be forbidden), since no connection could
-    /// launch it. The app is launched only to be suspended, when there is memory for it.
+    /// Launches an app again that was killed while suspended, because a running app would be restarted too. This also
+    /// launches an app whose ports could not be kept (copying sockets may be forbidden), because no connection could
+    /// launch it. The app is suspended again after its launch. If memory is short, the launch waits.
     private func launchAgain(_ app: AppRuntime, _ why: String) {
-        // The app must not take memory that another app waits for.
+        // Do not launch the app while memory is short, or while another app's launch waits for memory.
         guard app.wasCutShort == true, app.pendingWake == nil, !host.isMemoryShort,
             !host.isMemoryAwaited
         else { return }
@@ -137,7 +139,7 @@ package final class ConnectionWatch: EventRoom, EventSource {
         try? request(.suspend, of: app.id)
     }
 
-    /// Launches apps that wait for memory to come back, because there is enough again.
+    /// Called when memory is no longer short: launches the apps whose launch waited for this.
     package func memoryIsEnough() {
         loop.later { [weak self] in
             guard let self else { return }
@@ -145,7 +147,8 @@ package final class ConnectionWatch: EventRoom, EventSource {
         }
     }
 
-    /// At the beginning of a suspension: how long pending data of each of these sockets waits before it wakes the app.
+    /// Called when an app is suspended. Returns how long the pending data of each socket (by inode number) waits
+    /// before it wakes the app.
     func leftBehind(by app: AppID, _ sockets: [UInt32: LeftBehind.Pending]) -> [UInt32: Duration] {
         guard !sockets.isEmpty else {
             leftBehind[app] = nil
@@ -154,7 +157,7 @@ package final class ConnectionWatch: EventRoom, EventSource {
         return leftBehind[app, default: LeftBehind()].fellAsleep(sockets, after: awakeSince[app].map { now - $0 })
     }
 
-    /// Logs once why an app's sockets are polled rather than watched.
+    /// Logs once per app why its sockets are polled and not watched.
     func cannotCopy(_ app: AppRuntime, _ error: Errno) {
         guard told.insert(app.id).inserted else { return }
         let reason =

@@ -8,20 +8,21 @@ import Linux
 import Processes
 
 /// The listening sockets of an app that ended while suspended. torpord keeps them open until the app is launched
-/// again: no client is refused, and the first connection launches the app.
+/// again: clients are not refused, and the first connection launches the app.
 ///
-/// The sockets are copies of the app's, so connections from before its end are still queued. The keeper holds them
-/// too, for the next torpord. It does not pass them on to the service manager, because that would release them at an
-/// unknown time, and the app could not bind its port until then.
+/// The sockets are copies of the app's sockets, so connections made before the app's end are still queued.
+/// torpor-keeper holds the sockets for the next torpord, but does not give them to the service manager: the service
+/// manager might close them late, and until then the app could not bind its port.
 final class HeldPorts: EventRoom {
     let app: AppRuntime
     private unowned let owner: ConnectionWatch
     var wakes: Wakes { owner.wakes }
     private var ports: [Port] = []
-    /// The event of a connection that could not launch the app yet, for a retry.
+    /// The event of a connection that could not launch the app yet. It is retried.
     private var heldBack: WakeEvent?
 
-    /// The most sockets per app: an app that has ended must not use up the file descriptors of torpord and the keeper.
+    /// The maximum number of sockets per app, so that ended apps do not use up the descriptors of torpord and
+    /// torpor-keeper.
     private static let most = 32
 
     private final class Port {
@@ -38,18 +39,19 @@ final class HeldPorts: EventRoom {
         for copy in copies.dropFirst(Self.most) { copy.descriptor.close() }
     }
 
-    /// Whether no socket is left.
+    /// Whether all sockets have been closed.
     var isEmpty: Bool { ports.isEmpty }
 
-    /// The addresses at which the sockets listen, for users.
+    /// The addresses at which the sockets listen, as text.
     var addresses: [String] { ports.map(\.copy.facts.local).sorted() }
 
-    /// The descriptors of the sockets, under their name in the keeper.
+    /// The sockets' descriptors, and their name in torpor-keeper.
     var held: (name: String, descriptors: [Int32]) {
         (DescriptorName.ports(app.name), ports.map(\.copy.descriptor.raw))
     }
 
-    /// Launches the app at the first connection, and retries an event that could not launch it before.
+    /// Watches the sockets, so that a connection launches the app. Retries an event that could not launch the app
+    /// before.
     func watch() {
         for port in ports where port.source == nil { watch(port) }
         guard let event = heldBack else { return }
@@ -59,7 +61,7 @@ final class HeldPorts: EventRoom {
 
     private func watch(_ port: Port) {
         guard isOpen(port) else { return remove(port) }
-        // Edge-triggered, so that a connection that waits for the launch is reported only once.
+        // Edge-triggered: while a connection waits for the launch, it is reported only once.
         let events: IOEvents = [.readable, .peerClosed, .edgeTriggered]
         port.source = try? loop.watch(port.copy.descriptor.raw, events) {
             [weak self, weak port] events in
@@ -69,7 +71,7 @@ final class HeldPorts: EventRoom {
         }
     }
 
-    /// Whether the socket still listens. It does not if the app called shutdown(2), which affects all copies.
+    /// Whether the socket still listens. If the app called shutdown(2), that affects all copies of the socket.
     private func isOpen(_ port: Port) -> Bool {
         Descriptor.readiness(port.copy.descriptor.raw).isDisjoint(with: ListeningSocket.shutDown)
     }
@@ -92,12 +94,12 @@ final class HeldPorts: EventRoom {
     }
 
     private func send(_ event: WakeEvent) {
-        // Only a message can be refused, and this event has none.
+        // Only an event with a message can be refused, and this event has none.
         guard let outcome = try? wakes.happened(event, for: app) else { return }
         if wakes.isTriedAgain(outcome, app) { heldBack = event }
     }
 
-    /// Closes the sockets, here and in the keeper.
+    /// Closes the sockets, and the copies in torpor-keeper.
     func close() {
         for port in ports { close(port) }
         ports = []
@@ -106,6 +108,7 @@ final class HeldPorts: EventRoom {
 }
 
 extension DescriptorName {
-    /// The name of an ended app's ports in the keeper. Service managers refuse the colon, so they do not store them.
+    /// The name in torpor-keeper of the ports of an ended app. It contains a colon, which service managers refuse, so
+    /// that they do not store the sockets.
     package static func ports(_ app: String) -> String { "ports:\(app)" }
 }

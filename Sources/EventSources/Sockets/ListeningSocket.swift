@@ -6,31 +6,32 @@ package import EventLoop
 package import Linux
 package import TorporAPI
 
-/// A socket that torpord has bound for an app. The app gets a copy at each launch; the keeper holds one too.
+/// A socket that torpord has bound for an app. The app gets a copy at each launch. torpor-keeper holds a copy too.
 package final class ListeningSocket {
     package private(set) var specification: SocketSpecification
-    /// The name of the socket in the keeper.
+    /// The socket's name in torpor-keeper.
     let heldName: String
     package private(set) var descriptor: Descriptor?
-    /// Why the socket is not bound, as a sentence; nil if it is or was not tried yet.
+    /// An error text if the socket is not bound; nil if it is bound or no bind was tried.
     package var trouble: String?
-    /// The last bind error that was reported; nil if none was.
+    /// The last bind error that was reported, so that it is not reported again; nil if none was.
     var toldTrouble: String?
     /// Whether the socket is closed because a user stopped the app and other apps listen at the same port.
     var isYielded = false
-    /// Watches the socket for events.
+    /// The event loop's watch of the socket; nil if the socket is not watched.
     package var source: IOSource?
-    /// Whether `source` wakes the app, rather than only observes the queue.
+    /// Whether a connection reported by `source` wakes the app. If false, `source` only serves to report a nearly full
+    /// queue.
     package var wakes = false
-    /// Whether the socket keeps new connections waiting while the app is inactive; nil if unknown.
+    /// Whether the kernel keeps new connections waiting because the app is inactive; nil if unknown.
     private(set) var isWithheld: Bool?
     private var isRefusedToWithhold = false
-    /// Whether it was reported that the socket's queue is nearly full.
+    /// Whether it was already reported that the socket's queue is nearly full.
     var isToldFull = false
-    /// The device and inode of the socket file, so that another program's file at the path is not removed.
+    /// The device and inode of the socket file. If another program has replaced the file, it must not be removed.
     private var node: (device: UInt64, inode: UInt64)?
 
-    /// From this share on, the socket's queue counts as nearly full.
+    /// If at least this fraction of the queue is in use, the queue counts as nearly full.
     private static let nearlyFull = 0.8
 
     package init(_ specification: SocketSpecification, app: String) {
@@ -40,20 +41,20 @@ package final class ListeningSocket {
 
     deinit { source?.cancel() }
 
-    /// The socket's description for users, such as `http (127.0.0.1:8000)`.
+    /// The socket's name and address for texts, such as `http (127.0.0.1:8000)`.
     var label: String {
         let address = "\(specification.plan.address)"
         return Int(specification.name) == nil ? "\(specification.name) (\(address))" : address
     }
 
-    /// What a client did, for users: a connection or a datagram at this socket.
+    /// A connection or a datagram at this socket, as a text for the log and the history.
     var arrival: String {
         specification.plan.kind == .datagram ? "a datagram at \(label)" : "a connection at \(label)"
     }
 
     // MARK: Making it
 
-    /// Binds the socket and sets its options. Returns sentences about options that could not be set.
+    /// Binds the socket and sets its options. Returns warnings about options that could not be set.
     func bind(_ accounts: SocketAccounts) throws(BindFailure) -> [String] {
         let plan = specification.plan
         let socket = try Sockets.bound(plan, node: accounts.node(specification), backlog: specification.backlog)
@@ -63,7 +64,7 @@ package final class ListeningSocket {
         return setOptions() + backlogWarning() + link()
     }
 
-    /// Continues with a socket that an earlier torpord bound.
+    /// Uses a socket that an earlier torpord bound.
     package func take(_ held: Descriptor) {
         descriptor = held
         trouble = nil
@@ -71,7 +72,7 @@ package final class ListeningSocket {
         _ = setOptions()
     }
 
-    /// Applies those changes of the configuration that are possible while the socket is bound. Returns warnings.
+    /// Applies a changed configuration to the bound socket, as far as possible. Returns warnings about the rest.
     package func change(to new: SocketSpecification, _ accounts: SocketAccounts) -> [String] {
         let old = specification
         specification = new
@@ -98,7 +99,8 @@ package final class ListeningSocket {
             }
             let wanted = accounts.node(new)
             do throws(Errno) {
-                // The folder may belong to the app, which may have replaced the socket file with another file.
+                // The app may own the folder, and may have replaced the socket file. Change only a file with the known
+                // inode.
                 guard let node else { throw .noSuchFileOrDirectory }
                 try Sockets.change(path, wanted, device: node.device, inode: node.inode)
             } catch {
@@ -174,7 +176,8 @@ package final class ListeningSocket {
         node = (status.device, status.inode)
     }
 
-    /// Creates missing symlinks to the socket. Other files at the paths of the symlinks are left alone.
+    /// Creates missing symlinks to the socket. If another file exists at a symlink's path, leaves that file alone.
+    /// Returns warnings.
     private func link() -> [String] {
         guard case .path(let path) = specification.plan.address else { return [] }
         var warnings: [String] = []
@@ -199,7 +202,7 @@ package final class ListeningSocket {
         try? PathRights.acting(at: link) { () throws(Errno) in try File.remove(link) }
     }
 
-    /// Closes the socket for good and removes its file, if `remove_on_stop` says so.
+    /// Closes the socket for good. If `remove_on_stop` says so, removes the socket file and the symlinks.
     package func close() {
         source?.cancel()
         source = nil
@@ -219,13 +222,13 @@ package final class ListeningSocket {
         return status.device == node.device && status.inode == node.inode
     }
 
-    /// Whether the app called shutdown(2) on the socket, which affects all copies for good.
+    /// Whether the app called shutdown(2) on its copy of the socket. This affects all copies for good.
     var isShutDown: Bool {
         guard let descriptor else { return false }
         return !Descriptor.readiness(descriptor.raw).isDisjoint(with: Self.shutDown)
     }
 
-    /// Whether the socket's address can be bound again while other processes still have the old socket open.
+    /// Whether the address can be bound again while other processes still have the old socket open.
     var isBoundAnewAtOnce: Bool {
         switch specification.plan.address {
         case .port, .ipv4, .ipv6, .path: true
@@ -238,7 +241,7 @@ package final class ListeningSocket {
 
     // MARK: What waits
 
-    /// The state of the socket's queue; nil if the kernel does not report it.
+    /// How full the socket's queue is; nil if the kernel does not report this.
     var backlog: SocketBacklog? {
         guard let descriptor else { return nil }
         if specification.plan.kind == .datagram { return try? Sockets.bufferBacklog(descriptor.raw) }
@@ -246,7 +249,7 @@ package final class ListeningSocket {
         return isVsock ? nil : try? Sockets.tcpBacklog(descriptor.raw)
     }
 
-    /// The socket in the form that `torpor status` uses.
+    /// The socket, in the form for `torpor status`.
     package var info: SocketInfo {
         let kind =
             switch specification.plan.kind {
@@ -264,14 +267,13 @@ package final class ListeningSocket {
         return info
     }
 
-    /// Whether the socket's queue is nearly full.
     var isNearlyFull: Bool {
         guard let backlog, backlog.most > 0 else { return false }
         return Double(backlog.waiting) >= Self.nearlyFull * Double(backlog.most)
     }
 
-    /// With `user = true`: keeps new connections waiting, or lets them through. Returns a sentence the first time
-    /// that the kernel refuses.
+    /// With `user = true`: makes the kernel keep new connections waiting, or lets them through. The first time that
+    /// the kernel refuses this, returns a warning.
     func withhold(_ isHeld: Bool) -> String? {
         let isHeld = isHeld && specification.user
         guard specification.user || isWithheld ?? false, let descriptor, isWithheld != isHeld else { return nil }
@@ -288,7 +290,8 @@ package final class ListeningSocket {
 }
 
 extension DescriptorName {
-    /// The name of a bound socket in the keeper. It contains only what cannot change after the bind.
+    /// The name of a bound socket in torpor-keeper. It depends only on keys that cannot change while the socket is
+    /// bound.
     package static func socket(_ app: String, _ identity: String) -> String {
         var hash: UInt64 = 0xcbf2_9ce4_8422_2325  // FNV-1a
         for byte in identity.utf8 { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01b3 }
@@ -297,10 +300,10 @@ extension DescriptorName {
 }
 
 extension BindFailure {
-    /// The error number ENODEV.
+    /// The number of the error ENODEV.
     private static let noDevice: Int32 = 19
 
-    /// The error as a sentence, with what to do about it, for users.
+    /// A text for users: the error, and what to do about it.
     package func sentence(_ plan: SocketPlan) -> String {
         switch stage {
         case .folder(let folder): return "the folder \(folder) is missing and cannot be made (\(errno))"

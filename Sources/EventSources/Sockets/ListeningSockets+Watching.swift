@@ -15,14 +15,14 @@ extension ListeningSockets {
 
     package func touched(_ app: AppRuntime) {
         guard let set = sets[app.id] else { return }
-        // Usually both arrays share their memory, so the comparison is fast.
+        // Usually both arrays share their storage, so the comparison takes constant time.
         let isSame =
             app.next == nil ? set.specifications == app.specification.sockets : set.specifications == wanted(app)
         guard isSame else { return reconcile(app) }
         look(set)
     }
 
-    /// Updates which sockets of an app are watched, after the state of the app may have changed.
+    /// Called when the app's state may have changed: updates which of its sockets are watched.
     func look(_ set: SocketSet) {
         let machine = coordinator.machine(set.app.id)
         closeIfFailed(set, machine)
@@ -41,7 +41,7 @@ extension ListeningSockets {
         }
     }
 
-    /// Whether the app accepts no connections now, and no transition in progress is about to change that.
+    /// Whether the app accepts no connections now and is not about to: it is suspended or does not run.
     private func sleeps(_ app: AppRuntime, _ machine: AppMachine) -> Bool {
         guard !isEnding, !coordinator.isShuttingDown, !host.isKeeperLost,
             !coordinator.isLeaving(app.id), app.pendingWake == nil
@@ -50,7 +50,7 @@ extension ListeningSockets {
         return machine.transition == .suspending || (machine.state == .suspended && machine.transition == nil)
     }
 
-    /// Whether waking the app is worth a try: it was not refused before, or something has changed since.
+    /// Whether a connection should wake the app: no earlier wake-up was refused, or the reason may no longer hold.
     private func mayWake(_ set: SocketSet, _ machine: AppMachine) -> Bool {
         guard let refusal = set.refusal else { return true }
         let now = now
@@ -73,7 +73,7 @@ extension ListeningSockets {
         guard let descriptor = socket.descriptor else { return }
         socket.wakes = toWake
         do throws(Errno) {
-            // Edge-triggered if the socket wakes no app: each connection is reported once, to notice a full queue.
+            // If connections do not wake the app, each is reported only once (edge-triggered), to notice a full queue.
             let wanted: IOEvents = toWake ? [.readable, .peerClosed] : [.readable, .peerClosed, .edgeTriggered]
             socket.source = try loop.watch(descriptor.raw, wanted) {
                 [weak self, weak set, weak socket] events in
@@ -89,8 +89,8 @@ extension ListeningSockets {
         }
     }
 
-    /// Binds a socket again that the app has shut down, as many programs do at exit: the next incarnation needs a new
-    /// one. While the app runs, its socket is left alone.
+    /// The app has called shutdown(2) on its socket, as many programs do at exit. If the app does not run, binds the
+    /// socket again for the next launch.
     private func renew(_ socket: ListeningSocket, of set: SocketSet) {
         guard !coordinator.machine(set.app.id).isAlive else { return }
         log.info("\(set.app.name) has shut down its socket \(socket.label): binding it again")
@@ -114,7 +114,7 @@ extension ListeningSockets {
             wake: socket.specification.wake.wake(),
             at: now
         )
-        // Only a message can be refused, and this event has none.
+        // Only an event with a message can be refused, and this event has none.
         let outcome = try? wakes.happened(event, for: app)
         if case .heldBack(_, let until) = outcome {
             let machine = machine(app)
@@ -123,7 +123,7 @@ extension ListeningSockets {
         look(set)
     }
 
-    /// Reports a nearly full queue, if connections or datagrams at the socket do not wake the app.
+    /// Called for a connection or datagram that does not wake the app. Reports a nearly full queue.
     private func waits(at socket: ListeningSocket, of set: SocketSet) {
         guard !socket.isToldFull, socket.isNearlyFull, let backlog = socket.backlog else { return }
         socket.isToldFull = true

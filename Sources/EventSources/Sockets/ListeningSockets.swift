@@ -7,8 +7,9 @@ import Lifecycle
 package import Linux
 import Processes
 
-/// The sockets of apps (`sockets`): torpord binds them while the configuration has them, passes them to each
-/// incarnation, and watches them while the app is suspended or not running. torpord never accepts connections.
+/// The sockets that torpord binds for apps (`sockets`). A socket stays bound as long as the configuration contains it,
+/// and each incarnation of the app gets a copy. While the app is suspended or does not run, torpord watches the
+/// socket. torpord never accepts connections.
 package final class ListeningSockets: EventRoom, EventSource {
     package unowned(unsafe) let wakes: Wakes
     var sets: [AppID: SocketSet] = [:]
@@ -18,25 +19,25 @@ package final class ListeningSockets: EventRoom, EventSource {
     private var isRecovered = false
     var isBegun = false
 
-    /// The delay before the first retry of a bind, and the longest delay.
+    /// The delay before the first retry of a failed bind, and the longest delay.
     private static let delays = (first: Duration.milliseconds(250), last: Duration.seconds(60))
 
     package init(_ wakes: Wakes) { self.wakes = wakes }
 
     // MARK: Binding
 
-    /// Takes over sockets that an earlier torpord had bound. Running apps, recovered later, may own others.
+    /// Takes over the sockets that an earlier torpord had bound. Running apps, which are found later, may have others.
     package func takeOver() {
         for app in apps { reconcile(app) }
     }
 
-    /// Binds missing sockets, and closes those that no app uses any longer.
+    /// Binds missing sockets, and closes sockets that no app uses any longer.
     package func configure() {
         isRecovered = true
         for app in apps { reconcile(app) }
         retryAll()
         guard isStarted else {
-            // Before the first launches it is unknown whether an app may be launched for a connection.
+            // Until the first launches have begun, it is unknown whether a connection may launch an app.
             return engine.whenStarted { [weak self] in
                 self?.isBegun = true
                 self?.lookAtAll()
@@ -47,7 +48,7 @@ package final class ListeningSockets: EventRoom, EventSource {
         lookAtAll()
     }
 
-    /// Reports bind errors that occurred before torpord knew which apps run.
+    /// Reports the bind errors that occurred before torpord knew which apps run.
     private func tellTroubles() {
         for set in sets.values { for socket in set.sockets { tellTrouble(socket, of: set.app) } }
     }
@@ -65,8 +66,7 @@ package final class ListeningSockets: EventRoom, EventSource {
         )
     }
 
-    /// Why a socket of the app is not bound, as a sentence without its subject; nil if all are bound or the app has
-    /// failed.
+    /// An error text if a socket of the app is not bound; nil if all are bound or the app has failed.
     package func trouble(of app: AppRuntime) -> String? {
         guard isBegun, let set = sets[app.id], set.isTroubled else { return nil }
         let socket = set.sockets.first { $0.descriptor == nil && $0.trouble != nil }
@@ -75,7 +75,7 @@ package final class ListeningSockets: EventRoom, EventSource {
 
     private func lookAtAll() { for set in Array(sets.values) { look(set) } }
 
-    /// The sockets that the app should have now; it gets them at its next launch.
+    /// The sockets to bind for the app: those of its next launch, and those that its running processes still use.
     package func wanted(_ app: AppRuntime) -> [SocketSpecification] {
         if app.awaitsSettings { return [] }
         let next = app.next?.sockets ?? app.specification.sockets
@@ -110,7 +110,7 @@ package final class ListeningSockets: EventRoom, EventSource {
         look(set)
     }
 
-    /// Updates the sockets of an app whose settings changed: addresses may contain settings.
+    /// Called when the app's settings have changed. Socket addresses may contain settings, so the sockets may change.
     package func settingsChanged(_ app: AppRuntime) { reconcile(app) }
 
     @discardableResult
@@ -123,10 +123,10 @@ package final class ListeningSockets: EventRoom, EventSource {
             return true
         }
         guard isRecovered || isForLaunch else { return false }
-        // If the keeper was lost, running apps still have the sockets that they got.
+        // If torpor-keeper was lost, its copy is gone. Copy the socket from the running app, which still has it.
         if !isBegun, takeBack(socket, from: app) { return true }
         if let missing = host.socketAccounts.missing(socket.specification) {
-            // The socket must never belong to another user instead.
+            // If the owner is unknown, do not bind the socket: it would belong to another user.
             socket.trouble = missing
             tellTrouble(socket, of: app)
             return false
@@ -145,7 +145,7 @@ package final class ListeningSockets: EventRoom, EventSource {
         }
     }
 
-    /// Closes a socket of a failed app. No connection launches the app, so clients are refused instead of waiting.
+    /// Closes a socket of a failed app. No connection launches a failed app, so clients should not wait for it.
     private func refuse(_ socket: ListeningSocket, of app: AppRuntime) -> Bool {
         socket.trouble =
             "\(app.name) has failed; ‘torpor start \(app.name)’ or ‘torpor reset \(app.name)’ opens it again"
@@ -154,7 +154,7 @@ package final class ListeningSockets: EventRoom, EventSource {
         return false
     }
 
-    /// Closes the sockets of a failed app, and binds them again when the app may be launched again.
+    /// If the app has failed, closes its sockets. If it may be launched again, binds them again.
     func closeIfFailed(_ set: SocketSet, _ machine: AppMachine) {
         guard set.isRefused != machine.failed else { return }
         set.isRefused = machine.failed
@@ -168,7 +168,7 @@ package final class ListeningSockets: EventRoom, EventSource {
                 )
             }
             set.retryAt = nil
-            // Other apps may want an address that is free now.
+            // Another app may have waited for an address that is free now.
             return retryAll()
         }
         for socket in set.sockets where socket.descriptor == nil { bind(socket, of: set.app) }
@@ -177,13 +177,13 @@ package final class ListeningSockets: EventRoom, EventSource {
 
     // MARK: Ports of several apps
 
-    /// What an app does with connections at a port that it shares with other apps (`reuse_port`).
+    /// Whether an app accepts connections at a port that it shares with other apps (`reuse_port`).
     enum PortStanding {
-        /// The app accepts none: a user stopped it, it has failed, or it is being removed.
+        /// The app accepts no connections: a user stopped it, it has failed, or it is being removed.
         case down
-        /// The app accepts none now, but will soon.
+        /// The app accepts no connections now, but will soon.
         case coming
-        /// The app accepts connections, or is woken for them.
+        /// The app accepts connections, or is woken when one comes.
         case takes
     }
 
@@ -205,14 +205,15 @@ package final class ListeningSockets: EventRoom, EventSource {
     }
 
     /// Closes or binds sockets at ports that several apps share, because the kernel distributes connections among all
-    /// sockets of a port. If a user stopped an app, its socket is closed while another app accepts connections. It is
-    /// bound again when all these apps are stopped, so that connections wait.
+    /// sockets of a port. While another app accepts connections, the socket of a stopped app is closed. When all apps
+    /// that share the port are stopped, the sockets are bound again, so that connections wait.
     func share(_ set: SocketSet) {
         guard isBegun, set.sockets.contains(where: { $0.specification.plan.reusePort }) else { return }
         let standing = standing(set, nil)
         guard set.portStanding != standing else { return }
         set.portStanding = standing
-        // Deferred, since apps may start together: closing a socket loses its queue, and may prove unnecessary.
+        // Deferred, because several apps may start together. Closing a socket loses its queue, and may turn out
+        // unnecessary.
         loop.later { [weak self] in
             for socket in set.sockets where socket.specification.plan.reusePort {
                 self?.share(socket.specification.plan)
@@ -293,7 +294,7 @@ package final class ListeningSockets: EventRoom, EventSource {
         if !lacking.isEmpty { lookUp(lacking) }
     }
 
-    /// Looks up missing owners and groups again, outside the event loop.
+    /// Looks up again the owners and groups that were not found, on a background thread.
     private func lookUp(_ specifications: [SocketSpecification]) {
         guard !isLookingUp else { return }
         isLookingUp = true
@@ -315,12 +316,13 @@ package final class ListeningSockets: EventRoom, EventSource {
         look(set)
     }
 
-    /// Retries failed binds, because an address may be free again.
+    /// Tries all failed binds again, because an address may be free now.
     private func retryAll() { for set in Array(sets.values) where set.isTroubled { retry(set) } }
 
     // MARK: Launches
 
-    /// The descriptors that an incarnation gets, in the order of the configuration.
+    /// The names and descriptors of the sockets that the app gets at a launch, in the order of the configuration.
+    /// Throws if a socket cannot be bound.
     package func passed(to app: AppRuntime) throws(LaunchError) -> [(name: String, descriptor: Int32)] {
         guard !app.specification.sockets.isEmpty else { return [] }
         reconcile(app)
@@ -355,7 +357,7 @@ package final class ListeningSockets: EventRoom, EventSource {
     /// Closes all sockets, because torpord ends.
     package func closeAll() { for set in sets.values { for socket in set.sockets { socket.close() } } }
 
-    /// The descriptors of all sockets, under their names in the keeper.
+    /// The names in torpor-keeper and the descriptors of all bound sockets.
     package var held: [(name: String, descriptors: [Int32])] {
         sets.values.flatMap(\.sockets).compactMap { socket in
             socket.descriptor.map { (socket.heldName, [$0.raw]) }
@@ -365,7 +367,8 @@ package final class ListeningSockets: EventRoom, EventSource {
     /// The sockets that torpord bound for the app.
     package func sockets(of app: AppRuntime) -> [ListeningSocket] { sets[app.id]?.sockets ?? [] }
 
-    /// Where the app's sockets accept connections (``SocketFacts/place``), and how connections there wake the app.
+    /// The places where the app's sockets accept connections (``SocketFacts/place``), each with how a connection wakes
+    /// the app.
     func places(of app: AppRuntime) -> [UInt64: WakeManner] {
         var places: [UInt64: WakeManner] = [:]
         for socket in sockets(of: app) where socket.specification.plan.kind != .datagram {
@@ -392,20 +395,20 @@ package final class ListeningSockets: EventRoom, EventSource {
 /// The sockets that torpord binds for one app.
 final class SocketSet {
     let app: AppRuntime
-    /// The configuration of the sockets.
+    /// The configuration of `sockets`.
     var specifications: [SocketSpecification] = []
     var sockets: [ListeningSocket] = []
-    /// When to try again to bind sockets that are not bound; nil if all are.
+    /// When to try the failed binds again; nil if all sockets are bound.
     var retryAt: Duration?
     var retryDelay: Duration = .zero
-    /// Why the last connection did not wake the app; nil if none was refused.
+    /// The refusal of the last wake-up by a connection; nil if it was not refused.
     var refusal: Refusal?
     /// Whether the app has failed, so that none of its sockets is bound.
     var isRefused = false
-    /// What the app did with connections at shared ports at the last check.
+    /// Whether the app accepted connections at shared ports, at the last check; nil before the first check.
     var portStanding: ListeningSockets.PortStanding?
 
-    /// A refused wake-up without a known end is retried after this time, when something about the app changes.
+    /// If it is unknown how long a refusal lasts, a wake-up is tried again after this time.
     static let patience = Duration.seconds(1)
 
     struct Refusal {
@@ -414,7 +417,7 @@ final class SocketSet {
         let of: Situation
     }
 
-    /// What a refusal depends on: if any of it changes, waking is tried again.
+    /// The app's state at the time of a refusal. If the state changes, a wake-up is tried again.
     struct Situation: Equatable {
         let state: AppState
         let incarnation: UInt32
@@ -435,7 +438,7 @@ final class SocketSet {
 
     init(_ app: AppRuntime) { self.app = app }
 
-    /// Whether a socket that should be bound is not.
+    /// Whether a socket that should be bound is not bound.
     var isTroubled: Bool { !isRefused && sockets.contains { $0.descriptor == nil && !$0.isYielded } }
 }
 

@@ -7,16 +7,16 @@ import Lifecycle
 import Linux
 import Processes
 
-/// An app with clients, which is to be suspended again when the time for an event is over. Shortly before that, its
-/// time is extended once more if a client waits for an answer, if data moves on an incoming connection, or if the app
-/// works while such a connection is open. Otherwise it could be suspended in the middle of an answer.
+/// An app with clients that was woken for an event and will be suspended when its background time is over. Shortly
+/// before, the time is extended in three cases: a client waits for an answer, data moves on an incoming connection, or
+/// the app works while such a connection is open. Otherwise the app could be suspended in the middle of an answer.
 final class ServingApp: EventRoom {
     private let app: AppRuntime
     private let tree: ProcessTree
     private unowned let owner: ConnectionWatch
     var wakes: Wakes { owner.wakes }
     private var timer: TimerSource?
-    /// The end of the app's background time for which the timer is armed.
+    /// When the app's background time ends, as known when the timer was armed.
     private var end: Duration?
     private var finder: SocketFinder?
     private let since: Duration
@@ -25,9 +25,9 @@ final class ServingApp: EventRoom {
 
     /// The least interval between two checks.
     private static let pause = Duration.milliseconds(50)
-    /// How long before the end of its background time the app is checked.
+    /// How long before the end of the background time torpord checks the app's connections.
     private static let margin = Duration.milliseconds(250)
-    /// The app counts as idle if it uses less than a hundredth of a processor's time.
+    /// If the app uses less than this part of one processor (one hundredth), it counts as idle.
     private static let share = 100
 
     init(_ app: AppRuntime, _ tree: ProcessTree, _ owner: ConnectionWatch) {
@@ -39,13 +39,13 @@ final class ServingApp: EventRoom {
         processorTime = tree.processorTime()
     }
 
-    /// Whether the app is still in the background for an event and about to be suspended again.
+    /// Whether the app is still in the background for an event, and will be suspended after it.
     var goesOn: Bool {
         let machine = machine(app)
         return app.run.tree === tree && machine.goal == .background && machine.sleepsAgain
     }
 
-    /// Arms the timer again, because the app's state or background time may have changed.
+    /// Called when the app's state or background time may have changed: arms the timer for the new end.
     func look() {
         let machine = machine(app)
         let grant = machine.deadlines.first { $0.kind == .backgroundTime }?.at
@@ -70,7 +70,7 @@ final class ServingApp: EventRoom {
             for copy in copies { copy.descriptor.close() }
             return judge(open)
         }
-        // If even the inode numbers are not available, search for connections by port.
+        // If not even inode numbers are known, find the connections by port.
         let ports = finder.numbers.isEmpty ? Set(given.keys) : []
         owner.poll.ask(finder.numbers, at: ports) { [weak self] queues in
             guard let self else { return }
@@ -79,7 +79,7 @@ final class ServingApp: EventRoom {
         }
     }
 
-    /// The indices of sockets that are connections of clients to the app.
+    /// The indices of those sockets that are clients' connections to the app.
     private func clients(of sockets: [some WatchableSocket], _ given: [UInt64: WakeManner]) -> [Int] {
         let wish = ConnectionWish(app.specification)
         let places = ListeningPlaces(own: Set(sockets.filter(\.listens).map(\.place)), given: given)
@@ -91,7 +91,7 @@ final class ServingApp: EventRoom {
         let isBusy = isBusy(open)
         lookedAt = now
         processorTime = tree.processorTime()
-        // This grants the app its background time again, from now.
+        // Extend the app's background time: it begins again now.
         if isBusy { try? request(.wake(Wake()), of: app.id) }
     }
 
@@ -106,7 +106,7 @@ final class ServingApp: EventRoom {
 
     private func isInUse(_ traffic: SocketTraffic, _ span: Duration) -> Bool {
         let most = app.specification.answerTime
-        // For Unix sockets the kernel does not say when data last moved.
+        // For Unix sockets, the kernel does not report when data last moved.
         guard let quiet = traffic.quiet else { return most.map { now - since < $0 } ?? true }
         if quiet < span { return true }
         if traffic.unread > 0 || traffic.unsent > 0, most.map({ quiet < $0 }) ?? true { return true }

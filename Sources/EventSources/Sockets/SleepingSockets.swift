@@ -9,14 +9,15 @@ import Processes
 
 /// The sockets of one app during one suspension.
 ///
-/// torpord copies the sockets from the app's processes and watches the copies in the event loop, so that data wakes the
-/// app at once. When the app runs or ends, the copies are closed, because they would keep its ports in use. If copying
-/// is forbidden, or there are too many sockets, torpord polls the kernel's socket diagnostics instead (``SocketPoll``).
+/// torpord copies the sockets from the app's processes and watches the copies in the event loop, so that data wakes
+/// the app at once. When the app runs or ends, torpord closes the copies, because they would keep the app's ports in
+/// use. If copying is forbidden, or there are too many sockets, torpord polls the kernel's socket diagnostics instead
+/// (``SocketPoll``).
 final class SleepingSockets: EventRoom {
     let app: AppRuntime
     let tree: ProcessTree
     let wish: ConnectionWish
-    /// The last event, if it could not wake the app yet, for a retry.
+    /// The last event, if it could not wake the app. It is retried.
     private var heldBack: WakeEvent?
 
     private unowned let owner: ConnectionWatch
@@ -57,8 +58,8 @@ final class SleepingSockets: EventRoom {
         watched = []
     }
 
-    /// Takes the listening sockets of an app that has ended, and closes all other copies. Sockets in a container's
-    /// own network are closed too: no client can reach them once that network is gone.
+    /// The app has ended: returns its listening sockets, and closes all other copies. Listening sockets in a
+    /// container's own network are closed too, because no client can reach them when that network is gone.
     func takePorts() -> [SocketCopy] {
         let given = sockets.numbers(of: app)
         let copies = watched.map(\.copy) + (finder?.takeCopies() ?? [])
@@ -72,7 +73,7 @@ final class SleepingSockets: EventRoom {
 
     // MARK: Copies
 
-    /// Finds the app's sockets, a time slice at a time, and watches them.
+    /// Searches for the app's sockets, a time slice at a time. Then watches or polls them.
     func find() {
         guard !isOver else { return }
         let finder = SocketFinder(tree, loop) { [weak self] finder in
@@ -103,7 +104,7 @@ final class SleepingSockets: EventRoom {
         for (copy, wake) in wanted {
             let ready = Descriptor.readiness(copy.descriptor.raw)
             var events: IOEvents = [.readable, .peerClosed, .edgeTriggered]
-            // The app was suspended while it wrote more than the buffer takes: wake it when there is room again.
+            // If the app waits for room in the send buffer, wake it when there is room.
             if copy.facts.kind != .datagram, copy.facts.isConnected, !ready.contains(.writable) {
                 events.insert(.writable)
             }
@@ -114,7 +115,7 @@ final class SleepingSockets: EventRoom {
             } else if owesAnswer(copy, places) {
                 waiting[copy.inode] = (copy, wake, .readable, .answer)
             }
-            // epoll reports once more what was pending before, which was handled above.
+            // Ignore epoll's first report if it is about data that was pending before: this was handled above.
             var isKnown = hasNews
             let source = try? loop.watch(copy.descriptor.raw, events) { [weak self] events in
                 defer { isKnown = false }
@@ -131,8 +132,9 @@ final class SleepingSockets: EventRoom {
         )
     }
 
-    /// Shuts down clients' connections on which nobody waits, for the app too: it sees their end when it runs again.
-    /// Left alone are connections between the app's own processes. Returns the inode numbers of those shut down.
+    /// Shuts down clients' connections that wait for no answer. This affects the app's own sockets too: the app sees
+    /// the end when it runs again. Connections between the app's own processes stay. Returns the inode numbers of the
+    /// sockets shut down.
     private func shutDownIdle(_ copies: [SocketCopy], _ places: ListeningPlaces) -> Set<UInt32> {
         let members = Set(tree.quickMembers())
         let ends = Set(copies.compactMap { $0.facts.isConnected ? $0.facts.end($0.facts.local) : nil })
@@ -151,12 +153,14 @@ final class SleepingSockets: EventRoom {
         return closed
     }
 
-    /// Whether a client waits for an answer on this connection, because the app was suspended before it sent all of it.
+    /// Whether a client waits for an answer on this connection, because the app was suspended before it had sent all
+    /// of it.
     private func owesAnswer(_ copy: SocketCopy, _ places: ListeningPlaces) -> Bool {
         wish.manner(ofClient: copy.facts, places) != .none && copy.traffic.owesAnswer(app.specification)
     }
 
-    /// Whether the events matter: only the end of a connection, without data, may not have to wake the app.
+    /// Whether the events should wake the app. The end of a connection, without unread data, wakes only some apps
+    /// (``ConnectionWish/hearsEnds``).
     private func isHeard(_ copy: SocketCopy, _ events: IOEvents) -> Bool {
         wish.hearsEnds || events.isDisjoint(with: .ends) || copy.traffic.unread > 0
     }
@@ -165,7 +169,8 @@ final class SleepingSockets: EventRoom {
         tell(facts.name, facts.text(events), wake)
     }
 
-    /// Wakes the app for pending data: at once, or later if the app left the data unread in earlier suspensions.
+    /// Wakes the app for data that was pending when it was suspended: at once, or later if the app left the data
+    /// unread in earlier suspensions.
     private func judge(_ waiting: [UInt32: (pending: LeftBehind.Pending, wake: () -> Void)]) {
         let delays = owner.leftBehind(by: app.id, waiting.mapValues(\.pending))
         guard let (socket, delay) = delays.min(by: { $0.value < $1.value }), let wake = waiting[socket]?.wake
@@ -182,12 +187,12 @@ final class SleepingSockets: EventRoom {
 
     private func send(_ event: WakeEvent) {
         heldBack = nil
-        // Only a message can be refused, and this event has none. The call may close this object.
+        // Only an event with a message can be refused, and this event has none. The call may close this object.
         let outcome = try? wakes.happened(event, for: app)
         if case .heldBack = outcome, !isOver { heldBack = event }
     }
 
-    /// Retries the last event, because the app may be woken again.
+    /// Retries the last event, because the app may now be woken.
     func retry() {
         if let heldBack { send(heldBack) }
     }
@@ -205,7 +210,7 @@ final class SleepingSockets: EventRoom {
     }
 
     private func poll(_ numbers: Set<UInt32>, _ obstacle: Errno) {
-        // If even the inode numbers are not available, search for sockets by port.
+        // If not even inode numbers are known, find the sockets by port.
         let ports = numbers.isEmpty ? Set(sockets.places(of: app).keys) : []
         owner.poll.add(app.id, numbers, at: ports) { [weak self] queues, before in
             guard let self else { return }
@@ -215,8 +220,8 @@ final class SleepingSockets: EventRoom {
         }
     }
 
-    /// Whether these sockets can have events that wake the app. Connections to sockets that torpord bound do not
-    /// count: ``ListeningSockets`` watches those.
+    /// Whether any of these sockets can have events that wake the app. Data at sockets that torpord bound is not
+    /// polled, because ``ListeningSockets`` watches those.
     private func isWorthPolling(_ queues: [UInt32: SocketQueue]) -> Bool {
         guard wish.incoming == .none, !wish.outgoing else { return true }
         let places = places([])
@@ -241,7 +246,8 @@ final class SleepingSockets: EventRoom {
         if before == nil { judge(waiting) } else { waiting.values.first?.wake() }
     }
 
-    /// Whether data came, the buffer has room again, or the connection ended, since the last poll.
+    /// Whether the queue has changed since the last poll: data came, the send buffer has room again, or the connection
+    /// ended.
     private func isNews(_ queue: SocketQueue, after old: SocketQueue?) -> Bool {
         if queue.unread > old?.unread ?? 0 { return true }
         if let old, old.isFull, !queue.isFull { return true }
@@ -250,17 +256,18 @@ final class SleepingSockets: EventRoom {
 }
 
 extension IOEvents {
-    /// New data, or the end of the connection or of its input.
+    /// The events of new data, or of the end of a connection or its input.
     fileprivate static let news: IOEvents = [.readable, .peerClosed, .hangup, .error]
-    /// The end of the connection or of its input.
+    /// The events of the end of a connection or its input.
     fileprivate static let ends: IOEvents = [.peerClosed, .hangup, .error]
 }
 
 extension SocketFacts {
-    /// An end of a network connection, by which the two sockets of one connection are found; nil for other sockets.
+    /// One end (address and port) of a network connection, in a form that is the same for both sockets of a
+    /// connection; nil for other sockets.
     fileprivate func end(_ address: String) -> String? {
         guard family == .internet, !address.isEmpty else { return nil }
-        // A socket for IPv6 and IPv4 has the other's IPv4 address in this form.
+        // A dual-stack socket shows its peer's IPv4 address as an IPv6 address with this prefix.
         let mapped = "[::ffff:"
         return address.hasPrefix(mapped) ? address.dropFirst(mapped.count).filter { $0 != "]" } : address
     }

@@ -4,18 +4,18 @@ package import Configuration
 import Engine
 import Linux
 
-/// The users and groups that own sockets, as far as they were found. torpord looks them up when it reads a
-/// configuration, and never in the event loop, because that may wait for a network directory.
+/// The users and groups that own sockets of apps, as far as they were found. torpord looks them up when it reads a
+/// configuration, on a background thread, because the lookup may wait for a network directory.
 package struct SocketAccounts: Sendable {
     private var owners: [String: (uid: UInt32, gid: UInt32?)] = [:]
     private var groups: [String: UInt32] = [:]
-    /// chown(2) takes this number as "do not change", so it cannot be an owner.
+    /// An id that cannot own a file: chown(2) takes it as "do not change".
     private static let nobody = UInt32.max
 
-    /// No accounts yet.
+    /// Creates an empty value.
     package init() {}
 
-    /// Looks up the owners and groups of these sockets, as far as they were not found yet.
+    /// Looks up those owners and groups of the sockets that were not found before.
     package mutating func lookUp(_ sockets: [SocketSpecification]) {
         for socket in sockets {
             if let name = socket.owner, owners[name] == nil {
@@ -28,7 +28,7 @@ package struct SocketAccounts: Sendable {
         }
     }
 
-    /// A copy of this value, after looking up names that were not found yet.
+    /// A copy of this value in which missing owners and groups of the sockets were looked up.
     package func lookingUp(_ sockets: [SocketSpecification]) -> SocketAccounts {
         var accounts = self
         accounts.lookUp(sockets)
@@ -41,7 +41,7 @@ package struct SocketAccounts: Sendable {
         groups.merge(other.groups) { $1 }
     }
 
-    /// Which owner or group of the socket was not found, as a sentence; nil if both were found.
+    /// An error text if the socket's owner or group was not found; nil if both were found.
     package func missing(_ specification: SocketSpecification) -> String? {
         if let name = specification.owner, owners[name] == nil {
             return "there is no user \(name), or it cannot be looked up now"
@@ -52,7 +52,7 @@ package struct SocketAccounts: Sendable {
         return nil
     }
 
-    /// The mode, owner and group of the socket file.
+    /// The mode, owner and group for the file of the socket.
     func node(_ specification: SocketSpecification) -> SocketNode {
         var node = SocketNode()
         node.mode = specification.mode

@@ -5,34 +5,34 @@ import EventLoop
 import Linux
 import Processes
 
-/// Finds the sockets of an app's processes, a time slice at a time. The result is copies of the sockets, or only
-/// their inode numbers if copying is forbidden or there are too many.
+/// Finds the sockets of an app's processes, a time slice at a time. The result is copies of the sockets. If copying is
+/// forbidden or there are too many sockets, the result is only their inode numbers.
 final class SocketFinder {
     private(set) var copies: [SocketCopy] = []
-    /// The inode numbers of the sockets, if they were not copied.
+    /// The inode numbers of the sockets, if the sockets were not copied; otherwise empty.
     private(set) var numbers: Set<UInt32> = []
-    /// Why the sockets were not copied; nil if they were.
+    /// Why the sockets were not copied; nil if they were copied.
     private(set) var obstacle: Errno?
 
     private let tree: ProcessTree
     private let loop: EventLoop
     private let completion: (SocketFinder) -> Void
     private var rest: ArraySlice<Int32>
-    /// Processes that only reserve ports for the app, so that only their listening network sockets count.
+    /// Processes that only reserve ports for the app. Of their sockets, only listening network sockets count.
     private let reserving: Set<Int32>
     private var reading: SocketCopyReading?
     private var numberReading: SocketReading?
     private var seen: Set<UInt32> = []
     private var isOver = false
 
-    /// How long one slice may block the event loop.
+    /// The maximum time for which one slice blocks the event loop.
     private static let slice = Duration.milliseconds(1)
-    /// The most copies: each takes a file descriptor of torpord.
+    /// The maximum number of copies, because each uses a file descriptor of torpord.
     private static let mostCopies = 1_024
 
     /// - Parameters:
-    /// - obstacle: why no copies should be made; nil if they should.
-    /// - completion: called when all sockets were found, during the first `find` or later.
+    ///   - obstacle: why no copies should be made; nil if they should be made.
+    ///   - completion: called when the search is complete, during the first call of `find` or later.
     init(
         _ tree: ProcessTree,
         _ loop: EventLoop,
@@ -56,13 +56,13 @@ final class SocketFinder {
         _ = takeCopies()
     }
 
-    /// Returns the copies made so far, and gives up their ownership.
+    /// Returns the copies made so far. The caller owns them from now on.
     func takeCopies() -> [SocketCopy] {
         defer { copies = [] }
         return copies
     }
 
-    /// Searches for one more time slice.
+    /// Searches for one time slice, and schedules the next one.
     func find() {
         guard !isOver else { return }
         let end = loop.now + Self.slice
@@ -85,7 +85,7 @@ final class SocketFinder {
 
     private func goOn() { loop.later { [weak self] in self?.find() } }
 
-    /// Copies sockets until `end`; returns whether all were copied.
+    /// Copies sockets until the time `end`. Returns whether all sockets were copied.
     private func findCopies(until end: Duration) throws(Errno) -> Bool {
         while true {
             if reading == nil {

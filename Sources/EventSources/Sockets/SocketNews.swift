@@ -5,15 +5,17 @@ import Engine
 import Lifecycle
 package import Linux
 
-/// Which events of sockets that an app opened itself wake it, as its configuration says.
+/// Which events at sockets that an app opened itself wake the app, according to its configuration.
 struct ConnectionWish: Hashable {
-    /// How connections to the app's sockets, and data on incoming connections, wake it: `wake_on_connect`.
+    /// How connections to the app's own listening sockets, and data on connections that it accepted, wake the app:
+    /// `wake_on_connect`.
     let incoming: WakeManner
-    /// Whether data on all other network connections wakes the app: the background mode `voip`.
+    /// Whether data on network connections that the app did not accept wakes the app: the background mode `voip`.
     let outgoing: Bool
-    /// Whether torpord binds sockets for the app (`sockets`): data that their clients send later then wakes it too.
+    /// Whether torpord binds sockets for the app (`sockets`). If so, later data on connections accepted from these
+    /// sockets wakes the app too.
     let isGivenSockets: Bool
-    /// Whether idle connections of clients are to be shut down when the app is suspended: `suspended_connections`.
+    /// Whether torpord shuts down clients' idle connections when the app is suspended: `suspended_connections`.
     let closesConnections: Bool
 
     init(_ specification: AppSpecification) {
@@ -25,14 +27,14 @@ struct ConnectionWish: Hashable {
 
     var isNothing: Bool { !hasClients && !outgoing && !closesConnections }
 
-    /// Whether the app has clients whose connections wake it.
+    /// Whether clients' connections wake the app.
     var hasClients: Bool { incoming != .none || isGivenSockets }
 
-    /// Whether the end of a connection wakes the app, as data does. If it only has `sockets`, it does not: the app
-    /// notices the end when it runs again.
+    /// Whether the end of a connection wakes the app. It does not if the app only has `sockets`: the app then notices
+    /// the end when it runs again.
     var hearsEnds: Bool { incoming != .none || outgoing }
 
-    /// How events of a socket wake the app; nil if they do not.
+    /// How events of this socket wake the app; nil if they do not.
     func wake(for socket: some WatchableSocket, _ places: ListeningPlaces) -> Wake? {
         if isServing(socket), let wake = incoming.wake() { return wake }
         if let wake = manner(ofClient: socket, places).wake() { return wake }
@@ -41,44 +43,45 @@ struct ConnectionWish: Hashable {
         return Wake()
     }
 
-    /// Whether the socket serves clients: it listens, or receives datagrams from any sender.
+    /// Whether the socket receives new clients: it listens, or receives datagrams from any sender.
     private func isServing(_ socket: some WatchableSocket) -> Bool {
         socket.kind == .datagram
             ? socket.family.isOfNetwork && !socket.isConnected && socket.place != 0 : socket.listens
     }
 
-    /// How data on an incoming connection wakes the app; `none` for sockets that are not incoming connections.
+    /// How data wakes the app if the socket is an incoming connection; `none` for other sockets.
     func manner(ofClient socket: some WatchableSocket, _ places: ListeningPlaces) -> WakeManner {
         guard isOfClient(socket, places) else { return .none }
         return incoming != .none ? incoming : places.given[socket.place] ?? .none
     }
 
-    /// Whether the socket is a connection that the app accepted where it listens.
+    /// Whether the socket is a connection that the app accepted from a client.
     func isOfClient(_ socket: some WatchableSocket, _ places: ListeningPlaces) -> Bool {
         guard socket.kind != .datagram, !socket.listens, socket.isConnected, socket.place != 0 else { return false }
         return places.given[socket.place] != nil || places.own.contains(socket.place)
     }
 
-    /// Whether the socket accepts new clients, which wake the app.
+    /// Whether the socket receives new clients, and these wake the app.
     func isPort(_ socket: some WatchableSocket) -> Bool { incoming != .none && isServing(socket) }
 }
 
-/// Where an app listens: port numbers, or numbers derived from socket names. Accepted connections have the same ones.
+/// The places where an app listens: port numbers, or numbers derived from socket names. An accepted connection has the
+/// same place as its listening socket.
 struct ListeningPlaces {
-    /// Numbers of sockets that the app opened itself.
+    /// The places of sockets that the app opened itself.
     var own: Set<UInt64>
-    /// Numbers of sockets that torpord bound for the app, and how connections to them wake it.
+    /// The places of sockets that torpord bound for the app, each with how connections there wake the app.
     var given: [UInt64: WakeManner]
 }
 
 extension SocketTraffic {
-    /// Whether a client waits for an answer on this connection: the app read data and wrote nothing since. If that is
-    /// longer ago than `answer_time`, the data may not have been a question.
+    /// Whether a client waits for an answer on this connection: the app has read data and written nothing since. After
+    /// `answer_time`, the data no longer counts as a question.
     func owesAnswer(_ specification: AppSpecification) -> Bool {
         let most = specification.answerTime
         if let unanswered { return most.map { unanswered < $0 } ?? true }
-        // The next question may have come in the same clock tick as the last answer. Usually it did not, so this
-        // counts only for a short time.
+        // Data came in the same clock tick in which the app sent its last answer. The data may be a new question, but
+        // rarely is, so it counts as one only for a short time.
         let eventTime = specification.rules.eventTime ?? .seconds(2)
         return tied.map { $0 < min(.seconds(1), eventTime / 2, most ?? .seconds(1)) } ?? false
     }
@@ -88,7 +91,8 @@ extension SocketFacts.Family {
     fileprivate var isOfNetwork: Bool { self == .internet || self == .vsock }
 }
 
-/// What torpord knows of a socket, from a copy of it or from the kernel's socket diagnostics.
+/// The facts about a socket that decide whether it wakes its app. They come from a copy of the socket, or from the
+/// kernel's socket diagnostics.
 protocol WatchableSocket {
     var family: SocketFacts.Family { get }
     var kind: SocketFacts.Kind { get }
@@ -101,7 +105,7 @@ extension SocketFacts: WatchableSocket {}
 extension SocketQueue: WatchableSocket {}
 
 extension SocketFacts {
-    /// What happened on the socket, for users.
+    /// What happened on the socket, as a text for the log and the history.
     package func text(_ events: IOEvents) -> String {
         if listens { return "a connection at \(local)" }
         if kind == .datagram { return isConnected ? "a datagram from \(remote)" : "a datagram at \(local)" }
@@ -112,12 +116,12 @@ extension SocketFacts {
         return "room for more on a connection\(other)"
     }
 
-    /// The name of the socket in events: its peer, or its own address.
+    /// The name of the socket in events: the address of its peer, otherwise its own address.
     package var name: String { remote.isEmpty ? local : remote }
 }
 
 extension SocketQueue {
-    /// What happened on the socket, for users.
+    /// What happened on the socket, as a text for the log and the history.
     package var text: String {
         let port = family == .internet ? " at port \(place)" : ""
         if listens { return "a connection\(port)" }
@@ -125,16 +129,17 @@ extension SocketQueue {
     }
 }
 
-/// Tracks data that is pending when an app is suspended, and that was pending at its last suspension too.
+/// Delays wake-ups for data that an app leaves unread in one suspension after another.
 ///
 /// Data that comes just before a suspension wakes the app, because it must not be lost. But an app that never reads
-/// it (such as the end of a connection that it forgot to close) would be woken for ever. So each suspension that
-/// begins with data on the same socket delays the wake-up more. Data that comes later wakes the app at once.
+/// this data (such as the end of a connection that it forgot to close) would be woken for ever. So each further
+/// suspension that begins with unread data on the same socket delays the wake-up more. Data that comes later wakes the
+/// app at once.
 ///
-/// At a listening socket, another connection may be pending than last time: a client may connect each time just as
-/// the app is suspended. So a connection causes a delay only if the app was awake for a second or more and could have
-/// accepted it. Data that came since the last suspension causes no delay, and neither does an answer that a client
-/// waits for (``SocketTraffic/owesAnswer(_:)``).
+/// At a listening socket, the pending connection may be a different one each time: a client may connect each time just
+/// as the app is suspended. So a connection causes a delay only if the app was awake for a second or more and could
+/// have accepted it. Data that came since the last suspension causes no delay, nor does an answer that a client waits
+/// for (``SocketTraffic/owesAnswer(_:)``).
 struct LeftBehind {
     /// What is pending at a socket.
     enum Pending: Hashable {
@@ -142,7 +147,7 @@ struct LeftBehind {
         case connection
         /// An answer that a client waits for.
         case answer
-        /// Data, or the end of a connection. `received` is how long ago the last data came; nil if unknown.
+        /// Data, or the end of a connection. `received`: how long ago the last data came; nil if unknown.
         case data(received: Duration?)
     }
 
@@ -150,9 +155,11 @@ struct LeftBehind {
 
     var isEmpty: Bool { times.isEmpty }
 
+    /// Called when a suspension begins.
+    ///
     /// - Parameters:
-    /// - sockets: what is pending when a suspension begins, by inode number of the socket.
-    /// - awake: how long the app ran before this suspension; nil if unknown.
+    ///   - sockets: what is pending at each socket, by inode number.
+    ///   - awake: how long the app ran before this suspension; nil if unknown.
     /// - Returns: how long the data of each socket waits before it wakes the app.
     mutating func fellAsleep(_ sockets: [UInt32: Pending], after awake: Duration?) -> [UInt32: Duration] {
         var next: [UInt32: Int] = [:]
@@ -170,7 +177,8 @@ struct LeftBehind {
         }
     }
 
-    /// The delay after so many suspensions in a row: zero, then 1 s, 2 s, 4 s, up to an hour.
+    /// The delay after `times` suspensions in a row with unread data: zero at the first, then 1 s, 2 s, 4 s, up to an
+    /// hour.
     private static func delay(_ times: Int) -> Duration {
         times < 2 ? .zero : min(.seconds(1 << min(times - 2, 12)), .seconds(3_600))
     }

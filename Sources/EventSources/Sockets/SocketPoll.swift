@@ -5,8 +5,8 @@ import EventLoop
 import Lifecycle
 import Linux
 
-/// Polls sockets of suspended apps that cannot be copied. Reads the kernel's socket diagnostics twice a second,
-/// outside the event loop, for all such apps together, and only while there are any.
+/// Polls the sockets of suspended apps if the sockets cannot be copied. As long as there are such apps, a background
+/// thread reads the kernel's socket diagnostics twice a second, for all of them together.
 final class SocketPoll {
     typealias Queues = [UInt32: SocketQueue]
     /// Called with the current queues and those of the previous poll; `before` is nil at the first poll.
@@ -23,11 +23,12 @@ final class SocketPoll {
     private var polled: [AppID: Polled] = [:]
     private let work: BackgroundWorker
     private var timer: TimerSource?
-    /// The apps whose sockets the poll in progress reads; nil while there is none.
+    /// The apps whose sockets the poll in progress reads; nil if no poll is in progress.
     private var underWay: Set<AppID>?
 
     private static let interval = Duration.milliseconds(500)
-    /// Polls take at most one part in this many of the time, so a slow poll makes the interval longer.
+    /// A poll uses at most a twentieth of the time: after a slow poll, the interval is this many times the poll's
+    /// duration.
     private static let share = 20
 
     private struct Answer: Sendable {
@@ -52,7 +53,7 @@ final class SocketPoll {
         if polled.isEmpty { timer?.disarm() }
     }
 
-    /// Reads the queues of these sockets once.
+    /// Reads the queues of these sockets once, on a background thread.
     func ask(_ sockets: Set<UInt32>, at ports: Set<UInt64>, _ completion: @escaping (Queues) -> Void) {
         guard !sockets.isEmpty || !ports.isEmpty else { return completion([:]) }
         work.ask({ (try? SocketQueues.read(sockets, at: ports)) ?? [:] }, completion)

@@ -4,13 +4,15 @@ import Engine
 package import Linux
 package import Processes
 
-/// Reads which sockets an app's processes have open, in steps.
+/// Finds which sockets an app's processes have open, in steps of limited duration.
 package final class SocketSearch {
-    /// The inode numbers of the sockets found so far, of all kinds.
+    /// The inode numbers of the sockets found so far, of all socket types.
     package private(set) var sockets: Set<UInt32> = []
-    /// Whether every process could be read, and there were not too many descriptors.
+    /// Whether the search has read every process so far. False if a process could not be read, or if there were too
+    /// many descriptors.
     package private(set) var isWhole = true
-    /// The TCP sockets in each other network namespace of the processes; nil if all are in torpord's namespace.
+    /// The TCP sockets in other network namespaces, in which some of the processes are; nil if all are in torpord's
+    /// namespace.
     package private(set) var elsewhere: [ForeignConnections]?
     /// How long the search has taken so far.
     package private(set) var cost: Duration = .zero
@@ -20,13 +22,13 @@ package final class SocketSearch {
     private var count = 0
     private var namespaces: Set<UInt64> = []
 
-    /// The most descriptors to read: more than any program has, and half a second of work.
+    /// The maximum number of descriptors to read. No usual program has more; reading them takes half a second.
     private static let mostDescriptors = 100_000
     private static let namespace = try? ProcFS.networkNamespace(ThisProcess.pid)
 
     package init(_ members: [Identity]) { rest = members[...] }
 
-    /// Continues until the deadline (CLOCK_MONOTONIC); returns whether the search is complete.
+    /// Continues the search until the deadline (CLOCK_MONOTONIC). Returns whether the search is complete.
     package func read(until deadline: Duration?) -> Bool {
         let start = Clock.monotonic()
         defer { cost += Clock.monotonic() - start }
