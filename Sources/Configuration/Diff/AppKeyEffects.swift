@@ -4,8 +4,7 @@ import Lifecycle
 import Linux
 import Permissions
 
-/// For each key of an app, what a change of its value does to a running app. A test checks that no key of `AppKeys`
-/// is missing.
+/// When a change of an app's key takes effect for a running app. A test checks that each key of `AppKeys` is listed.
 enum AppKeyEffects {
     typealias AppKey = ComparedKey<AppSpecification>
 
@@ -15,7 +14,7 @@ enum AppKeyEffects {
             $0.name < $1.name
         }
 
-    /// A process gets the values of these keys at its launch, and cannot change them later.
+    /// Keys whose values a process gets at its launch. A running process cannot get new values.
     private static let program: [AppKey] = [
         .value("exec", \.exec, .restart),
         .value("directory", \.directory, .restart),
@@ -28,8 +27,8 @@ enum AppKeyEffects {
         .value("nice", \.nice, .restart),
         AppKey(
             name: "limits",
-            // Each process gets its limits at its launch; only the limit on the number of processes applies to the
-            // app as a whole, and can change while it runs.
+            // Each process gets its own limits at its launch. Only the limit on the number of processes applies to the
+            // app as a whole and can change while the app runs.
             effect: { $0.processLimits == $1.processLimits && $0.limits != $1.limits ? .live : .restart },
             isSame: { $0.limits == $1.limits },
             written: { specification in
@@ -56,7 +55,7 @@ enum AppKeyEffects {
         ),
         AppKey(
             name: "permissions",
-            // Another purpose changes nothing that the app may do.
+            // A change of a permission's purpose does not change what the app may do.
             effect: { old, new in
                 let isSame = old.sandbox.withoutPurposes == new.sandbox.withoutPurposes
                 return old.sandbox.mode == nil || isSame ? .live : .restart
@@ -81,7 +80,7 @@ enum AppKeyEffects {
         .value("launch_image", \.presentation.launchImage, .live),
         AppKey(
             name: "scenes",
-            // The app learns at its launch whether it has scenes inside, and cannot change that later.
+            // An app is told only at its launch whether its scenes are inside its own processes.
             effect: { $0.rules.hasScenes == $1.rules.hasScenes ? .live : .restart },
             isSame: { $0.scenes == $1.scenes && $0.innerScenes == $1.innerScenes },
             written: { ($0.scenes ?? $0.innerScenes).map(SceneReader.written) ?? [:] },
@@ -95,7 +94,7 @@ enum AppKeyEffects {
         ofNames("instance_first"),
     ]
 
-    /// A value that users see, and variants of it by name.
+    /// A key whose value users see, with variants by name, such as translations by language.
     private static func presented(
         _ name: String,
         _ value: any WritableKeyPath<AppPresentation, String?> & Sendable,
@@ -120,7 +119,8 @@ enum AppKeyEffects {
         )
     }
 
-    /// A key that says which instances exist: their names contain it, and other instances are other apps.
+    /// A key that determines which instances exist. Instances with other names are other apps, which are added and
+    /// removed, so the key changes no existing app.
     private static func ofNames(_ name: String) -> AppKey {
         AppKey(
             name: name,
@@ -132,14 +132,14 @@ enum AppKeyEffects {
     }
 
     private static let start: [AppKey] = [
-        // A running service cannot become a oneshot app, nor a oneshot a service.
+        // A running service cannot become a oneshot app, nor a oneshot app a service.
         .table("type", \.rules.isOneshot, .restart) { ["": ($0 ? AppType.oneshot : .service).rawValue] },
-        // Compares the declarations, not the values that users have set.
+        // Compare the declarations of settings, not the values that users have set.
         .table("settings", \.declaredSettings, .live) { settings in
             Dictionary(settings.map { ($0.name, $0.written ?? "") }, uniquingKeysWith: { $1 })
         },
         .value("settings_format", \.settingsFormat, .live),
-        // The key is used when the supervisor starts, or when another app requires this one.
+        // The key is read when torpord starts, and when another app requires this app.
         .value("launch", \.launch, .live),
         AppKey(
             name: "ready",
@@ -192,7 +192,7 @@ enum AppKeyEffects {
         .table("stop_signal", \.stopSignal, .live) { ["": Signal.name($0)] },
         .value("kill_mode", \.killMode, .live),
         .table("watchdog_signal", \.watchdogSignal, .live) { ["": Signal.name($0)] },
-        // An app that was suspended by one method cannot be resumed by another.
+        // The app must be resumed by the method by which it was suspended, so a running app keeps the method.
         .value("suspend_with", \.suspendWith, .restart),
         .value("exits_on_suspend", \.rules.exitsOnSuspend, .live),
         .value("on_missed_transition", \.rules.onMissedTransition, .live),
@@ -228,7 +228,8 @@ enum AppKeyEffects {
         .value("suspend_deadline", \.rules.suspendDeadline, .live),
         .value("grace", \.rules.grace, .live),
         .value("extension_limit", \.rules.extensionLimit, .live),
-        // The app learned its watchdog interval at its launch, and cannot be held to a shorter one.
+        // A running app keeps the watchdog interval from its launch. If the new interval is shorter, its heartbeats
+        // would be late.
         .value("watchdog", \.rules.watchdog, .live) { old, new in
             guard let new else { return .live }
             return old.map { $0 <= new } ?? false ? .live : .restart
@@ -286,7 +287,7 @@ enum AppKeyEffects {
     private static let connections: [AppKey] = [
         AppKey(
             name: "sockets",
-            // A running app keeps the sockets that it got at its launch; torpord applies all other changes at once.
+            // A running app keeps the sockets that it got at its launch. All other changes take effect at once.
             effect: { old, new in
                 let isPassedAlike = old.sockets.elementsEqual(new.sockets) { $0.isPassedLike($1) }
                 return isPassedAlike && old.sockets != new.sockets ? .live : .restart
@@ -340,7 +341,7 @@ enum AppKeyEffects {
     ]
 
     private static let output: [AppKey] = [
-        // A running app keeps the descriptors that it writes its output to.
+        // A running app keeps the descriptors to which it writes its output.
         .value("log", \.log, .restart),
         .table("log_max_size", \.logMaxSize, .live, size),
         .value("log_max_files", \.logMaxFiles, .live),
@@ -355,7 +356,7 @@ enum AppKeyEffects {
         bytes.map { ["": Write.size($0)] } ?? [:]
     }
 
-    /// `restart_backoff` without the members that are keys of their own.
+    /// The table `restart_backoff`, without `stable_after`, which is a key of its own.
     private static func backoff(_ specification: AppSpecification) -> RestartBackoff {
         var backoff = specification.rules.backoff
         backoff.stableAfter = .zero

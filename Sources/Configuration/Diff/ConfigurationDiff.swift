@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The differences between two configurations, and what they mean for running apps.
+/// The differences between two configurations, and when they take effect for running apps.
 public struct ConfigurationDiff: Sendable, Hashable {
     /// An app that differs between the two configurations.
     public struct App: Sendable, Hashable {
@@ -18,11 +18,11 @@ public struct ConfigurationDiff: Sendable, Hashable {
         /// The keys that changed, sorted by name; empty if the app was added or removed.
         public var changes: [KeyChange] = []
 
-        /// Whether a running app keeps old values until it is restarted.
+        /// Whether a changed key takes effect for a running app only after a restart.
         public var needsRestart: Bool { changes.contains { $0.effect == .restart } }
     }
 
-    /// Apps that were added or changed, in the order of the new configuration; after them, apps that were removed.
+    /// The apps that were added or changed, in the order of the new configuration; then the removed apps.
     public var apps: [App] = []
     /// The changed keys of `[supervisor]`, such as `supervisor.log_level`, and of `[policies]`, such as
     /// `policies.mobile.path`.
@@ -50,7 +50,7 @@ public struct ConfigurationDiff: Sendable, Hashable {
         supervisor += Self.policies(old.policies, new.policies)
     }
 
-    /// Adds a changed key to an app that is in both configurations.
+    /// Adds a changed key to an app that both configurations contain.
     public mutating func add(_ change: KeyChange, to name: String) {
         if let index = apps.firstIndex(where: { $0.name == name }) {
             if apps[index].kind == .changed { apps[index].changes.append(change) }
@@ -74,10 +74,10 @@ public struct ConfigurationDiff: Sendable, Hashable {
 }
 
 extension AppSpecification {
-    /// The specification of an app that was launched with this one and still runs when `new` is in force: keys that
-    /// take effect live come from `new`, all others keep their values.
+    /// The specification that a running app has after an apply. `self`: the specification with which it was launched.
+    /// Keys whose changes take effect at once come from `new`; all other keys keep their values.
     public func taking(liveKeysOf new: AppSpecification) -> AppSpecification {
-        // Return `new` itself: then equal specifications share their memory.
+        // Return `new` itself, so that equal specifications share their memory.
         if self == new { return new }
         var result = self
         for key in AppKeyEffects.all where key.effect(self, new) == .live { key.copy(&result, new) }
@@ -86,8 +86,8 @@ extension AppSpecification {
 }
 
 extension TorporConfiguration {
-    /// This configuration with the directories of `running`, which are in use. The sources record these directories
-    /// too, so that a later load from the sources gives the same result.
+    /// This configuration, but with the directories that the supervisor `running` uses. The directories are also
+    /// stored in `sources`, so that a later load from `sources` gives the same result.
     public func keepingDirectories(of running: TorporConfiguration) -> TorporConfiguration {
         var result = self
         for key in SupervisorKeyEffects.directories where !key.isSame(supervisor, running.supervisor) {

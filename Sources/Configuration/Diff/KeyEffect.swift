@@ -2,30 +2,30 @@
 
 /// When a change of a key takes effect for a running app.
 public enum KeyEffect: String, Sendable, Hashable, CaseIterable {
-    /// At once; for a deadline, the next time one of its kind is armed.
+    /// At once. For a deadline: the next time that a deadline of this kind begins.
     case live
-    /// At the next launch: the key has no meaning for a running app.
+    /// At the app's next launch. A running app does not use the key.
     case launch = "next-launch"
-    /// When the app is launched again; until then it runs with the old value.
+    /// When the app is restarted. Until then the app runs with the old value.
     case restart
-    /// At once: the key adds and removes apps, and changes no existing app.
+    /// At once: apps are added and removed. No existing app changes.
     case apps
     /// When the supervisor itself is restarted.
     case supervisor = "supervisor-start"
 }
 
-/// A key whose value has changed.
+/// A changed value of a key.
 public struct KeyChange: Sendable, Hashable {
-    /// The key as the configuration writes it; for a table, with the member that changed: `limits.nofile`.
+    /// The key as the configuration writes it. For a table, it includes the changed member: `limits.nofile`.
     public var key: String
-    /// The old value; `nil` if it was not set, or was `"none"`.
+    /// The old value as text; `nil` if the key was not set, or was `"none"`.
     public var old: String?
-    /// The new value; `nil` if it is not set, or is `"none"`.
+    /// The new value as text; `nil` if the key is not set, or is `"none"`.
     public var new: String?
     /// When the new value takes effect.
     public var effect: KeyEffect
 
-    /// A change from one text to another.
+    /// Creates a change of a key from the value `old` to the value `new`.
     public init(key: String, old: String?, new: String?, effect: KeyEffect) {
         self.key = key
         self.old = old
@@ -34,14 +34,14 @@ public struct KeyChange: Sendable, Hashable {
     }
 }
 
-/// How to compare, show and copy the values of a key.
+/// How to compare, show and copy the values of one key.
 struct ComparedKey<Target>: Sendable {
     let name: String
-    /// When a change from the first target's value to the second's takes effect.
+    /// When a change of the key's value takes effect. The arguments are the old and the new specification.
     let effect: @Sendable (Target, Target) -> KeyEffect
     let isSame: @Sendable (Target, Target) -> Bool
-    /// The value as the configuration writes it, under the name `""`; for a table, each member's value under its
-    /// name.
+    /// The key's value as the configuration writes it. A single value is the entry `""`. A table has an entry for each
+    /// member.
     let written: @Sendable (Target) -> [String: String]
     let copy: @Sendable (inout Target, Target) -> Void
 
@@ -61,7 +61,7 @@ struct ComparedKey<Target>: Sendable {
         )
     }
 
-    /// A table whose members are compared and shown one by one.
+    /// A key whose value is a table. Each member is compared and shown separately.
     package static func table<T: Equatable & SendableMetatype>(
         _ name: String,
         _ path: any WritableKeyPath<Target, T> & Sendable,
@@ -77,7 +77,7 @@ struct ComparedKey<Target>: Sendable {
         )
     }
 
-    /// The changes of the key between two targets; empty if the values are equal.
+    /// The changes of the key's value from `old` to `new`; empty if both values are equal.
     func changes(_ old: Target, _ new: Target, prefix: String = "") -> [KeyChange] {
         guard !isSame(old, new) else { return [] }
         let (before, after) = (written(old), written(new))

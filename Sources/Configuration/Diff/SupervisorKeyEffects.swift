@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// For each key of `[supervisor]` and `[policies.NAME]`, what a change of its value does to a running supervisor. A
-/// test checks that no key of `SupervisorKeys` is missing.
+/// When a change of a key of `[supervisor]` or `[policies.NAME]` takes effect for a running supervisor. A test checks
+/// that each key of `SupervisorKeys` is listed.
 enum SupervisorKeyEffects {
     static let all: [ComparedKey<SupervisorSpecification>] =
         [
@@ -27,8 +27,8 @@ enum SupervisorKeyEffects {
             .table("transfers", \.transfers, .live, TransferReader.members(of:)),
         ] + directories
 
-    /// A running supervisor has sockets, logs and state in these directories, and apps know the paths: so a change
-    /// needs a restart of the supervisor.
+    /// The keys of directories. They take effect when the supervisor restarts: a running supervisor has sockets, logs
+    /// and state in these directories, and apps know the paths.
     static let directories = directoryPaths.map { name, path in
         ComparedKey<SupervisorSpecification>.value(name, path, .supervisor)
     }
@@ -38,7 +38,7 @@ enum SupervisorKeyEffects {
         ("runtime_directory", \.runtimeDirectory), ("state_directory", \.stateDirectory),
     ]
 
-    /// Sets the directory that a key names.
+    /// Sets the directory for this key, such as `state_directory`. Other keys are ignored.
     static func setDirectory(_ key: String, _ path: String, _ specification: inout SupervisorSpecification) {
         for (name, keyPath) in directoryPaths where name == key { specification[keyPath: keyPath] = path }
     }

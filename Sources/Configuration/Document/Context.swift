@@ -6,8 +6,8 @@ package final class DiagnosticSink {
 
     package init() {}
 
-    /// The maximum number of diagnostics: more do not help the reader, and hints for all of them (``Nearest``) would
-    /// take long.
+    /// The maximum number of diagnostics. More would not help the user, and it would take long to find the nearest
+    /// name (``Nearest``) for all of them.
     static let limit = 1_000
 
     var isFull: Bool { diagnostics.count >= Self.limit }
@@ -21,14 +21,14 @@ package final class DiagnosticSink {
     }
 }
 
-/// The place that is being read in a configuration: the file and the key.
+/// A place in a configuration: the file and the key that are being read.
 package struct Context {
     package let sink: DiagnosticSink
-    /// The file's path as diagnostics show it.
+    /// The file's path, as diagnostics write it.
     let file: String
-    /// The folder that relative paths in the file start from; absolute.
+    /// The absolute path of the folder from which relative paths in the file start.
     package let folder: String
-    /// The key, with the tables that contain it.
+    /// The key with the tables that contain it, such as `apps.web.restart`.
     package private(set) var path: String
 
     package init(sink: DiagnosticSink, file: String, folder: String) {
@@ -38,7 +38,7 @@ package struct Context {
         self.path = ""
     }
 
-    /// The place of a key in the table at this place.
+    /// The place of the key `key`, in the table at the current place.
     package func at(_ key: String) -> Context {
         var inner = self
         let isBare = !key.isEmpty && key.utf8.allSatisfy { $0.isNameByte }
@@ -47,7 +47,7 @@ package struct Context {
         return inner
     }
 
-    /// The place of an element in the array at this place; `index` is counted from 0.
+    /// The place of an element, in the array at the current place. `index` begins at 0.
     package func at(_ index: Int) -> Context {
         var inner = self
         inner.path = path + "[\(index)]"
@@ -62,7 +62,7 @@ package struct Context {
         add(message, at: position, .warning)
     }
 
-    /// Reports `expected …, found …`. Always returns nil, which the calling reader can return in turn.
+    /// Reports the error `expected …, found …`. Always returns nil, so that a reader can return the result.
     package func expected<T>(_ what: String, _ node: Node) -> T? {
         error("expected \(what), found \(node.kind)", at: node.position)
         return nil
@@ -82,7 +82,7 @@ package struct Context {
     }
 }
 
-/// The place where a key was written, kept for later checks.
+/// The place where a key was written, for later errors and warnings.
 package struct Origin {
     var context: Context
     package var position: SourcePosition
@@ -95,7 +95,7 @@ package struct Origin {
         context.warning(message, at: position)
     }
 
-    /// `file:line`, for a message that refers to this place.
+    /// The place as `file:line`, for a message that mentions it.
     var place: String { "\(context.file):\(position.line)" }
 }
 
@@ -111,7 +111,8 @@ extension UInt8 {
     }
 }
 
-/// The text in quotes, shortened and without control characters that a terminal would interpret.
+/// The text in quotes, at most 80 characters long, with control characters escaped, so that a terminal does not
+/// interpret them.
 package func quoted(_ text: String) -> String {
     var result = "\""
     for scalar in text.unicodeScalars.prefix(80) {
@@ -126,9 +127,9 @@ package func quoted(_ text: String) -> String {
     return result + (text.unicodeScalars.count > 80 ? "…\"" : "\"")
 }
 
-/// Finds the existing name that the user probably meant.
+/// Finds the existing name that is most similar to a mistyped name.
 public enum Nearest {
-    /// The closest of the names, if one is close enough.
+    /// The most similar of the names; nil if none is similar enough.
     public static func name(to text: String, among names: some Sequence<String>) -> String? {
         let wanted = Array(text.lowercased().utf8)
         guard !wanted.isEmpty, wanted.count <= 64 else { return nil }
@@ -145,12 +146,13 @@ public enum Nearest {
         return best?.name
     }
 
-    /// `; did you mean "…"?`; empty if no name is close.
+    /// `; did you mean "…"?`, or an empty string if no name is similar enough.
     package static func hint(_ text: String, among names: some Sequence<String>) -> String {
         name(to: text, among: names).map { "; did you mean \(quoted($0))?" } ?? ""
     }
 
-    /// The edit distance: the number of insertions, deletions, replacements and swaps of neighbours.
+    /// The edit distance of two names: the number of insertions, deletions, replacements and swaps of neighbouring
+    /// bytes.
     private static func distance(_ left: [UInt8], _ right: [UInt8]) -> Int {
         var beforeLast = [Int](repeating: 0, count: right.count + 1)
         var last = Array(0...right.count)

@@ -3,7 +3,7 @@
 import CTOML
 import WireText
 
-/// A position in a file; line and column from 1.
+/// A position in a file. Line and column begin at 1.
 package struct SourcePosition: Sendable, Hashable {
     var line: Int
     var column: Int
@@ -34,7 +34,7 @@ package struct Node: Sendable {
     package var value: Value
     package var position: SourcePosition
 
-    /// The kind of value, with an article, for `expected …, found …`.
+    /// The kind of the value with an article, such as `a table`, for the error `expected …, found …`.
     var kind: String {
         switch value {
         case .table: "a table"
@@ -47,7 +47,7 @@ package struct Node: Sendable {
         }
     }
 
-    /// The value without positions, in the form that policies receive.
+    /// The value without positions, in the form that policies get.
     var plain: ConfigurationValue {
         switch value {
         case .table(let members):
@@ -69,7 +69,7 @@ package struct Member: Sendable {
     package var node: Node
 }
 
-/// Why a file is not valid TOML.
+/// The error in a file that is not valid TOML.
 package struct DocumentError: Error, Hashable {
     package var message: String
     package var position: SourcePosition

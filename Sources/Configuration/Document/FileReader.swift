@@ -2,7 +2,7 @@
 
 import WireText
 
-/// Reads a file and the files that it includes into drafts.
+/// Reads a configuration file and the files that it includes, and creates a draft of each app.
 struct FileReader {
     let system: ConfigurationSystem
     package let sink: DiagnosticSink
@@ -12,9 +12,9 @@ struct FileReader {
     private(set) var policies: [String: (policy: PolicySpecification, origin: Origin)] = [:]
     private(set) var files: [ConfigurationSources.File] = []
 
-    /// How deeply includes may be nested.
+    /// The maximum depth of nested includes.
     static let depthLimit = 16
-    /// How many files a configuration may have.
+    /// The maximum number of files in a configuration.
     static let countLimit = 1_024
 
     static let keys = ["include", "supervisor", "defaults", "policies", "apps"]
@@ -43,7 +43,7 @@ struct FileReader {
         Context(sink: sink, file: path, folder: Path.folder(absolute(path)))
     }
 
-    /// Reads one file; `defaults` are those of the files that include it.
+    /// Reads one file. `chain`: the files that include it. `defaults`: the values of `[defaults]` in these files.
     private mutating func read(
         _ context: Context,
         _ bytes: [UInt8],
@@ -62,7 +62,7 @@ struct FileReader {
         var defaults = defaults
         if let member = members.first(where: { $0.key == "defaults" }) {
             let inner = context.at("defaults")
-            // Read `[defaults]` also if there is no app, to report mistakes in it.
+            // Read `[defaults]` even if the file has no app, so that mistakes in the table are reported.
             if Read.members(inner, member.node) != nil { defaults.read(inner, member.node) }
         }
         for member in members {

@@ -2,20 +2,21 @@
 
 import WireText
 
-/// Patterns of `include`: a wildcard matches within one component of a path.
+/// The patterns of `include`. A wildcard matches within one component of a path.
 extension Glob {
     static func isPattern(_ text: String) -> Bool {
         text.utf8.contains { $0 == UInt8(ascii: "*") || $0 == UInt8(ascii: "?") || $0 == UInt8(ascii: "[") }
     }
 
-    /// The paths that match, sorted. A wildcard matches hidden names only if its component begins with a dot.
+    /// The sorted paths that match the pattern. A wildcard matches a hidden name only if the component begins with a
+    /// dot. `names` lists the names in a folder.
     static func paths(_ pattern: String, names: (String) -> [String]?) -> [String] {
         let parts = pattern.split(separator: "/").map(String.init)
         var found = [pattern.hasPrefix("/") ? "/" : "."]
         var isMatched = false
         for part in parts {
             guard isPattern(part) else {
-                // Not every folder that matched a wildcard contains the name.
+                // After a wildcard, keep only the folders that contain this name.
                 if isMatched { found = found.filter { names($0)?.contains(part) ?? false } }
                 found = found.map { Path.normal($0 + "/" + part) }
                 continue

@@ -18,7 +18,8 @@ public enum Quantity {
         ("ms", 1_000), ("us", 1), ("µs", 1), ("μs", 1),
     ]
 
-    /// Parses `"500ms"`, `"5s"`, `"1.5s"`, `"2min"`, `"1h30m"`; larger units come first.
+    /// Parses a duration such as `"500ms"`, `"1.5s"`, `"2min"` or `"1h30m"`. Larger units must come before smaller
+    /// ones.
     public static func duration(_ text: String) throws(QuantityError) -> Duration {
         var rest = Substring(text)
         var total: Int64 = 0
@@ -64,7 +65,8 @@ public enum Quantity {
         "TB": 1_000_000_000_000,
     ]
 
-    /// Parses a size: `"64MiB"`, `"512K"` (both binary), `"1GB"` (decimal), `"100B"`. Returns bytes.
+    /// Parses a size and returns bytes: `"64MiB"` and `"512K"` are binary units, `"1GB"` is decimal, `"100B"` is in
+    /// bytes.
     public static func size(_ text: String) throws(QuantityError) -> UInt64 {
         var rest = Substring(text)
         guard !rest.isEmpty else { throw QuantityError(description: "it is empty: write \"64MiB\"") }
@@ -85,7 +87,7 @@ public enum Quantity {
         return product + UInt64(Double(unit) * fraction)
     }
 
-    /// Formats a duration so that `duration(_:)` parses it again, in whole microseconds.
+    /// Formats a duration in whole microseconds, such that `duration(_:)` can parse the text.
     public static func text(_ duration: Duration) -> String {
         let (seconds, attoseconds) = duration.components
         var microseconds = attoseconds / 1_000_000_000_000

@@ -2,7 +2,7 @@
 
 import Linux
 
-/// A key of a table: its name, and how to store its value in the target.
+/// A key of a table: its name, and a function that stores its value in the target.
 package struct Key<Target>: Sendable {
     package let name: String
     let read: @Sendable (Context, Node, inout Target) -> Void
@@ -33,14 +33,15 @@ package struct Key<Target>: Sendable {
     }
 }
 
-/// Readers of values: each reads a value, or reports what is wrong and returns nil.
+/// Functions that read one value. If the value is not valid, a function reports the error and returns nil.
 package enum Read {
     static func members(_ context: Context, _ node: Node) -> [Member]? {
         guard case .table(let members) = node.value else { return context.expected("a table", node) }
         return members
     }
 
-    /// Reads every known key of a table and reports unknown keys. Returns the position of each known key.
+    /// Reads a table: stores the values of known keys, and reports unknown keys. Returns where each known key was
+    /// written.
     @discardableResult
     package static func table<Target>(
         _ context: Context,
@@ -63,7 +64,7 @@ package enum Read {
 
     package static func unknown(_ context: Context, _ member: Member, among names: [String]) {
         guard !context.sink.isFull else { return }
-        // First try the keys of other supervisors: for `env` the nearest name would be a wrong hint.
+        // First look among the keys of other supervisors: for `env`, the nearest name would be a wrong hint.
         let hint = ForeignKeys.hint(member.key, at: context.path).map { "; \($0)" }
         context.error("there is no such key" + (hint ?? Nearest.hint(member.key, among: names)), at: member.position)
     }
@@ -102,7 +103,7 @@ package enum Read {
         elements(context, node, of: "strings", text)
     }
 
-    /// Reads a program and its arguments.
+    /// Reads an array that consists of a program and its arguments.
     static func command(_ context: Context, _ node: Node) -> [String]? {
         if case .string(let line) = node.value {
             let words = line.split(separator: " ").map { quoted(String($0)) }.joined(separator: ", ")
@@ -138,7 +139,7 @@ package enum Read {
         }
     }
 
-    /// Reads a number in a range, written as a float or an integer.
+    /// Reads a number within the range. It may be written as a float or as an integer.
     static func number(_ range: ClosedRange<Double>) -> @Sendable (Context, Node) -> Double? {
         { context, node in
             let value: Double
@@ -173,7 +174,7 @@ package enum Read {
         return nil
     }
 
-    /// Reads an array of words without repetitions; each is the raw value of a case.
+    /// Reads an array of different words. Each word must be the raw value of a case of `T`.
     static func choices<T: RawRepresentable & CaseIterable & Hashable>(
         _ context: Context,
         _ node: Node
@@ -186,7 +187,7 @@ package enum Read {
         return values
     }
 
-    /// Returns the elements if no two have the same name; otherwise reports it and returns nil.
+    /// Returns the values. If two of them have the same name, reports an error and returns nil.
     static func unique<T>(_ context: Context, _ node: Node, _ values: [T], by name: (T) -> String) -> [T]? {
         var seen: Set<String> = []
         for value in values where !seen.insert(name(value)).inserted {
@@ -196,7 +197,7 @@ package enum Read {
         return values
     }
 
-    /// Reads a path; a relative path starts from the folder of the configuration file.
+    /// Reads a path. If it is relative, it starts from the folder of the configuration file.
     package static func path(_ context: Context, _ node: Node) -> String? {
         text(context, node).map { Path.join(context.folder, $0) }
     }
@@ -219,7 +220,7 @@ package enum Read {
         }
     }
 
-    /// Reads a duration that must not be zero.
+    /// Reads a duration longer than zero.
     static func positiveDuration(_ context: Context, _ node: Node) -> Duration? {
         guard let duration = duration(context, node) else { return nil }
         guard duration > .zero else {
@@ -229,13 +230,14 @@ package enum Read {
         return duration
     }
 
-    /// Reads a duration or `"none"`, which gives `.some(nil)`.
+    /// Reads a duration, or `"none"`, for which the result is `.some(nil)`. On an error the result is nil.
     static func limit(_ context: Context, _ node: Node) -> Duration?? {
         if case .string("none") = node.value { return .some(nil) }
         return duration(context, node).map { .some($0) }
     }
 
-    /// Reads a duration longer than zero or `"none"`, which gives `.some(nil)`.
+    /// Reads a duration longer than zero, or `"none"`, for which the result is `.some(nil)`. On an error the result is
+    /// nil.
     static func deadline(_ context: Context, _ node: Node) -> Duration?? {
         if case .string("none") = node.value { return .some(nil) }
         guard let duration = duration(context, node) else { return nil }
@@ -246,7 +248,8 @@ package enum Read {
         return .some(duration)
     }
 
-    /// Reads a policy's deadline. It is limited, since all that the policy may decide waits until then.
+    /// Reads a policy's deadline. The longest is 10 s, because everything that the policy decides waits for its
+    /// answer.
     static func policyDeadline(_ context: Context, _ node: Node) -> Duration? {
         guard let duration = duration(context, node) else { return nil }
         guard duration >= .milliseconds(1), duration <= .seconds(10) else {
@@ -256,7 +259,7 @@ package enum Read {
         return duration
     }
 
-    /// Reads `session`: the session whose lock takes apps out of the foreground.
+    /// Reads `session`, which names the login session whose lock takes apps out of the foreground.
     static func session(_ context: Context, _ node: Node) -> SessionRule? {
         guard let some = text(context, node) else { return nil }
         if let rule = SessionRule(some) { return rule }
@@ -268,7 +271,7 @@ package enum Read {
         return nil
     }
 
-    /// A hint for large numbers: other programs measure such times in milliseconds.
+    /// A hint for a large integer: other programs write such a time in milliseconds. Empty for a small integer.
     private static func orMilliseconds(_ number: Int64) -> String {
         number >= 100 ? ", or \"\(number)ms\" if you mean milliseconds" : ""
     }
@@ -287,7 +290,7 @@ package enum Read {
         return nil
     }
 
-    /// Reads a size in bytes or `"none"`, which gives `.some(nil)`.
+    /// Reads a size and returns bytes. For `"none"` the result is `.some(nil)`, on an error nil.
     package static func size(_ context: Context, _ node: Node) -> UInt64?? {
         switch node.value {
         case .string("none"): return .some(nil)
@@ -310,7 +313,7 @@ package enum Read {
         return nil
     }
 
-    /// Reads a signal that makes sense to send to a process; accepts SIGKILL only with `orKill`.
+    /// Reads the name of a signal. SIGSTOP and SIGCONT are errors, and SIGKILL is one unless `orKill` is true.
     static func signal(orKill: Bool) -> @Sendable (Context, Node) -> Int32? {
         { context, node in
             if case .integer = node.value {
@@ -332,14 +335,14 @@ package enum Read {
     }
 }
 
-/// Functions on paths as text, without access to the file system.
+/// Functions that change paths as text, without access to the file system.
 package enum Path {
-    /// The path in normal form; a relative path starts from the folder.
+    /// The normal form of a path. If the path is relative, it starts from `folder`.
     package static func join(_ folder: String, _ path: String) -> String {
         normal(path.hasPrefix("/") ? path : folder + "/" + path)
     }
 
-    /// The path in normal form: without `.` and empty components; `..` removes the component before it.
+    /// The normal form of a path: `.` and empty components are removed, and each `..` removes the component before it.
     static func normal(_ path: String) -> String {
         var parts: [Substring] = []
         let isAbsolute = path.hasPrefix("/")
@@ -354,7 +357,7 @@ package enum Path {
         return isAbsolute ? "/" + joined : joined.isEmpty ? "." : joined
     }
 
-    /// Everything before the last component.
+    /// The path without its last component.
     package static func folder(_ path: String) -> String {
         guard let slash = path.lastIndex(of: "/") else { return "." }
         return slash == path.startIndex ? "/" : String(path[..<slash])

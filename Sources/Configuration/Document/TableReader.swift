@@ -2,7 +2,7 @@
 
 import Lifecycle
 
-/// Readers of an app's keys whose values are more than one word.
+/// Readers of app keys whose values are tables, lists or texts with a form of their own.
 enum TableReader {
     static let backoff: [Key<RestartBackoff>] = [
         .value("initial", \.initial, Read.duration),
@@ -23,8 +23,8 @@ enum TableReader {
         .optional("memory_low", \.memoryLow) { Read.size($0, $1).map { $0 ?? 0 } },
     ]
 
-    /// Reads a processor limit: `"50%"` is half of one processor, `"200%"` two processors. Returns thousandths of a
-    /// percent.
+    /// Reads a limit on processor time: `"50%"` is half of one processor, `"200%"` is two processors. Returns
+    /// thousandths of a percent.
     static func processorLimit(_ context: Context, _ node: Node) -> Int? {
         guard case .string(let text) = node.value else {
             return context.expected("a share of one processor like \"50%\"", node)
@@ -41,7 +41,7 @@ enum TableReader {
         return Int((percent * 1000).rounded())
     }
 
-    /// The states that can have a resource profile.
+    /// The states for which `resources` may have a profile.
     static let states: [AppState] = [.active, .inactive, .background, .suspended]
 
     static func resources(_ context: Context, _ node: Node, into profiles: inout [AppState: ResourceProfile]) {
@@ -99,7 +99,7 @@ enum TableReader {
         return value
     }
 
-    /// Reads the mode of a file, in octal digits.
+    /// Reads the mode of a file as octal digits.
     static func mode(_ context: Context, _ node: Node) -> UInt32? { umask(context, node) }
 
     static func signals(_ context: Context, _ node: Node) -> [(Message, Int32)] {
@@ -164,7 +164,7 @@ enum TableReader {
         return isFile(context, node, text, word: "null") ? .file(Path.join(context.folder, text)) : nil
     }
 
-    /// A word without a slash or dot is more likely a mistyped keyword than a file name.
+    /// Whether the text is a path. A word without a slash or dot is probably a mistyped keyword, so it is an error.
     private static func isFile(_ context: Context, _ node: Node, _ text: String, word: String) -> Bool {
         if text.contains("/") || text.contains(".") { return true }
         context.error(

@@ -3,9 +3,9 @@
 public import Lifecycle
 import Linux
 
-/// A value that can be shown in the syntax of the configuration; a single string is shown without quotes.
+/// A value that can be shown in the syntax of the configuration. A string is shown without quotes.
 protocol Written {
-    /// The value as the configuration writes it; `nil` if it is not set, or is `"none"`.
+    /// The value as the configuration writes it; `nil` if the key is not set, or is `"none"`.
     var written: String? { get }
 }
 
@@ -41,7 +41,7 @@ extension Written where Self: RawRepresentable, RawValue == String {
     var written: String? { rawValue }
 }
 
-/// The text in quotes, not shortened.
+/// The whole text in quotes, not shortened.
 private func quotedWhole(_ text: String) -> String {
     var result = "\""
     for scalar in text.unicodeScalars {
@@ -120,7 +120,7 @@ extension ReadySpecification: Written {
 }
 
 extension Probe {
-    /// The probe in words, with its interval and timeout if they differ from those of `usual`.
+    /// The probe as text, with its interval and timeout if they differ from those of the probe `usual`.
     fileprivate func written(_ usual: Probe) -> String {
         var text = text
         if interval != usual.interval { text += ", interval \(Quantity.text(interval))" }
@@ -138,7 +138,7 @@ extension HealthSpecification: Written {
 
 /// Formats values whose written form differs from their stored form.
 enum Write {
-    /// Formats a size in the largest unit of B, KiB, MiB … in which it is a whole number.
+    /// Formats a size in the largest unit (B, KiB, MiB, …) in which the size is a whole number.
     package static func size(_ bytes: UInt64) -> String {
         for (unit, size) in [("TiB", UInt64(1) << 40), ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)]
         where bytes >= size && bytes % size == 0 {
@@ -147,7 +147,7 @@ enum Write {
         return "\(bytes)B"
     }
 
-    /// Formats a limit on processor time in percent of one processor; the argument is in thousandths of a percent.
+    /// Formats a limit on processor time in percent of one processor. `limit` is in thousandths of a percent.
     static func processorLimit(_ limit: Int) -> String {
         if limit == .max { return "none" }
         return limit % 1000 == 0 ? "\(limit / 1000)%" : "\(Double(limit) / 1000)%"

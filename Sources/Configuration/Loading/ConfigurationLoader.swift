@@ -2,15 +2,15 @@
 
 import Linux
 
-/// Reads configurations.
+/// Loads configurations from files, or from texts in memory.
 public enum ConfigurationLoader {
-    /// Reads a configuration file and all files that it includes. A failure lists all errors and warnings.
+    /// Reads a configuration file and all files that it includes. A failure contains all errors and warnings.
     ///
     /// - Parameters:
-    ///   - path: the file; diagnostics name it as it is written here. `nil` reads the default path.
-    ///   - environment: the supervisor's environment, for the default directories.
+    ///   - path: the file. Diagnostics name it as it is written here. `nil` for the default path.
+    ///   - environment: the supervisor's environment, from which the default directories follow.
     ///   - userID: the user that the supervisor will run as; `nil` for the user of this process.
-    ///   - system: access to files, users and groups; tests replace it.
+    ///   - system: access to files, users and groups, which tests replace.
     public static func load(
         path: String? = nil,
         environment: [String: String],
@@ -22,15 +22,13 @@ public enum ConfigurationLoader {
         return load(path, environment: environment, userID: userID, system: system)
     }
 
-    /// Reads a configuration again from the texts that it was read from, without the disk, where the files may have
-    /// changed.
+    /// Reads a configuration again from the texts of its files, because the files on disk may have changed.
     ///
-    /// With the same environment and user the result is the same, except that users and groups are not looked up
-    /// again.
+    /// With the same environment and user, the result is the same. Users and groups are not looked up again.
     ///
     /// - Parameters:
-    ///   - sources: the texts; `include` finds only files that are among them.
-    ///   - environment: the supervisor's environment, for the default directories.
+    ///   - sources: the texts. `include` finds only files among them.
+    ///   - environment: the supervisor's environment, from which the default directories follow.
     ///   - userID: the user that the supervisor runs as; `nil` for the user of this process.
     public static func load(
         sources: ConfigurationSources,
@@ -53,8 +51,7 @@ public enum ConfigurationLoader {
             }
     }
 
-    /// The state directory that a configuration sets, read as far as possible even if the configuration has other
-    /// errors.
+    /// The state directory of a configuration. If the configuration has errors elsewhere, they are ignored.
     public static func stateDirectory(
         path: String,
         environment: [String: String],
@@ -101,7 +98,8 @@ public enum ConfigurationLoader {
         )
     }
 
-    /// Root's entries would be those of all users: root decides about these by calling the command.
+    /// Reports an error if root sets `desktop_entries`: root's entries would be those of all users, so root writes
+    /// them by an explicit command.
     private static func checkDesktop(_ reader: FileReader, userID: UInt32) {
         guard reader.supervisor.desktopEntries, userID == 0 else { return }
         reader.supervisorOrigins["desktop_entries"]?.error(

@@ -2,53 +2,52 @@
 
 import WireText
 
-/// The texts of the files that a configuration was read from: enough to read the configuration again without the
-/// disk.
+/// The texts of all files of a configuration, from which the configuration can be read again without the disk.
 ///
-/// Files that `environment_file` names are missing: they are read at each launch.
+/// The files that `environment_file` names are not included, because they are read at each launch.
 public struct ConfigurationSources: Sendable, Hashable {
-    /// A configuration file as it was read.
+    /// A configuration file and its text at the time when it was read.
     public struct File: Sendable, Hashable {
-        /// The path of the file as diagnostics show it; a relative path starts from the working directory.
+        /// The file's path, as diagnostics write it. If it is relative, it starts from the working directory.
         public var path: String
         /// The content of the file when it was read.
         public var text: [UInt8]
 
-        /// Creates a file in memory, which need not exist on the disk.
+        /// Creates a file in memory. It need not exist on disk.
         public init(path: String, text: [UInt8]) {
             self.path = path
             self.text = text
         }
     }
 
-    /// The directory that relative paths start from; absolute.
+    /// The absolute path of the directory from which relative paths start.
     public var workingDirectory: String
-    /// All files in the order in which they were read; the first one includes the others.
+    /// All files, in the order in which they were read. The first file includes the others.
     public var files: [File]
 
-    /// Directories that a running supervisor uses, by their keys of `[supervisor]`. They override the texts, since a
-    /// running supervisor cannot move to other directories.
+    /// Directories that a running supervisor uses, by their keys in `[supervisor]`. They override the directories in
+    /// the texts, because a running supervisor cannot move to other directories.
     public var directories: [String: String] = [:]
 
-    /// Creates sources from texts in memory; the first file includes the others.
+    /// Creates sources from texts in memory. The first file includes the others.
     public init(workingDirectory: String, files: [File]) {
         self.workingDirectory = workingDirectory
         self.files = files
     }
 
-    /// The path of the first file, to read the configuration again from the disk; empty if there are no files.
+    /// The path of the first file, from which the configuration can be read again; empty if there are no files.
     public var path: String { files.first?.path ?? "" }
 }
 
 extension ConfigurationSources {
-    /// The first bytes of encoded sources: `TORPCONF`, read as a little-endian number.
+    /// The first 8 bytes of the encoded form: `TORPCONF`, read as a little-endian number.
     private static let magic: UInt64 = 0x464e_4f43_5052_4f54
-    /// Format 1: magic, version, working directory, number of files, path and text of each file, number of
-    /// directories, key and path of each directory, checksum. Numbers are little-endian; magic and checksum have 8
-    /// bytes, all others 4. A text is its length and its bytes.
+    /// Version 1 consists of: magic, version, working directory, number of files, path and text of each file, number
+    /// of directories, key and path of each directory, checksum. Numbers are little-endian. Magic and checksum have 8
+    /// bytes, all other numbers 4. A text is its length in bytes, then its bytes.
     private static let version: UInt32 = 1
 
-    /// Serializes the sources for ``init(decoding:)``.
+    /// Encodes the sources. ``init(decoding:)`` decodes them.
     public func encoded() -> [UInt8] {
         var bytes: [UInt8] = []
         bytes.reserveCapacity(64 + files.reduce(0) { $0 + $1.path.utf8.count + $1.text.count + 8 })
@@ -69,7 +68,7 @@ extension ConfigurationSources {
         return bytes
     }
 
-    /// Decodes what ``encoded()`` wrote; `nil` if the format's version is unknown, or bytes are missing or damaged.
+    /// Decodes the result of ``encoded()``; `nil` if the version is unknown, or if bytes are missing or damaged.
     public init?(decoding bytes: [UInt8]) {
         guard bytes.count >= 8 else { return nil }
         var reader = ByteReader(rest: bytes.dropLast(8))
@@ -95,7 +94,7 @@ extension ConfigurationSources {
         self.directories = directories
     }
 
-    /// A checksum: FNV-1a of 64 bits.
+    /// The checksum of the bytes: 64-bit FNV-1a.
     private static func checksum(_ bytes: ArraySlice<UInt8>) -> UInt64 {
         var hash: UInt64 = 0xcbf2_9ce4_8422_2325
         for byte in bytes { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01b3 }
@@ -104,9 +103,9 @@ extension ConfigurationSources {
 }
 
 extension ConfigurationSystem {
-    /// A machine whose only files are the sources.
+    /// A system that has no files except the sources.
     ///
-    /// All users and groups count as existing: they were looked up when the texts were read from the disk, and are
+    /// Every user and group counts as existing: they were looked up when the files were read from the disk, and are
     /// looked up again at each launch.
     init(_ sources: ConfigurationSources, userID: UInt32, groupID: UInt32) {
         let working = Path.join("/", sources.workingDirectory)
@@ -136,7 +135,7 @@ extension ConfigurationSystem {
     }
 }
 
-/// Reads numbers and texts from untrusted bytes, front to back.
+/// Reads numbers and texts from untrusted bytes, from the first byte to the last.
 private struct ByteReader {
     var rest: ArraySlice<UInt8>
 

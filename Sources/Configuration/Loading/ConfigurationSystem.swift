@@ -2,55 +2,54 @@
 
 public import Linux
 
-/// The loader's access to the machine. Tests replace files and users.
+/// The loader's access to files, users and groups of the machine. Tests replace it.
 public struct ConfigurationSystem {
     /// Why a file could not be read.
     public enum ReadFailure: Error, Sendable, Hashable {
         /// The file does not exist.
         case missing
-        /// The file cannot be used; the sentence says why.
+        /// The file cannot be used. The text says why.
         case unusable(String)
     }
 
-    /// The bytes of a file.
+    /// Returns the content of a file.
     public var read: (String) -> Result<[UInt8], ReadFailure>
-    /// The names in a folder, sorted; nil if there is no such folder.
+    /// Returns the sorted names in a folder; nil if the folder does not exist.
     public var names: (String) -> [String]?
-    /// The ID of a user, given by name or number.
+    /// Returns the ID of a user, who is given by name or number; nil if there is no such user.
     public var userID: (String) -> UInt32?
-    /// The ID of a group, given by name or number.
+    /// Returns the ID of a group, which is given by name or number; nil if there is no such group.
     public var groupID: (String) -> UInt32?
-    /// The user that the supervisor runs as.
+    /// The ID of the user that the supervisor runs as.
     public var effectiveUserID: UInt32
-    /// The group that the supervisor runs as.
+    /// The ID of the group that the supervisor runs as.
     public var effectiveGroupID: UInt32
-    /// The directory that relative paths on the command line start from.
+    /// The directory from which relative paths start.
     public var workingDirectory: String
-    /// Inspects programs, folders and files that apps need; nil if they are not to be inspected, as on an event loop,
-    /// which must not wait for a disk.
+    /// Inspects programs, folders and files that apps need. Nil on an event loop, which must not wait for a disk.
     public var inspection: Inspection?
 
-    /// Inspects whether the programs, folders and files that a configuration names exist on this machine.
+    /// Checks whether the programs, folders and files that a configuration names exist on this machine.
     public struct Inspection {
         /// What was found at a path.
         public enum Finding: Sendable {
             case nothing
             case folder
-            /// A file that can be executed.
+            /// An executable file.
             case program
-            /// A file that cannot be executed, or a special file (FIFO, socket, device).
+            /// A file that is not executable, or a special file (FIFO, socket, device).
             case file
-            /// The path cannot be inspected by this process.
+            /// This process may not inspect the path.
             case unknown
         }
 
         /// Inspects an absolute path.
         public var find: (String) -> Finding
-        /// The PATH in which programs without a path are searched.
+        /// The value of PATH with which programs are searched.
         public var searchPath: String
-        /// Whether programs on this machine find the locale of that name; nil if that is not known.
+        /// Whether this machine has the locale of that name; nil if unknown.
         public var hasLocale: (String) -> Bool? = { _ in nil }
-        /// Why a policy, whose library is in `folder`, cannot be used as configured; nil if it can.
+        /// Why a policy cannot be used as it is configured; nil if it can. `folder` contains the policy's library.
         public var refusal: (_ policy: PolicySpecification, _ folder: String) -> String?
 
         /// Creates an inspection of this machine.
@@ -74,7 +73,7 @@ public struct ConfigurationSystem {
         }
     }
 
-    /// The maximum size of a file that is read, in bytes.
+    /// The maximum size of a configuration file, in bytes.
     public static let fileLimit = 4 << 20
 
     /// Access to this machine with the rights of this process.
@@ -103,7 +102,8 @@ public struct ConfigurationSystem {
         }
     }
 
-    /// The content of a file that may be in a folder where its app's user can write (``OwnedFile``).
+    /// Reads a file in a folder in which the app's user may write, with the checks of ``OwnedFile``. `reader`: whose
+    /// rights to use.
     public static func read(_ path: String, for reader: FileRights?) -> Result<[UInt8], ReadFailure> {
         do throws(OwnedFile.Failure) {
             return .success(try OwnedFile.read(path, for: reader, limit: fileLimit))

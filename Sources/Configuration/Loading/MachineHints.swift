@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Warnings about files that are probably at another path on this machine. These are never errors: the file may be
-/// created later, or the configuration may be for another machine.
+/// Warnings about files that are probably at another path on this machine. They are never errors, because the file may
+/// be created later, or the configuration may be for another machine.
 enum MachineHints {
-    /// The policies that come with Torpor, by their usual names, with their library files.
+    /// The policies that are part of Torpor: the usual name of each, and the file of its library.
     static let shippedPolicies: KeyValuePairs = [
         "jetsam": "libJetsamPolicy.so", "mobile": "libMobilePolicy.so", "schedule": "libSchedulePolicy.so",
         "server": "libServerPolicy.so",
     ]
 
-    /// A suggestion for a policy whose configuration names no library.
+    /// A suggestion for `path` if the configuration of a policy lacks it.
     static func library(of policy: String) -> String {
         let name = policy.lowercased()
         if let own = shippedPolicies.first(where: { $0.key == name }) { return "path = \"\(own.value)\"" }
@@ -17,7 +17,7 @@ enum MachineHints {
         return "path = \"libNAME.so\" (Torpor comes with \(all))"
     }
 
-    /// Warns if a policy's library is missing from its folder while other libraries are there.
+    /// Warns if the file of a policy's library does not exist although its folder does.
     static func checkLibrary(
         _ policy: PolicySpecification,
         _ origin: Origin,
@@ -31,9 +31,9 @@ enum MachineHints {
         origin.warning("there is no \(quoted(name)) in \(Path.folder(path)) now\(hint)")
     }
 
-    /// Warns if a picture is missing from its folder while other pictures are there.
+    /// Warns if the file of a picture does not exist although its folder does.
     ///
-    /// - Parameter folders: the content of folders that were read before, for other apps.
+    /// - Parameter folders: a cache of the names in folders.
     static func checkIcon(
         _ app: AppSpecification,
         _ draft: AppDraft,
@@ -43,7 +43,7 @@ enum MachineHints {
         let icons = [app.presentation.icon].compactMap(\.self) + app.presentation.icons.values.sorted()
         let launchImages = [app.presentation.launchImage].compactMap(\.self)
         for (key, picture) in icons.map({ ("icon", $0) }) + launchImages.map({ ("launch_image", $0) }) {
-            // A path with a scene's name in it is only known once the scene exists.
+            // A path that contains a scene's name is known only when the scene exists.
             guard app.scenes == nil || !Placeholder.isForScene(picture) else { continue }
             let name = picture.split(separator: "/").last.map(String.init) ?? picture
             let folder = Path.folder(picture)
@@ -54,7 +54,7 @@ enum MachineHints {
         }
     }
 
-    /// Warns if an argument names a file beside the configuration file, although the app's working directory is /.
+    /// Warns if an argument is the name of a file beside the configuration file, but the app's working directory is /.
     static func checkDirectory(_ draft: AppDraft, _ system: ConfigurationSystem) {
         guard draft.specification.directory == nil, draft.specification.container == nil else { return }
         let folder = Path.folder(Path.join(system.workingDirectory, draft.origin.context.file))

@@ -2,15 +2,15 @@
 
 import WireText
 
-/// Warnings about missing programs, folders and files that an app needs at its launch. These are never errors: they
-/// may be created later, or the configuration may be for another machine.
+/// Warnings about missing programs, folders and files that an app needs at its launch. They are never errors, because
+/// a file may be created later, or the configuration may be for another machine.
 struct NeededFiles {
     let app: AppSpecification
     let draft: AppDraft
     let system: ConfigurationSystem
     let inspection: ConfigurationSystem.Inspection
 
-    /// Nil if files are not to be inspected.
+    /// Nil if `system` does not inspect files.
     init?(_ app: AppSpecification, _ draft: AppDraft, _ system: ConfigurationSystem) {
         guard let inspection = system.inspection else { return nil }
         (self.app, self.draft, self.system, self.inspection) = (app, draft, system, inspection)
@@ -59,7 +59,7 @@ struct NeededFiles {
         }
     }
 
-    /// Warns of a file that menus do not show.
+    /// Warns if the file of an icon has a format that no menu shows.
     private func check(icon path: String) {
         guard app.scenes == nil || !Placeholder.isForScene(path), [.file, .program].contains(find(path)),
             case .success(let bytes) = system.read(path), !Self.isPicture(bytes)
@@ -67,16 +67,16 @@ struct NeededFiles {
         draft.warning("icon", "\(quoted(path)) is neither SVG, PNG, WebP, JPEG nor GIF: nothing shows it")
     }
 
-    /// How files of PNG, JPEG and GIF begin.
+    /// The first bytes of files in the formats PNG, JPEG and GIF.
     private static let beginnings: [[UInt8]] = [
         [0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a], [0xff, 0xd8, 0xff], Array("GIF8".utf8),
     ]
 
-    /// Whether the first bytes are those of a picture that `icon` takes.
+    /// Whether the bytes begin like a picture in one of the formats of `icon`.
     private static func isPicture(_ bytes: [UInt8]) -> Bool {
         if beginnings.contains(where: { bytes.starts(with: $0) }) { return true }
         if bytes.starts(with: "RIFF".utf8), bytes.dropFirst(8).starts(with: "WEBP".utf8) { return true }
-        // Comments and a document type may precede the element.
+        // In an SVG file, comments and a document type may come before the `svg` element.
         let head = String(wire: bytes.prefix(4096)).drop { $0.isWhitespace || $0 == "\u{feff}" }
         return head.hasPrefix("<svg")
             || ["<?xml", "<!--", "<!DOCTYPE"].contains { head.hasPrefix($0) } && head.contains("<svg")
@@ -90,8 +90,8 @@ struct NeededFiles {
         draft.warning(key, problem + hint)
     }
 
-    /// Inspects a path. The result is `unknown` for a path that contains a scene's name, since the scene does not
-    /// exist yet.
+    /// Inspects a path. If the path contains a scene's name, the result is `unknown`, because the scene does not exist
+    /// yet.
     private func find(_ path: String) -> ConfigurationSystem.Inspection.Finding {
         app.scenes != nil && Placeholder.isForScene(path) ? .unknown : inspection.find(path)
     }
@@ -116,7 +116,7 @@ struct NeededFiles {
 
     private func problem(onPath program: String) -> String? {
         var path = app.environment["PATH"]
-        // The files of `environment_file` may set PATH, and are read only at the launch.
+        // The files of `environment_file` may set PATH, but they are read only at the launch.
         if path == nil, !app.environmentFiles.isEmpty { return nil }
         path = path ?? inspection.searchPath
         for folder in (path ?? "").split(separator: ":") {

@@ -7,7 +7,7 @@ enum AddressReader {
     static let forms =
         "a port like \"8080\", \"127.0.0.1:8080\", \"[::1]:8080\", a path, \"@name\" or \"vsock:CID:PORT\""
 
-    /// Parses an address; nil if the text is not an address.
+    /// Parses the text of an address. Returns nil if the text is not an address. A relative path starts from `folder`.
     static func address(_ text: String, folder: String) -> SocketAddress? {
         if text.hasPrefix("/") || text.hasPrefix("./") { return .path(Path.join(folder, text)) }
         if text.hasPrefix("@") { return text.utf8.count > 1 ? .abstract(String(text.dropFirst())) : nil }
@@ -57,7 +57,7 @@ enum AddressReader {
 }
 
 extension SocketAddress {
-    /// Whether the address is of TCP or UDP.
+    /// Whether the address consists of an IP address and a TCP or UDP port.
     var isInternet: Bool {
         switch self {
         case .port, .ipv4, .ipv6: true
@@ -65,7 +65,7 @@ extension SocketAddress {
         }
     }
 
-    /// Whether the address is of a Unix socket.
+    /// Whether the address is that of a Unix socket.
     var isUnix: Bool {
         switch self {
         case .path, .abstract: true

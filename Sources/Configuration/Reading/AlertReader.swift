@@ -9,7 +9,7 @@ enum AlertReader {
         .value("quiet", \.quiet, windows),
     ]
 
-    /// The most entries in each list.
+    /// The maximum number of entries in each list.
     private static let most = 16
 
     @Sendable private static func commands(_ context: Context, _ node: Node) -> [[String]]? {

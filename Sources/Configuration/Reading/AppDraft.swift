@@ -3,26 +3,27 @@
 import Lifecycle
 import WireText
 
-/// An app as its tables define it, before the names of other apps are resolved and instances are created.
+/// An app as the configuration's tables define it, before the names of other apps are resolved and its instances are
+/// created.
 struct AppDraft {
     var specification: AppSpecification
-    /// `instances`: how many instances there are; nil if the key was not written.
+    /// The number of instances (`instances`); nil if the key was not written.
     var instances: Int?
-    /// `instance_first`: the number of the first instance; nil if the key was not written, which means 1.
+    /// The number of the first instance (`instance_first`); nil if the key was not written, which means 1.
     var firstInstance: Int?
-    /// Whether the app answers messages that it gets as signals (`answers`).
+    /// Whether the app answers those messages that it receives as signals (`answers`).
     var answers = false
-    /// The value of `ready`, which is read again for each instance, since it may contain `%i`.
+    /// The value of `ready` as TOML. It may contain `%i`, so it is read again for each instance.
     var ready: (context: Context, node: Node)?
-    /// The value of `health`, which is read again for each instance, since it may contain `%i`.
+    /// The value of `health` as TOML. It may contain `%i`, so it is read again for each instance.
     var health: (context: Context, node: Node)?
-    /// The value of `snapshot`, which is read again for each instance, since it may contain `%i`.
+    /// The value of `snapshot` as TOML. It may contain `%i`, so it is read again for each instance.
     var snapshot: (context: Context, node: Node)?
-    /// The value of `sockets`, which is read again for each instance, since it may contain `%i`.
+    /// The value of `sockets` as TOML. It may contain `%i`, so it is read again for each instance.
     var sockets: (context: Context, node: Node)?
-    /// Where each key was written.
+    /// The place where each key was written.
     var origins: [String: Origin] = [:]
-    /// Where the app's table was written.
+    /// The place where the app's table was written.
     var origin: Origin
 
     init(name: String, origin: Origin) {
@@ -30,7 +31,7 @@ struct AppDraft {
         self.origin = origin
     }
 
-    /// Creates a draft that starts with the values of `[defaults]`.
+    /// Creates a draft that begins with the values of `[defaults]`.
     init(name: String, origin: Origin, defaults: AppDraft) {
         self = defaults
         specification.name = name
@@ -38,13 +39,13 @@ struct AppDraft {
         self.origin = origin
     }
 
-    /// Reads a table and stores its values in the draft.
+    /// Reads a table of the configuration, and stores its values in the draft.
     mutating func read(_ context: Context, _ node: Node) {
         let found = Read.table(context, node, AppKeys.all, into: &self)
         origins.merge(found) { _, new in new }
     }
 
-    /// `requires` and `after` as they are written, without the app itself, which `[defaults]` may name.
+    /// The values of `requires` and `after`. If `[defaults]` names the app itself, its name is left out.
     var dependencies: (requires: [String], after: [String]) {
         func names(_ key: String, _ names: [String]) -> [String] {
             guard let origin = origins[key], origin.context.path.hasPrefix("defaults.") else { return names }
@@ -53,18 +54,19 @@ struct AppDraft {
         return (names("requires", specification.requires), names("after", specification.after))
     }
 
-    /// Reports an error in a key's value, at the place of the key; if the key was not written, at the app's table.
+    /// Reports an error about the value of a key: at the place of the key, or at the app's table if the key was not
+    /// written.
     package func error(_ key: String, _ message: String) {
         (origins[key] ?? origin).error(message)
     }
 
-    /// Reports a warning about a key's value, at the place of the key; if the key was not written, at the app's
-    /// table.
+    /// Reports a warning about the value of a key: at the place of the key, or at the app's table if the key was not
+    /// written.
     func warning(_ key: String, _ message: String) {
         (origins[key] ?? origin).warning(message)
     }
 
-    /// Checks that need the values of all keys of the app.
+    /// Makes the checks that compare several keys of the app.
     func check() {
         let rules = specification.rules
         if specification.exec.isEmpty, origins["exec"] == nil, specification.container == nil {
@@ -144,12 +146,13 @@ struct AppDraft {
         }
     }
 
-    /// The apps that the draft defines, with `requires` and `after` still empty; for scenes their template.
+    /// The apps that the draft defines: its instances, the template of its scenes, or a single app. `requires` and
+    /// `after` are not resolved yet.
     func expanded() -> [AppSpecification] {
         guard let instances, specification.scenes == nil else {
             var app = specification
             if app.scenes != nil { app.launch = .onDemand }
-            // An app with scenes inside is launched when a scene is opened.
+            // By default, an app with scenes inside is launched when one of its scenes is opened.
             if app.innerScenes != nil, origins["launch"] == nil { app.launch = .onDemand }
             finish(&app)
             return [app]
@@ -172,7 +175,7 @@ struct AppDraft {
         SandboxReader.applyAgent(&app) { origins[$0] != nil }
         if origins["stop_signal"] != nil { app.container?.hasImagesStopSignal = false }
         if answers { app.rules.answeredMessages = Set(app.signals.keys) }
-        // A oneshot works while it is launched, so its launch may take any time.
+        // A oneshot app does its work during its launch, so by default the launch has no deadline.
         if app.rules.isOneshot, origins["launch_deadline"] == nil { app.rules.launchDeadline = nil }
         if let sockets {
             let node = app.instance.map { sockets.node.putting(.instance($0)) } ?? sockets.node
@@ -188,7 +191,7 @@ struct AppDraft {
             app.health = ReadyReader.health(health.context, node, app.declaredSettings)
         }
         if ready != nil { app.container?.isReadyByHealth = false }
-        // A container with `ready = "exec"` is ready once podman has started it: torpord finds that out by a probe.
+        // With `ready = "exec"`, a container is ready when podman has started it. torpord finds this out by a probe.
         defer { if app.container != nil, app.ready == .exec { app.rules.readiness = .probe } }
         guard let ready else { return }
         let node = app.instance.map { ready.node.putting(.instance($0)) } ?? ready.node
@@ -208,7 +211,7 @@ struct AppDraft {
 package enum AppName {
     static let longest = 64
 
-    /// Why a name of an app is not valid; nil if it is.
+    /// Why a text is not a valid name of an app; nil if it is valid.
     package static func problem(_ name: String) -> String? {
         if name.utf8.contains(UInt8(ascii: "@")) {
             return "the name must not contain @, which separates it from an instance's number or a scene's name"
@@ -223,10 +226,10 @@ package enum AppName {
 
     static func instance(_ template: String, _ number: Int) -> String { "\(template)@\(number)" }
 
-    /// The name of the app that a scene becomes.
+    /// The name of the app that stands for a scene of a template.
     package static func scene(_ template: String, _ name: String) -> String { "\(template)@\(name)" }
 
-    /// The names of the template and of the scene itself; `nil` if the text is not the name of a scene's app.
+    /// The template's name and the scene's own name; `nil` if the text is not the name of a scene's app.
     package static func sceneParts(_ name: String) -> (template: String, scene: String)? {
         let parts = name.utf8.split(separator: UInt8(ascii: "@"), maxSplits: 1, omittingEmptySubsequences: false)
         guard parts.count == 2 else { return nil }
@@ -234,7 +237,7 @@ package enum AppName {
         return problem(template) == nil && problem(scene: scene, of: template) == nil ? (template, scene) : nil
     }
 
-    /// Why a name of a scene is not valid; nil if it is.
+    /// Why a text is not a valid name of a scene; nil if it is valid.
     package static func problem(scene name: String, of template: String) -> String? {
         let most = longestWhole - template.utf8.count - 1
         if name.isEmpty || name.utf8.count > most {
@@ -244,7 +247,7 @@ package enum AppName {
         return problem(name)
     }
 
-    /// The maximum length of a name in bytes, with the part after its @: the limit of the keeper and the recovery
-    /// file.
+    /// In bytes: the maximum length of an app's name, including an @ and the text after it. torpor-keeper and the
+    /// recovery file have this limit.
     private static let longestWhole = 63
 }

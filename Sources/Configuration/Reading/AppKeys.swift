@@ -3,7 +3,7 @@
 import Lifecycle
 import Permissions
 
-/// Reads every key of `[apps.NAME]` and `[defaults]`.
+/// The readers of all keys of `[apps.NAME]` and `[defaults]`.
 enum AppKeys {
     typealias AppKey = Key<AppDraft>
 
@@ -86,7 +86,8 @@ enum AppKeys {
         .value("requires", \.specification.requires, Read.texts),
         .value("after", \.specification.after, Read.texts),
         AppKey("settings") { context, node, draft in
-            // Keep the settings of [defaults], except those that the app declares too.
+            // Keep the settings of `[defaults]`. If the app declares a setting of the same name, its declaration
+            // replaces the default one.
             for setting in SettingReader.settings(context, node) {
                 draft.specification.declaredSettings.removeAll { $0.name.utf8.elementsEqual(setting.name.utf8) }
                 draft.specification.declaredSettings.append(setting)

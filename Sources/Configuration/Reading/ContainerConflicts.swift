@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Reports an error if two containers have the same name, and a warning if several publish the same port.
+/// Reports an error if two containers have the same name, and a warning if two containers publish the same port.
 enum ContainerConflicts {
     static func check(_ apps: [AppSpecification], _ resolver: Resolver) {
         var names: [String: String] = [:]
@@ -16,7 +16,7 @@ enum ContainerConflicts {
                 names[name] = app.name
             }
             for text in container.ports {
-                // A range may be of any length: compare only its first 256 ports.
+                // Compare only the first 256 ports of a range, because a range may be long.
                 guard let port = PublishedPort(text) else { continue }
                 for number in port.numbers.prefix(256) {
                     let others = ports[number] ?? []
@@ -35,15 +35,15 @@ enum ContainerConflicts {
     }
 }
 
-/// A port, or range of ports, of the machine that an element of `ports` publishes.
+/// A port of the machine, or a range of ports, that an element of `ports` publishes.
 struct PublishedPort {
-    /// The IP address that the port is published on; empty for all addresses.
+    /// The IP address on which the port is published; empty for all addresses.
     var address = ""
     var numbers: ClosedRange<UInt16>
     /// `tcp`, `udp` or `sctp`.
     var kind = "tcp"
 
-    /// Nil if podman chooses the port, or if the port is not known yet.
+    /// Nil if podman chooses the port, or if the text still contains a placeholder.
     init?(_ text: String) {
         let parts = text.split(separator: "/", maxSplits: 1)
         if parts.count == 2 { kind = String(parts[1]) }
@@ -61,8 +61,8 @@ struct PublishedPort {
         if ["0.0.0.0", "::"].contains(address) { address = "" }
     }
 
-    /// Whether both publish on the same protocol and address. With a port in common, only one of them can then be
-    /// published.
+    /// Whether both ranges are published with the same protocol and on the same address. If they also have a port in
+    /// common, only one of them can be published.
     func isOn(_ other: PublishedPort) -> Bool {
         kind == other.kind && (address.isEmpty || other.address.isEmpty || address == other.address)
     }

@@ -3,7 +3,7 @@
 import Lifecycle
 import Linux
 
-/// Reads `container`, the table of an app that podman runs.
+/// Reads the table `container` of an app that podman runs.
 enum ContainerReader {
     static let keys: [Key<ContainerSpecification>] = [
         Key("image") { context, node, container in
@@ -36,7 +36,7 @@ enum ContainerReader {
         .value("args", \.arguments, each(argument)),
     ]
 
-    /// The members of the table as a diff shows them.
+    /// The members of `container` as texts, to compare and show them in a diff.
     @Sendable static func written(_ container: ContainerSpecification?) -> [String: String] {
         guard let container else { return [:] }
         func list(_ words: [String]) -> String { "[" + words.map(quoted).joined(separator: ", ") + "]" }
@@ -63,7 +63,7 @@ enum ContainerReader {
         return members
     }
 
-    /// Checks that need the values of all keys of the app.
+    /// Makes the checks that compare `container` with other keys of the app.
     static func check(_ draft: AppDraft) {
         guard let container = draft.specification.container else { return }
         let app = draft.specification
@@ -165,9 +165,9 @@ enum ContainerReader {
         return nil
     }
 
-    /// Whether the text is a port, or a range of ports.
+    /// Whether the text is a port or a range of ports.
     private static func isPorts(_ text: some StringProtocol) -> Bool {
-        // A placeholder: the port is known only for each instance or scene.
+        // If the text contains a placeholder, the port is known only for an instance or a scene.
         if text.utf8.contains(UInt8(ascii: "%")) { return true }
         let ends = text.split(separator: "-", omittingEmptySubsequences: false).map { UInt16($0) ?? 0 }
         return ends.count == 1 && ends[0] > 0 || ends.count == 2 && ends[0] > 0 && ends[0] <= ends[1]
@@ -203,13 +203,14 @@ enum ContainerReader {
             ? nil : "\(quoted(text)) is not a device: write \"/dev/dri\" or \"/dev/ttyUSB0:/dev/tty0:rw\""
     }
 
-    /// Why an option of podman cannot be used: Torpor sets it itself. nil if it can be used.
+    /// Why an option of podman may not be used, for example because Torpor sets the option itself; nil if it may be
+    /// used.
     @Sendable private static func argument(_ text: String) -> String? {
         guard text.hasPrefix("-"), text.utf8.count > 1, text != "--" else {
             return "\(quoted(text)) is not an option: write it and its value as one, such as \"--pids-limit=100\""
         }
         if !text.hasPrefix("--") {
-            // Several options of one letter may be combined: `-dit`.
+            // Options with one letter may be combined: `-dit`.
             let letters = text.dropFirst().prefix { $0 != "=" }
             guard letters.allSatisfy({ "ditPq".contains($0) }) else { return nil }
             return "\(quoted(text)) cannot be used here: \(letters.contains("d") ? needed : terminal)"
@@ -232,14 +233,14 @@ enum ContainerReader {
 }
 
 extension ContainerSpecification {
-    /// All texts of the container that may contain a placeholder for a scene's name or an instance's number.
+    /// All texts of the container that may contain a placeholder.
     var texts: [String] {
         [image] + [name, directory, user, hostname].compactMap { $0 } + entrypoint + ports + volumes + networks
             + environmentFiles + temporary + devices + Array(labels.values) + secrets + arguments
             + (health?.probe.kind.words ?? [])
     }
 
-    /// Replaces the placeholder for a scene's name or an instance's number.
+    /// Replaces a placeholder in the texts of the container.
     mutating func put(_ placeholder: Placeholder) {
         func put(_ text: String) -> String { placeholder.put(into: text) }
         image = put(image)

@@ -18,7 +18,7 @@ enum CoverReader {
         return words
     }
 
-    /// Warns of keys among these that have no effect.
+    /// Warns if `cover_after` or `launch_image` is written without `cover`.
     static func check(_ draft: AppDraft) {
         guard draft.specification.presentation.cover.command.isEmpty, draft.origins["cover"] == nil else { return }
         for key in ["cover_after", "launch_image"] where draft.origins[key] != nil {

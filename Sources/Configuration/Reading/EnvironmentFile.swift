@@ -2,16 +2,17 @@
 
 import WireText
 
-/// Why a file with environment variables is not valid.
+/// The error in a file with environment variables.
 public struct EnvironmentFileError: Error, Sendable, Hashable, CustomStringConvertible {
-    /// `file:line: sentence`.
+    /// The error as `file:line: sentence`.
     public var description: String
 }
 
-/// Reads the files that `environment_file` names: `KEY=VALUE` lines as in systemd.exec(5), EnvironmentFile=.
+/// Reads the files that `environment_file` names. They consist of `KEY=VALUE` lines, as in systemd.exec(5),
+/// EnvironmentFile=.
 public enum EnvironmentFile {
-    /// Reads all files of an app; a later file overrides an earlier one. Called before each launch. It may block on a
-    /// disk.
+    /// Reads all `environment_file` files of an app. A variable of a later file overrides that of an earlier file.
+    /// Called before each launch. May block on a disk.
     ///
     /// - Parameter read: returns the content of the file at a path.
     public static func load(
@@ -36,12 +37,12 @@ public enum EnvironmentFile {
         return variables
     }
 
-    /// Parses variables in the order of their lines.
+    /// Parses the variables of a file, and returns them in the order of their lines.
     ///
     /// Empty lines, lines that begin with `#` or `;`, and the word `export` before a name are skipped. A value may be
-    /// in single quotes (used verbatim) or double quotes (a backslash escapes `"`, `\`, `$` and a backquote); both
-    /// kinds of quotes may span lines. Outside quotes a backslash at the end of a line continues the value on the
-    /// next line.
+    /// in single quotes (it is used verbatim) or in double quotes (a backslash escapes `"`, `\`, `$` and a backquote).
+    /// Quoted values may contain line ends. Outside quotes, a backslash at the end of a line continues the value on
+    /// the next line.
     public static func parse(
         _ bytes: [UInt8],
         file: String
@@ -110,7 +111,7 @@ public enum EnvironmentFile {
 
         private mutating func value() throws(EnvironmentFileError) -> [UInt8] {
             var value: [UInt8] = []
-            // The length of the value without unquoted blanks at its end, which are dropped.
+            // The length of the value without trailing blanks outside quotes, which are dropped.
             var kept = 0
             skip { $0 == 0x20 || $0 == 0x09 }
             while let byte = current, byte != 0x0a {

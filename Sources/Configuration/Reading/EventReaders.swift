@@ -2,7 +2,7 @@
 
 import Lifecycle
 
-/// Readers of the keys that say what wakes an app.
+/// Readers of keys about the events that wake an app.
 enum EventReaders {
     /// Reads `background_modes`.
     static func modes(_ context: Context, _ node: Node) -> [BackgroundMode]? {
@@ -10,7 +10,7 @@ enum EventReaders {
         return modes.map { Set($0).sorted { $0.rawValue < $1.rawValue } }
     }
 
-    /// Reads `wake_on_connect`: true, false, or a word of `wake`.
+    /// Reads `wake_on_connect`: true, false, or one of the values of `wake`.
     static func wakeOnConnect(_ context: Context, _ node: Node) -> WakeManner? {
         if case .boolean(let flag) = node.value { return flag ? .background : WakeManner.none }
         guard case .string = node.value else {

@@ -1,24 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Keys of other supervisors that users write by habit, and their names in Torpor.
+/// Keys of other supervisors that users write from habit, and the keys of Torpor that replace them.
 enum ForeignKeys {
-    /// A sentence that names the right key for an unknown key of an app; nil if no other supervisor has that key.
+    /// For an unknown key of an app: a hint that names the right key. Nil if no other supervisor has the unknown key.
     static func hint(_ key: String, at path: String) -> String? {
         if let text = besides(key, path) { return text }
         guard path.hasPrefix("apps.") || path.hasPrefix("defaults."), let text = table[key.lowercased()] else {
             return nil
         }
-        // Only keys of the app itself get a hint. In tables such as environment and limits any name is allowed.
+        // Give hints only for keys of the app itself. In tables such as `environment` and `limits`, any name may be
+        // valid.
         let depth = path.split(separator: ".").count
         let isDirect = path.hasPrefix("defaults.") ? depth == 2 : depth == 3 || path.hasPrefix("apps.\"")
         return isDirect ? text : nil
     }
 
-    /// A hint for a key of the app that was written in `container`, and for a key of `container` written in the app.
+    /// A hint if a key of the app was written in `container`, or a key of `container` in the app; nil otherwise.
     private static func besides(_ key: String, _ path: String) -> String? {
         let parts = path.split(separator: ".")
         guard path.hasPrefix("apps."), parts.count >= 3 else { return nil }
-        // Not in `container.health` and other tables in `container`, which have keys of their own.
+        // Give no hints in tables inside `container`, such as `container.health`, which have keys of their own.
         if parts.count >= 4, parts[parts.count - 2] == "container" {
             guard AppKeys.all.contains(where: { $0.name.utf8.elementsEqual(key.utf8) }) else {
                 return key == "command" || key == "cmd" ? "write exec of the app, above the table container" : nil

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 extension TableReader {
-    /// What a limit counts.
+    /// The unit in which a limit counts.
     enum LimitUnit {
         case bytes
         case number
@@ -11,8 +11,8 @@ extension TableReader {
         case tasks
     }
 
-    /// The limits of setrlimit(2) by their names in limits.conf(5). Their numbers are the same on every architecture
-    /// that Torpor supports. Also the limit on processes and threads of an app.
+    /// The limits of setrlimit(2) with their names in limits.conf(5), and the limit `tasks` on the processes and
+    /// threads of an app. The numbers are the same on all architectures that Torpor supports.
     static let limitNames: [(name: String, resource: Int32, unit: LimitUnit)] = [
         ("as", 9, .bytes), ("core", 4, .bytes), ("cpu", 0, .seconds), ("data", 2, .bytes), ("fsize", 1, .bytes),
         ("locks", 10, .number), ("memlock", 8, .bytes), ("msgqueue", 12, .bytes), ("nice", 13, .number),
@@ -39,7 +39,7 @@ extension TableReader {
         return limits
     }
 
-    /// Reads the bounds of a limit: `4096`, `"64MiB"`, `"unlimited"`, or `"SOFT:HARD"` of these.
+    /// Reads the soft and the hard value of a limit: `4096`, `"64MiB"`, `"unlimited"`, or two values as `"SOFT:HARD"`.
     private static func bounds(_ context: Context, _ node: Node, _ unit: LimitUnit) -> (UInt64, UInt64)? {
         switch node.value {
         case .integer(let number):

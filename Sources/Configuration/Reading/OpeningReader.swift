@@ -22,7 +22,7 @@ enum OpeningReader {
     @Sendable static func hosts(_ context: Context, _ node: Node) -> [String]? {
         entries(context, node) { context, node in
             guard let text = Read.text(context, node).map({ OpenedURL.lowercased($0.utf8) }) else { return nil }
-            // Convert the host to the normal form that hosts in URLs have, so that the two can be compared.
+            // Accept a host only in the normal form that hosts in URLs have, so that both can be compared.
             guard OpenedURL.problem("https://\(text)/") == nil,
                 OpenedURL.host("https://\(text)/")?.utf8.elementsEqual(text.utf8) == true
             else {
@@ -64,7 +64,7 @@ enum OpeningReader {
         return nil
     }
 
-    /// Why the placeholders for a URL in a command are not valid; nil if they are.
+    /// Why the placeholders for a URL in `command` are not valid; nil if they are valid.
     static func problem(_ command: [String], isOpenCommand: Bool) -> String? {
         let count = command.count { $0 == OpenPlaceholder.url || $0 == OpenPlaceholder.file }
         if OpenPlaceholder.isIn(Array(command.prefix(1))) {
@@ -77,7 +77,7 @@ enum OpeningReader {
         return nil
     }
 
-    /// Warns if an app opens something, and cannot be told what.
+    /// Warns if an app opens URLs or files, but has no way to learn which one.
     static func check(_ specification: AppSpecification, _ draft: AppDraft) {
         let opening = specification.opening
         let keys = [
@@ -85,7 +85,7 @@ enum OpeningReader {
             ("opens", opening.files.isEmpty),
         ]
         guard let key = keys.first(where: { !$0.1 })?.0 else { return }
-        // An app whose command is not written down, of a container, may have the URL in its arguments.
+        // The app is told by its delegate, a signal, `open_command`, or a placeholder in `exec`.
         let isTold =
             specification.rules.readiness == .delegate || specification.signals[.openURL] != nil
             || !opening.command.isEmpty || OpenPlaceholder.isIn(specification.exec)

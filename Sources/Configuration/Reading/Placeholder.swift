@@ -4,29 +4,29 @@ import Lifecycle
 import Linux
 import WireText
 
-/// A placeholder in the values of an app: `%i` for the number of an instance, `%s` for the name of a scene.
+/// A placeholder in the values of an app: `%i` for an instance's number, or `%s` for a scene's name.
 struct Placeholder {
     private let letter: UInt8
     private let text: String
     private let mayBeLonger: Bool
 
-    /// The placeholder `%i`; `%02i` pads the number with zeros to two digits.
+    /// The placeholder `%i` for the number of an instance. `%02i` pads the number with zeros to two digits.
     static func instance(_ number: Int) -> Placeholder {
         Placeholder(letter: UInt8(ascii: "i"), text: String(number), mayBeLonger: true)
     }
 
-    /// The placeholder `%s`.
+    /// The placeholder `%s` for the name of a scene.
     static func scene(_ name: String) -> Placeholder {
         Placeholder(letter: UInt8(ascii: "s"), text: name, mayBeLonger: false)
     }
 
-    /// Whether a text contains the placeholder for a scene's name.
+    /// Whether a text contains `%s`, the placeholder for a scene's name.
     static func isForScene(_ text: String) -> Bool {
         let bytes = Array(text.utf8)
         return zip(bytes, bytes.dropFirst()).contains { $0 == UInt8(ascii: "%") && $1 == UInt8(ascii: "s") }
     }
 
-    /// The text with the placeholder replaced.
+    /// The text, with each placeholder replaced.
     func put(into text: String) -> String {
         let bytes = Array(text.utf8)
         guard bytes.contains(UInt8(ascii: "%")) else { return text }
@@ -45,7 +45,8 @@ struct Placeholder {
         return String(wire: result)
     }
 
-    /// The length of a `%i` or `%02i` at the start of the bytes, and its minimum number of digits.
+    /// If the bytes begin with the placeholder, such as `%i` or `%02i`: its length in bytes, and the minimum number of
+    /// digits.
     private func place(_ bytes: ArraySlice<UInt8>) -> (length: Int, digits: Int)? {
         if bytes.starts(with: [UInt8(ascii: "%"), letter]) { return (2, 1) }
         guard mayBeLonger, bytes.starts(with: "%0".utf8), let digit = bytes.dropFirst(2).first,
@@ -56,7 +57,7 @@ struct Placeholder {
 }
 
 extension AppSpecification {
-    /// The app of the scene with this name, if the app is a template.
+    /// The specification of the scene with this name. The app must be a template.
     public func scene(named name: String) -> AppSpecification {
         var app = self
         app.name = AppName.scene(self.name, name)
@@ -74,7 +75,7 @@ extension AppSpecification {
         return app
     }
 
-    /// Why a scene's name cannot be filled into the addresses of its sockets; nil if it can.
+    /// After a scene's name was filled in: why the address of one of its sockets is not valid. Nil if all are valid.
     public var addressProblem: String? {
         sockets.lazy.compactMap { SocketReader.problem($0.plan.address, $0.plan.kind) }.first
     }
@@ -145,7 +146,7 @@ extension SocketSpecification {
 }
 
 extension Probe.Kind {
-    /// The program and arguments of a command; empty for other kinds of probe.
+    /// The program and arguments, if the probe is a command; otherwise empty.
     var words: [String] {
         switch self {
         case .command(let words), .inside(let words): words
@@ -180,7 +181,7 @@ extension SnapshotSpecification {
 }
 
 extension Node {
-    /// The same TOML value with the placeholder replaced.
+    /// The TOML value, with the placeholder replaced in all its texts.
     func putting(_ placeholder: Placeholder) -> Node {
         var result = self
         switch value {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// `icon`.
+/// Reads `icon`.
 enum IconReader {
-    /// In pixels, as icon themes have them.
+    /// The sizes of icons in pixels, as in icon themes.
     private static let sizes = 16...1024
 
     static func read(_ context: Context, _ node: Node, into presentation: inout AppPresentation) {
@@ -39,9 +39,10 @@ enum IconReader {
     }
 }
 
-/// `categories`: the names of freedesktop.org's Desktop Menu Specification 1.1.
+/// Reads `categories`, which are names from freedesktop.org's Desktop Menu Specification 1.1.
 enum CategoryReader {
-    /// Every name that any program may use. Those that are reserved for desktops themselves (`TrayIcon`) are left out.
+    /// The categories that any program may use. Names reserved for desktops themselves, such as `TrayIcon`, are left
+    /// out.
     static let known: [String] = [
         // Main categories.
         "AudioVideo", "Audio", "Video", "Development", "Education", "Game", "Graphics", "Network", "Office", "Science",
@@ -66,7 +67,7 @@ enum CategoryReader {
         "TerminalEmulator", "TextEditor", "TextTools", "Translation", "Tuner", "VectorGraphics", "VideoConference",
         "Viewer", "WebBrowser", "WebDevelopment", "WordProcessor", "XFCE",
     ]
-    /// The most entries.
+    /// The maximum number of entries in `categories`.
     private static let most = 16
 
     @Sendable static func categories(_ context: Context, _ node: Node) -> [String]? {
@@ -93,11 +94,11 @@ enum CategoryReader {
     }
 }
 
-/// `language`.
+/// Reads `language`.
 enum LanguageReader {
     @Sendable static func language(_ context: Context, _ node: Node) -> String? {
         guard let text = Read.text(context, node) else { return nil }
-        // A value of a setting is checked at the launch.
+        // If the text contains a setting or a scene's name, the language is checked at the launch.
         if !SettingTemplate.names(in: text).isEmpty || Placeholder.isForScene(text) { return text }
         guard AppPresentation.isLocale(text) else {
             context.error(
@@ -111,13 +112,13 @@ enum LanguageReader {
 }
 
 extension AppPresentation {
-    /// Whether a text has the form of a locale (locale(7)): `de_DE.UTF-8@euro`, `C.UTF-8`.
+    /// Whether a text has the form of a locale name (locale(7)), such as `de_DE.UTF-8@euro` or `C.UTF-8`.
     static func isLocale(_ text: String) -> Bool {
         text.wholeMatch(of: /([a-z]{2,3}(_[A-Z]{2})?|C|POSIX)(\.[A-Za-z0-9-]{1,20})?(@[a-z]{1,20})?/) != nil
     }
 
-    /// LANG and LANGUAGE for a locale: gettext reads a list of languages from the second. `nil` for a text that is not a
-    /// locale.
+    /// The variables LANG and LANGUAGE for a locale; `nil` if the text is not a locale. gettext reads a list of
+    /// languages from LANGUAGE.
     public static func variables(ofLanguage locale: String) -> [String: String]? {
         guard isLocale(locale) else { return nil }
         let code = String(locale.prefix { $0 != "." && $0 != "@" })

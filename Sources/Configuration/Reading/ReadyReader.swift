@@ -2,10 +2,10 @@
 
 /// Reads `ready` and `health`.
 enum ReadyReader {
-    /// The keys of `ready` as a table, of which exactly one must be written: the kinds of probe.
+    /// The keys that stand for the kinds of probe in the table `ready`. Exactly one of them must be written.
     static let kinds = ["tcp", "http", "command", "file"]
     static let keys = kinds + ["interval", "timeout"]
-    /// The keys of `health` as a table.
+    /// The keys of the table `health`.
     static let healthKeys = keys + ["failures"]
 
     static func ready(_ context: Context, _ node: Node, _ settings: [SettingDeclaration]) -> ReadySpecification? {
@@ -86,7 +86,7 @@ enum ReadyReader {
         return times(context, members, probe, &health) ? health : nil
     }
 
-    /// Reads `container.health`: a command, or a table with a command.
+    /// Reads `container.health`, which is a command, or a table that contains a command.
     static func healthInside(_ context: Context, _ node: Node) -> HealthSpecification? {
         guard case .table(let members) = node.value else {
             return Read.command(context, node).map { HealthSpecification(.inside($0)) }
@@ -103,7 +103,7 @@ enum ReadyReader {
         return times(context, members, probe, &health) ? health : nil
     }
 
-    /// Stores the interval, timeout and failures that are written; false if an error was reported.
+    /// Stores those of `interval`, `timeout` and `failures` that are written. Returns false after an error.
     private static func times(
         _ context: Context,
         _ members: [Member],
@@ -123,7 +123,7 @@ enum ReadyReader {
         return true
     }
 
-    /// Fills the defaults of settings into an address; nil if an error was reported.
+    /// Replaces the settings in an address by their default values. Returns nil after an error.
     private static func filled(
         _ context: Context,
         _ node: Node,
@@ -151,7 +151,8 @@ enum ReadyReader {
         return .tcp(host: host, port: port)
     }
 
-    /// Parses an address for a probe of the same kind; nil if it is not valid.
+    /// Parses an address for a probe of the same kind as `kind`. Returns nil if the address is not valid for this
+    /// kind.
     static func kind(_ text: String, like kind: Probe.Kind) -> Probe.Kind? {
         switch kind {
         case .tcp: tcp(text)
@@ -164,7 +165,7 @@ enum ReadyReader {
         address(context, node).map { .http(host: $0.host, port: $0.port, path: $0.path) }
     }
 
-    /// Reads an address that begins with http://; its path begins with `/` and includes the query.
+    /// Reads an address that begins with `http://`. The returned path begins with `/` and includes the query.
     static func address(_ context: Context, _ node: Node) -> (host: String, port: UInt16, path: String)? {
         guard let text = Read.text(context, node) else { return nil }
         guard text.hasPrefix(scheme) else {
@@ -193,7 +194,7 @@ enum ReadyReader {
         return (host, port ?? 80, path.hasPrefix("/") ? String(path) : "/" + path)
     }
 
-    /// Parses `host`, `host:port` or `[::1]:port`; nil for anything else.
+    /// Parses a host with an optional port, such as `host`, `host:port` or `[::1]:port`. Returns nil for other texts.
     static func authority(_ text: String) -> (host: String, port: UInt16?)? {
         let host: Substring
         var rest: Substring

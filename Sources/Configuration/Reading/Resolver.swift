@@ -2,14 +2,14 @@
 
 import Lifecycle
 
-/// Resolves the names of apps that other apps' drafts mention, and creates the apps.
+/// Creates the apps from the drafts, and resolves the names of other apps in `requires` and `after`.
 struct Resolver {
     let system: ConfigurationSystem
     let userID: UInt32
     let drafts: [String: AppDraft]
     let keepAliveMinimum: Duration
 
-    /// The apps, and the templates of scenes; both are sorted by name.
+    /// All apps, and all templates of scenes, both sorted by name.
     func apps() -> (apps: [AppSpecification], templates: [AppSpecification]) {
         let names = drafts.keys.sorted()
         var expanded: [String: [AppSpecification]] = [:]
@@ -48,7 +48,7 @@ struct Resolver {
         return (apps.sorted { ($0.template, $0.instance ?? 0) < ($1.template, $1.instance ?? 0) }, templates)
     }
 
-    /// Looks up the apps that a name means; the name of a template means all its instances.
+    /// Resolves `names` to names of apps. The name of an app with instances stands for all its instances.
     private func lookUp(
         _ draft: AppDraft,
         _ key: String,
@@ -141,9 +141,9 @@ struct Resolver {
     }
 }
 
-/// The diagnostics for a user or a group that does not exist. They are warnings, never errors: an account that was
-/// removed, or that a network directory does not list yet, concerns only one app, and must not keep other apps from
-/// being launched at the next boot. torpord looks accounts up again at each launch.
+/// Warnings about a user or a group that does not exist. They are never errors: the account may have been removed, or
+/// a network directory may not list it yet. This concerns only one app and must not prevent other apps from being
+/// launched at the next boot. torpord looks accounts up again at each launch.
 enum MissingAccount {
     static let noUser = "there is no user "
     static let noGroup = "there is no group "
@@ -159,8 +159,8 @@ enum MissingAccount {
 
 /// Finds apps that require themselves, directly or through other apps.
 enum DependencyCycles {
-    /// The cycles of a graph, each beginning with its alphabetically first name; at least one cycle per strongly
-    /// connected component.
+    /// The cycles in the graph, at least one for each strongly connected component. Each cycle begins with the name
+    /// that comes first in the alphabet.
     static func find(_ graph: [String: [String]]) -> [[String]] {
         enum Mark {
             case open
@@ -169,7 +169,7 @@ enum DependencyCycles {
         var marks: [String: Mark] = [:]
         var cycles: Set<[String]> = []
         for start in graph.keys.sorted() where marks[start] == nil {
-            // A stack of its own instead of recursion: a chain of apps may be too long for the thread's stack.
+            // Use an explicit stack, not recursion: a chain of apps may be too long for the thread's stack.
             var path: [(name: String, next: Int)] = [(start, 0)]
             marks[start] = .open
             while let (name, next) = path.last {

@@ -5,10 +5,10 @@ import Permissions
 
 /// Reads `sandbox` and `permissions`.
 enum SandboxReader {
-    /// Every key of an entry of `permissions`.
+    /// The keys of an entry of `permissions`.
     static let keys = ["purpose", "default", "ports"]
 
-    /// `.some(nil)` for `false`.
+    /// Reads `sandbox`. For `false` the result is `.some(nil)`, on an error nil.
     @Sendable static func mode(_ context: Context, _ node: Node) -> SandboxMode?? {
         switch node.value {
         case .boolean(let isWanted): return .some(isWanted ? .permissions : nil)
@@ -26,7 +26,7 @@ enum SandboxReader {
             return []
         }
         let read = members.compactMap { permission(context.at($0.key), $0) }
-        // Two spellings of one path are the same permission.
+        // Two spellings of the same path are the same permission, so their names are equal here.
         return Read.unique(context, node, read, by: \.name) ?? []
     }
 
@@ -86,10 +86,10 @@ enum SandboxReader {
 
     // MARK: Checks
 
-    /// Programs that are of no use without new privileges.
+    /// Programs that only serve to gain privileges, which a sandbox prevents.
     private static let gaining = ["sudo", "su", "doas", "pkexec", "runuser"]
 
-    /// Checks that need the values of all keys of the app.
+    /// Makes the checks that compare `sandbox` and `permissions` with other keys of the app.
     static func check(_ draft: AppDraft) {
         let app = draft.specification
         guard app.sandbox.mode != nil else {
@@ -111,16 +111,17 @@ enum SandboxReader {
 
     // MARK: Code of strangers
 
-    /// Most memory of an app with `sandbox = "agent"`, in bytes.
+    /// In bytes: the default of `memory_limit` for an app with `sandbox = "agent"`.
     static let agentMemory: UInt64 = 1 << 30
-    /// Most processor time, in thousandths of a percent of one processor.
+    /// The default of `cpu_max` for an app with `sandbox = "agent"`, in thousandths of a percent of one processor.
     static let agentProcessor = 100_000
-    /// The names and values of its limits, sorted: bytes of a file, open files, processes and threads.
+    /// The defaults of `limits` for an app with `sandbox = "agent"`, sorted by name: the size of a file in bytes, the
+    /// number of open files, and the number of processes and threads.
     static let agentLimits: [(name: String, resource: Int32, value: UInt64)] = [
         ("fsize", 1, 1 << 30), ("nofile", 7, 1024), ("tasks", ResourceLimit.tasks, 256),
     ]
 
-    /// Fills in what `sandbox = "agent"` means, except where the app has values of its own.
+    /// Fills in the defaults of `sandbox = "agent"` for those keys that the app does not write.
     static func applyAgent(_ app: inout AppSpecification, _ isWritten: (String) -> Bool) {
         guard app.sandbox.mode == .agent else { return }
         if !isWritten("data_folders") { app.data.isWanted = true }
@@ -141,7 +142,7 @@ enum SandboxReader {
 }
 
 extension Sandbox {
-    /// Replaces the placeholder for a scene's name or an instance's number.
+    /// Replaces a placeholder in the paths of the permissions.
     mutating func put(_ placeholder: Placeholder) {
         for index in declarations.indices {
             guard case .files(let path, let isReadOnly) = declarations[index].permission else { continue }
@@ -149,7 +150,7 @@ extension Sandbox {
         }
     }
 
-    /// The declarations without their purposes.
+    /// The declarations of permissions, without their purposes.
     var withoutPurposes: [PermissionDeclaration] {
         declarations.map { declaration in
             var bare = declaration
@@ -158,7 +159,7 @@ extension Sandbox {
         }
     }
 
-    /// Adds declarations, in place of earlier ones of the same names.
+    /// Adds declarations of permissions. They replace existing ones with the same names.
     mutating func add(_ new: [PermissionDeclaration]) {
         for declaration in new {
             declarations.removeAll { $0.name.utf8.elementsEqual(declaration.name.utf8) }
@@ -169,7 +170,7 @@ extension Sandbox {
 }
 
 extension PermissionDeclaration {
-    /// The declaration in short, for diffs.
+    /// The declaration as one line, for diffs.
     var written: String {
         var parts = [initial.rawValue]
         if !ports.isEmpty { parts.append("ports " + ports.map(String.init).joined(separator: " ")) }

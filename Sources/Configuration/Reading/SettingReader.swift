@@ -4,12 +4,12 @@ import Linux
 
 /// Reads `settings`.
 enum SettingReader {
-    /// Every key of an entry of `settings`.
+    /// The keys of an entry of `settings`.
     static let keys = [
         "type", "default", "title", "help", "restart", "identity", "writable", "min", "max", "max_length", "pattern",
         "values",
     ]
-    /// The types of settings that a key may be used with; keys that are missing here may be used with all types.
+    /// The keys that are valid only for some types of settings, each with these types.
     private static let only: [String: [String]] = [
         "min": ["integer", "number", "duration", "size"], "max": ["integer", "number", "duration", "size"],
         "max_length": ["string", "secret"], "pattern": ["string", "secret"], "values": ["choice"],
@@ -171,7 +171,7 @@ enum SettingReader {
 
     // MARK: Where settings stand
 
-    /// Checks each `{settings.NAME}` in the values that an app is launched with.
+    /// Checks each `{settings.NAME}` in the command, the hooks, the environment and the language of the app.
     static func check(_ draft: AppDraft) {
         let app = draft.specification
         let names = app.declaredSettings.map(\.name)
@@ -200,7 +200,7 @@ enum SettingReader {
         }
     }
 
-    /// Fills the defaults of settings into an address; nil if an error was reported.
+    /// Replaces the settings in an address by their default values. Returns nil after an error.
     static func address(
         _ text: String,
         _ settings: [SettingDeclaration],
@@ -232,7 +232,7 @@ enum SettingReader {
 }
 
 extension SettingDeclaration: Written {
-    /// The declaration in short, for diffs.
+    /// The declaration as one line, for diffs.
     var written: String? {
         var parts = [kind.word]
         switch kind {

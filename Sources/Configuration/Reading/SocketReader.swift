@@ -7,13 +7,13 @@ import Linux
 enum SocketReader {
     typealias SocketKey = Key<SocketSpecification>
 
-    /// The kinds of sockets. An entry of `sockets` has its address under exactly one of their names.
+    /// The kinds of sockets. The name of a kind is the key under which an entry of `sockets` has its address.
     static let kinds: [Sockets.Kind] = [.stream, .datagram, .sequenced]
-    /// The maximum number of sockets: more descriptors, with those that an app stores, do not fit into one message to
-    /// the keeper.
+    /// The maximum number of sockets of an app. With the descriptors that the app stores, more sockets would not fit
+    /// into one message to torpor-keeper.
     static let most = 64
 
-    /// The keys of an entry, except those of its address.
+    /// The keys of an entry of `sockets`, except those for the address.
     static let keys: [SocketKey] = [
         .value("name", \.name, name),
         SocketKey("backlog") { context, node, socket in
@@ -48,7 +48,7 @@ enum SocketReader {
         .value("wake", \.wake) { Read.choice($0, $1) },
     ]
 
-    /// Every key of an entry of `sockets`.
+    /// All keys of an entry of `sockets`, including those for the address.
     static let names = (keys.map(\.name) + kinds.map(\.word)).sorted()
 
     static func sockets(
@@ -136,7 +136,7 @@ enum SocketReader {
         return SocketPlan(kind, address)
     }
 
-    /// Why a socket of this kind cannot have the address; nil if it can.
+    /// Why a socket of this kind cannot have the address; nil if it can have it.
     static func problem(_ address: SocketAddress, _ kind: Sockets.Kind) -> String? {
         switch address {
         case .path(let path) where path.utf8.count > Sockets.longestPath:
@@ -149,7 +149,7 @@ enum SocketReader {
         }
     }
 
-    /// Reports keys that have no meaning for this kind of socket.
+    /// Reports an error for each key that is not valid for this kind of socket.
     private static func check(
         _ context: Context,
         _ node: Node,
@@ -191,7 +191,7 @@ enum SocketReader {
         return name
     }
 
-    /// Reads `ipv6_only`; `"default"` gives `.some(nil)`.
+    /// Reads `bind_ipv6_only`. For `"default"` the result is `.some(nil)`, on an error nil.
     private static func ipv6Only(_ context: Context, _ node: Node) -> Bool?? {
         enum Choice: String, CaseIterable {
             case machine = "default"
@@ -225,7 +225,7 @@ enum SocketReader {
         return time
     }
 
-    /// Reads `holding`; `true` means `"plain"`, `false` no page, which gives `.some(nil)`.
+    /// Reads `holding`: `true` means `"plain"`, and `false` means no page, for which the result is `.some(nil)`.
     private static func holding(_ context: Context, _ node: Node) -> HoldingPage?? {
         if case .boolean(let isWanted) = node.value { return .some(isWanted ? .plain : nil) }
         guard case .string = node.value else { return context.expected("true, \"plain\" or \"snapshot\"", node) }
@@ -243,7 +243,7 @@ enum SocketReader {
     }
 }
 
-/// Checks that no two apps use the same address.
+/// Reports an error if two apps use the same socket address.
 enum SocketConflicts {
     static func check(_ apps: [AppSpecification], _ resolver: Resolver) {
         let drafts = resolver.drafts
@@ -273,7 +273,7 @@ enum SocketConflicts {
         }
     }
 
-    /// Checks the owners and groups of the socket files.
+    /// Checks that the owners and groups of the app's socket files exist, and whether torpord may set them.
     private static func checkOwners(_ app: AppSpecification, _ draft: AppDraft, _ resolver: Resolver) {
         for socket in app.sockets {
             if let owner = socket.owner {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Reads every key of `[supervisor]` and `[policies.NAME]`.
+/// The readers of all keys of `[supervisor]` and `[policies.NAME]`.
 enum SupervisorKeys {
     static let all: [Key<SupervisorSpecification>] = [
         Key("alerts") { context, node, supervisor in

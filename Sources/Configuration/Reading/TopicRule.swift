@@ -4,20 +4,20 @@ import Lifecycle
 public import Mailbox
 import WireText
 
-/// An entry of `topics`: which messages an app accepts, and how it receives them.
+/// An entry of `topics`: how an app receives the messages of a topic.
 public struct TopicRule: Sendable, Hashable {
-    /// How messages of the topic that are queued are merged.
+    /// How to merge a new message with messages already queued for the topic.
     public var coalesce: Coalescing = .all
-    /// Whether each message wakes the app, even if its sender did not mark it urgent.
+    /// Whether every message of the topic wakes the app, even if the sender has not marked the message as urgent.
     public var urgent = false
     /// How urgent messages wake the app.
     public var wake: WakeManner = .background
-    /// Whether messages stay queued until the app takes them, even if a signal notifies the app.
+    /// Whether a message stays queued until the app fetches it, even if the app was notified by a signal.
     public var keep = false
-    /// The apps that get the messages that this app does not handle, in this order: names, or `tag:NAME`.
+    /// The apps that get a message which this app does not handle, in this order. Each is a name or `tag:NAME`.
     public var next: [String] = []
 
-    /// A rule by which messages are delivered one by one, and wake the app if they are urgent.
+    /// Creates a rule that merges no messages. Urgent messages wake the app.
     public init() {}
 }
 
@@ -33,7 +33,7 @@ extension TopicRule {
     /// The maximum length of a topic's name, in bytes.
     public static let longestName = 128
 
-    /// Why the name of a topic is not valid; nil if it is.
+    /// Why a text is not a valid name of a topic; nil if it is valid.
     public static func problem(_ name: String) -> String? {
         if name.isEmpty || name.utf8.count > longestName {
             return "the name of a topic has from 1 to \(longestName) bytes"
@@ -44,7 +44,8 @@ extension TopicRule {
         return nil
     }
 
-    /// Reads `{ news = "latest", "sensor/*" = { urgent = true } }`; a word stands for a table with `coalesce`.
+    /// Reads the table `topics`, such as `{ news = "latest", "sensor/*" = { urgent = true } }`. A single word is the
+    /// value of `coalesce`.
     static func topics(_ context: Context, _ node: Node) -> [(String, TopicRule)] {
         var topics: [(String, TopicRule)] = []
         for member in Read.members(context, node) ?? [] {
@@ -78,7 +79,8 @@ extension TopicRule {
 }
 
 extension [String: TopicRule] {
-    /// The rule for a topic: the entry with its name, otherwise the entry with the longest pattern that matches.
+    /// The rule for a topic: the entry with the topic's name, otherwise the matching entry with the longest pattern;
+    /// nil if no entry matches.
     public func rule(for topic: String) -> TopicRule? {
         if let rule = self[topic] { return rule }
         let fitting = filter { Glob.matches($0.key, topic) }
@@ -86,13 +88,13 @@ extension [String: TopicRule] {
     }
 }
 
-/// Reads `wake_storm`, the rules for apps that events wake too often.
+/// Reads `wake_storm`: what torpord does if events wake an app too often.
 enum WakeStormReader {
-    /// The values of `action`: what happens to an app that is woken too often.
+    /// The values of `wake_storm.action`.
     enum Action: String, CaseIterable {
-        /// Events do not wake the app for a while.
+        /// For a while, no event wakes the app.
         case hold
-        /// Events do not wake the app for a while, and the app is terminated.
+        /// The app is terminated, and for a while no event wakes it.
         case end
     }
 

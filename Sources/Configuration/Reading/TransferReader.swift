@@ -40,7 +40,7 @@ enum TransferReader {
         .value("user", \.user, Read.text), .value("secret", \.secret, Read.text),
     ]
 
-    /// The maximum number of entries in each list.
+    /// The maximum number of entries in each list of `transfers`.
     private static let most = 64
 
     @Sendable private static func patterns(_ context: Context, _ node: Node) -> [WebPattern]? {
@@ -92,7 +92,7 @@ enum TransferReader {
         return nil
     }
 
-    /// Checks that need the whole app: whether it declares the secrets that logins name.
+    /// Checks whether the app declares the secret settings that its `credentials` name.
     static func check(_ draft: AppDraft) {
         let secrets = draft.specification.declaredSettings.filter(\.isSecret).map(\.name)
         for (host, login) in draft.specification.transfers.credentials.sorted(by: { $0.key < $1.key })

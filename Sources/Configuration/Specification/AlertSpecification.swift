@@ -2,22 +2,22 @@
 
 /// `[supervisor.alerts]`: where alerts of apps are shown, and when.
 public struct AlertSpecification: Sendable, Hashable {
-    /// `desktop`.
+    /// The values of `desktop`: whether alerts are shown on the screen.
     public enum Desktop: String, Sendable, Hashable, CaseIterable {
-        /// On the screen of the session, if it has a notification server.
+        /// On the screen of the user's session, if the session has a notification server.
         case auto
         case none
     }
 
-    /// Whether they are shown on a desktop.
+    /// Whether alerts are shown on the screen of the user's session.
     public var desktop = Desktop.auto
-    /// Programs and their arguments, run for each alert that is shown.
+    /// Commands (a program and its arguments) that are run for each alert that is shown.
     public var commands: [[String]] = []
-    /// When only critical ones are shown.
+    /// The times of day when only critical alerts are shown.
     public var quiet: [DailyWindow] = []
-    /// How late an alert may be shown that was missed; nil for any time.
+    /// How late a missed alert may still be shown; nil for any time.
     public var missedAfter: Duration? = .seconds(86_400)
 
-    /// The defaults.
+    /// Creates a specification with default values.
     public init() {}
 }

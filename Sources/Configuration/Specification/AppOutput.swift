@@ -1,48 +1,48 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Where an app's standard input comes from and where its output goes; a part of ``AppSettings``.
+/// The source of an app's standard input, and the destinations of its output. A part of ``AppSettings``.
 public struct AppOutput: Sendable, Hashable {
-    /// Where standard output goes (`log`).
+    /// Where the app's standard output goes (`log`).
     public var log: LogTarget = .file
-    /// Where standard error goes (`stderr`).
+    /// Where the app's standard error goes (`stderr`).
     public var standardError: StandardError = .log
-    /// Where standard input comes from (`stdin`).
+    /// Where the app's standard input comes from (`stdin`).
     public var standardInput: StandardInput = .null
-    /// Bytes after which the log file is rotated; `nil` for never.
+    /// The size in bytes at which the log file is rotated; `nil` for no rotation.
     public var logMaxSize: UInt64? = 16 << 20
-    /// How many rotated log files are kept besides the current one.
+    /// The maximum number of rotated log files, besides the current one.
     public var logMaxFiles = 5
     /// The age after which a rotated log file is removed; `nil` for never.
     public var logMaxAge: Duration?
 
-    /// The defaults.
+    /// Creates a specification with default values.
     public init() {}
 }
 
-/// The values of `log`: where standard output goes.
+/// The values of `log`: where an app's standard output goes.
 public enum LogTarget: String, Sendable, Hashable, CaseIterable {
-    /// A file in the log directory, which is rotated.
+    /// To a file in the log directory. The file is rotated.
     case file
-    /// systemd's journal.
+    /// To systemd's journal.
     case journal
-    /// The supervisor's own standard output.
+    /// To the supervisor's own standard output.
     case inherit
-    /// Nowhere.
+    /// To `/dev/null`.
     case null
 }
 
-/// The values of `stderr`: where standard error goes.
+/// The values of `stderr`: where an app's standard error goes.
 public enum StandardError: Sendable, Hashable {
-    /// To the same place as standard output.
+    /// To the destination of standard output.
     case log
-    /// A separate file, by its path relative to the log directory.
+    /// To a file of its own, given by its path relative to the log directory.
     case file(String)
 }
 
-/// The values of `stdin`: where standard input comes from.
+/// The values of `stdin`: where an app's standard input comes from.
 public enum StandardInput: Sendable, Hashable {
-    /// `/dev/null`.
+    /// From `/dev/null`, which is empty.
     case null
-    /// A file, by its absolute path.
+    /// From a file, given by its absolute path.
     case file(String)
 }

@@ -1,42 +1,43 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What users see of an app besides its name: `title`, `summary`, `icon`, what stands in for it while it starts, and the
-/// language that it speaks.
+/// How an app is presented to users: `title`, `summary`, `icon`, the picture that is shown while the app starts, and
+/// the app's language.
 public struct AppPresentation: Sendable, Hashable {
-    /// The app's title in all languages that are not in ``titles``; `nil` if it has none.
+    /// The app's title for users of all languages that are not in ``titles``; `nil` if it has none.
     public var title: String?
-    /// The app's titles by language tag (BCP 47) in lower case: `de`, `pt-br`.
+    /// Translations of the title. The keys are language tags (BCP 47) in lower case: `de`, `pt-br`.
     public var titles: [String: String] = [:]
-    /// What it is for, in one line, in all languages that are not in ``summaries``; `nil` if it has none.
+    /// The app's purpose in one line, for users of all languages that are not in ``summaries``; `nil` if not set.
     public var summary: String?
-    /// The same by language tag in lower case.
+    /// Translations of the summary. The keys are language tags (BCP 47) in lower case.
     public var summaries: [String: String] = [:]
-    /// The path of a picture; absolute.
+    /// The absolute path of the app's icon; `nil` if it has none.
     public var icon: String?
-    /// Further pictures: by their size in pixels (`64`), and `dark` for a dark background; absolute paths.
+    /// The absolute paths of further icons. The keys are sizes in pixels (`64`), or `dark` for a dark background.
     public var icons: [String: String] = [:]
-    /// Where menus list it: the names of freedesktop.org's menu specification.
+    /// The categories under which menus list the app: names from freedesktop.org's menu specification.
     public var categories: [String] = []
-    /// The locale that it gets as LANG, such as `de_DE.UTF-8`; `nil` for the supervisor's own.
+    /// The locale that the app gets as LANG, such as `de_DE.UTF-8`; `nil` for the supervisor's own.
     public var language: String?
-    /// What is shown in its place until it is in the foreground.
+    /// What is shown in place of the app until it reaches the foreground.
     public var cover = Cover()
-    /// The absolute path of a picture that ``cover`` shows if the app has no snapshot.
+    /// The absolute path of a picture that the cover shows if the app has no snapshot.
     public var launchImage: String?
 
-    /// The keys `cover` and `cover_after`: what is shown in an app's place while it starts.
+    /// The keys `cover` and `cover_after`: a command that shows a picture while the app starts.
     public struct Cover: Sendable, Hashable {
-        /// A command that shows a picture until it is terminated, and gets the picture's path for
-        /// ``OpenPlaceholder/file``; empty for none.
+        /// A command that shows a picture until the command is terminated. The picture's path replaces
+        /// ``OpenPlaceholder/file``. Empty for no command.
         public var command: [String] = []
-        /// How long an app may take to the foreground before it is covered.
+        /// If the app takes longer than this to reach the foreground, the command is run.
         public var after: Duration = .milliseconds(300)
     }
 
-    /// Creates a presentation without a title or an icon.
+    /// Creates a presentation without a title and an icon.
     public init() {}
 
-    /// Control characters, including line ends and those that reverse the direction of text (bidi).
+    /// Whether a character is a control character, a line separator, or a character that reverses the direction of
+    /// text (bidi).
     private static func isControl(_ scalar: Unicode.Scalar) -> Bool {
         switch scalar.value {
         case 0x2028, 0x2029, 0x202a...0x202e, 0x2066...0x2069: true
@@ -44,7 +45,7 @@ public struct AppPresentation: Sendable, Hashable {
         }
     }
 
-    /// Why a text cannot be the help of a setting; nil if it can.
+    /// Why a text cannot be the help of a setting; nil if it can be.
     static func problem(inHelp text: String) -> String? {
         if text.allSatisfy(\.isWhitespace) { return "must not be empty" }
         if text.unicodeScalars.contains(where: { $0 != "\n" && isControl($0) }) {
@@ -53,11 +54,11 @@ public struct AppPresentation: Sendable, Hashable {
         return text.utf8.count > 1_000 ? "must not be longer than 1,000 bytes" : nil
     }
 
-    /// Why a text cannot be a title; nil if it can: one line with visible characters, which fits into a table and on a
-    /// button.
+    /// Why a text cannot be a title; nil if it can be. A title is one line of visible characters, short enough for a
+    /// table or a button.
     public static func problem(inTitle text: String) -> String? { problem(inLine: text, longest: 80) }
 
-    /// Why a text cannot be a summary; nil if it can: one line with visible characters.
+    /// Why a text cannot be a summary; nil if it can be. A summary is one line of visible characters.
     static func problem(inSummary text: String) -> String? { problem(inLine: text, longest: 200) }
 
     private static func problem(inLine text: String, longest: Int) -> String? {
@@ -69,7 +70,7 @@ public struct AppPresentation: Sendable, Hashable {
 
 /// Reads texts that may have translations: `title`, `summary`, and `help` of a setting.
 enum TitleReader {
-    /// What a text is for, which decides how long it may be.
+    /// The key for which a text is read. It decides how long the text may be.
     enum Purpose {
         /// One line of at most 80 characters.
         case title
@@ -97,7 +98,7 @@ enum TitleReader {
         (presentation.summary, presentation.summaries) = texts
     }
 
-    /// The text without a language, and those by language; nil if an error was reported.
+    /// Reads a text and its translations. Returns nil after an error.
     static func read(
         _ context: Context,
         _ node: Node,
@@ -141,20 +142,22 @@ enum TitleReader {
         return nil
     }
 
-    /// Why no reader has such a language (BCP 47); nil if one may have.
+    /// Why a language tag (BCP 47) is not valid, so that no user has this language; nil if the tag is valid.
     private static func problem(inTag tag: String) -> String? {
         let parts = tag.split(separator: "-")
         guard let language = parts.first, language.utf8.count <= 3 else {
             return "is not the code of a language, so no reader gets this text: write, for example, \"de\" or \"pt-BR\""
         }
-        // A script, a region, and variants, in this order; an x begins what two parties agree on.
+        // A language, then optional parts in this order: script, region, variants, extensions, and private use after
+        // an x.
         let shape =
             /[a-z]{2,3}(-[a-z]{3}){0,3}(-[a-z]{4})?(-([a-z]{2}|[0-9]{3}))?(-([a-z0-9]{5,8}|[0-9][a-z0-9]{3}))*(-[a-z0-9](-[a-z0-9]{2,8})+)*(-x(-[a-z0-9]{1,8})+)?/
         guard tag.wholeMatch(of: shape) == nil else { return nil }
         return "is not a language tag (BCP 47), so no reader gets this text: write, for example, \"de\" or \"pt-BR\""
     }
 
-    /// The tag in lower case with hyphens: this accepts the form of locales, `pt_BR`, too.
+    /// A language tag in lower case with hyphens; nil if the text is none. Underscores are accepted too, as in
+    /// `pt_BR`.
     private static func languageTag(_ text: String) -> String? {
         let tag = String(text.lowercased().map { $0 == "_" ? "-" : $0 })
         return tag.wholeMatch(of: /[a-z]{2,8}(-[a-z0-9]{1,8}){0,4}/) == nil ? nil : tag

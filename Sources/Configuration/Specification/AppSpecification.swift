@@ -3,23 +3,24 @@
 public import Lifecycle
 public import Permissions
 
-/// Everything that the configuration says about one app, checked and with every default filled in.
+/// Everything that the configuration says about one app. The values are checked, and missing ones are replaced by
+/// defaults.
 ///
-/// The keys are those of docs/interfaces.md. Apps with equal settings share one copy of them in memory; only what
-/// usually differs between apps is stored for each.
+/// The keys are described in docs/interfaces.md. Apps with equal settings share one copy of them in memory. Only
+/// values that usually differ between apps are stored for each app.
 @dynamicMemberLookup
 public struct AppSpecification: Sendable, Hashable {
-    /// The app's name; an instance is called `TEMPLATE@NUMBER`, a scene `TEMPLATE@NAME`.
+    /// The app's name. The name of an instance is `TEMPLATE@NUMBER`, that of a scene `TEMPLATE@NAME`.
     public var name: String
-    /// The name under `[apps]`. It differs from ``name`` for an instance and a scene.
+    /// The name of the app's table in `[apps]`. It differs from ``name`` if the app is an instance or a scene.
     public var template: String
-    /// The number of an instance, from `instance_first`; `nil` if the app has no `instances`.
+    /// The number of the instance; the first is `instance_first`. `nil` if the app is not an instance.
     public var instance: Int?
-    /// The name of a scene among those of its template; `nil` if it is not a scene.
+    /// The scene's name without that of its template; `nil` if the app is not a scene.
     public var scene: String?
-    /// The program and its arguments; empty only for a container that runs the command of its image.
+    /// The program and its arguments. Empty only for a container that runs its image's own command.
     public var exec: [String] = []
-    /// The sockets that the app gets, in this order.
+    /// The sockets that the app gets, in the order of its descriptors.
     public var sockets: [SocketSpecification] = []
     private static let usual = Shared(AppSettings())
     @usableFromInline var settings: Shared<AppSettings>
@@ -27,26 +28,26 @@ public struct AppSpecification: Sendable, Hashable {
     private var contained: Shared<ContainerSpecification>?
     private var confined: Shared<Sandbox>?
 
-    /// Creates a specification with only a name.
+    /// Creates a specification with a name and otherwise default values.
     public init(name: String) {
         self.name = name
         self.template = name
         settings = Self.usual
     }
 
-    /// What users see of the app besides its name.
+    /// How the app is presented to users.
     public var presentation: AppPresentation {
         get { presented?.value ?? AppPresentation() }
         set { presented = newValue == AppPresentation() ? nil : Shared(newValue) }
     }
 
-    /// The container in which podman runs the app; `nil` for an app without one.
+    /// The container in which podman runs the app; `nil` if the app runs without a container.
     public var container: ContainerSpecification? {
         get { contained?.value }
         set { contained = newValue.map(Shared.init) }
     }
 
-    /// What the app may do, if it runs in a sandbox.
+    /// The app's sandbox and its permissions.
     public var sandbox: Sandbox {
         get { confined?.value ?? Sandbox() }
         set { confined = newValue == Sandbox() ? nil : Shared(newValue) }
@@ -75,17 +76,17 @@ public struct AppSpecification: Sendable, Hashable {
 }
 
 extension AppSpecification {
-    /// The name of the app's container; `nil` for an app without one. It cannot be the name of a scene or an
-    /// instance, since that contains an @, which podman does not allow.
+    /// The name of the app's container; `nil` if it has none. podman does not allow an @ in names, so the @ in the
+    /// name of a scene or an instance is replaced by a dot.
     public var containerName: String? {
         self.container.map { $0.name ?? "torpor-" + self.name.split(separator: "@").joined(separator: ".") }
     }
 
-    /// How a running app is checked: by `health`, or else by the health check of its container.
+    /// The health check of a running app: the key `health`, otherwise the health check of its container.
     public var check: HealthSpecification? { self.health ?? self.container?.health }
 
-    /// How torpord finds out that the app is ready: by `ready`, or else by the health check of its container, at
-    /// least once a second.
+    /// How torpord detects that the app is ready: the key `ready`, otherwise the health check of its container, which
+    /// is then made at least once a second.
     public var readiness: ReadySpecification {
         guard self.ready == .exec, let container = self.container, container.isReadyByHealth,
             var probe = container.health?.probe
@@ -94,8 +95,7 @@ extension AppSpecification {
         return .probe(probe)
     }
 
-    /// Whether READY=1 reports that the app is ready: sent by the app, or by the program that has started its
-    /// container.
+    /// Whether torpord waits for READY=1 from the app, or from the program that starts the app's container.
     public var isReadyByNotify: Bool {
         switch self.readiness {
         case .notify: true
@@ -107,102 +107,102 @@ extension AppSpecification {
     /// Whether the app is an instance or a scene of ``template``.
     public var isOneOfTemplate: Bool { instance != nil || scene != nil }
 
-    /// The limits that each process of the app starts with.
+    /// The limits that each process of the app gets (setrlimit(2)).
     public var processLimits: [ResourceLimit] { self.limits.filter { $0.resource != ResourceLimit.tasks } }
 
-    /// How many processes and threads the app may have at once; `nil` for no limit.
+    /// The maximum number of processes and threads of the app; `nil` for no limit.
     public var taskLimit: UInt64? {
         self.limits.first { $0.resource == ResourceLimit.tasks }.flatMap { $0.soft == .max ? nil : $0.soft }
     }
 }
 
-/// The part of a specification that many apps have in common. `rules` contains what the app's state machine needs.
+/// The part of a specification that many apps share.
 public struct AppSettings: Sendable, Hashable {
-    /// The working directory; absolute.
+    /// The absolute path of the app's working directory.
     public var directory: String?
-    /// The user to run as, by name or number.
+    /// The user that the app runs as, by name or number.
     public var user: String?
-    /// The group to run as, by name or number.
+    /// The group that the app runs as, by name or number.
     public var group: String?
-    /// Supplementary groups, by name or number; `nil` means those of the user.
+    /// The supplementary groups of the app, by name or number; `nil` for those of the user.
     public var supplementaryGroups: [String]?
     /// Environment variables in addition to those that every app gets.
     public var environment: [String: String] = [:]
-    /// Files of environment variables, read before each launch. A later file overrides an earlier one, and
+    /// Files with environment variables, read before each launch. A later file overrides an earlier one, and
     /// `environment` overrides all files.
     public var environmentFiles: [EnvironmentFileReference] = []
     /// The file mode creation mask, 0 to 0o777.
     public var umask: UInt32?
     /// The nice value, −20 to 19.
     public var nice: Int32?
-    /// Whether and how the supervisor launches the app at its own start.
+    /// Whether the supervisor launches the app when the supervisor starts.
     public var launch: LaunchMode = .foreground
-    /// How torpord finds out that the app is ready, and that it is healthy.
+    /// How torpord detects that the app is ready, and that it is healthy.
     var checks = Checks()
-    /// Names of the apps (instances, never templates) that must be ready before this app is started, and are stopped
-    /// after it.
+    /// Names of the apps that must be ready before this app is launched, and that are stopped after it. They may be
+    /// instances, but not templates.
     public var requires: [String] = []
-    /// Names of the apps (instances, never templates) that are started before this app, if they are started at all.
+    /// Names of the apps that are launched before this app, if they are launched at all. They may be instances, but
+    /// not templates.
     public var after: [String] = []
-    /// What the app's state machine needs.
+    /// The values that the app's state machine uses.
     public var rules = AppRules()
-    /// The number of the signal that asks the app to terminate.
+    /// The number of the signal that requests the app to terminate.
     public var stopSignal: Int32 = 15
     /// The processes that get `stopSignal`.
     public var killMode: ProcessSelection = .all
-    /// The number of the signal that ends an app after a missed heartbeat.
+    /// The number of the signal that terminates the app after a missed heartbeat.
     public var watchdogSignal: Int32 = 6
     /// How the app is suspended: by a signal or by its cgroup.
     public var suspendWith: SuspendMethod = .signal
-    /// The messages that the app receives as a signal.
+    /// The messages that the app gets as signals, each with the number of the signal.
     public var signals: [Message: Int32] = [:]
     /// The processes whose sd_notify messages torpord accepts.
     public var notifyAccess: ProcessSelection = .all
-    /// Names by which verbs select the app: `tag:demo`.
+    /// The app's tags. Requests select all apps with a tag by `tag:NAME`.
     public var tags: [String] = []
-    /// Resource limits, sorted by name: those of each process (setrlimit(2)), and the number of processes of the app.
+    /// The resource limits of each process (setrlimit(2)), and the limit `tasks` of the app. Sorted by name.
     public var limits: [ResourceLimit] = []
-    /// Commands that run before each launch, one after the other; if one fails, the launch fails.
+    /// Commands that run one after the other before each launch. If a command fails, the launch fails.
     public var beforeStart: [HookCommand] = []
-    /// Commands that run after each exit.
+    /// Commands that run after each exit of the app.
     public var afterStop: [HookCommand] = []
-    /// Overrides of the resource profiles of states; a missing value means the default of the state.
+    /// For each state: values that replace those of the state's default resource profile.
     public var resources: [AppState: ResourceProfile] = [:]
     /// The maximum size of a state archive in bytes; `nil` for no limit.
     public var stateLimit: UInt64? = 16 << 20
-    /// Where the app's snapshots come from; `nil` if the supervisor takes none.
+    /// How torpord takes snapshots of the app; `nil` if it takes none.
     public var snapshot: SnapshotSpecification?
     /// The folders for the app's data.
     public var data = DataFolderSpecification()
-    /// The absolute paths of files whose locks keep the app from being suspended, whether it holds a lock or waits
-    /// for one.
+    /// The absolute paths of files with locks. While the app holds or waits for such a lock, it is not suspended.
     public var sharedResources: [String] = []
-    /// How much memory the app may use, in bytes: it is terminated when it uses more; `nil` for no limit.
+    /// The maximum memory of the app, in bytes; `nil` for no limit. If the app uses more, it is terminated.
     public var memoryLimit: UInt64?
-    /// How much memory torpord frees before it launches the app, in bytes.
+    /// The memory in bytes that must be available before the app is launched; `nil` if any amount suffices.
     public var memoryNeeded: UInt64?
-    /// The priority, −1000 to 1000: apps with a lower one are evicted first.
+    /// The app's priority, −1000 to 1000. Apps with a lower priority are evicted first.
     public var priority = 0
-    /// How long the app is in `suspended` before its memory is paged out; `nil` for never.
+    /// After this time in the state `suspended`, the app's memory is paged out; `nil` for never.
     public var pageOutAfter: Duration?
-    /// Absolute paths of folders in memory (tmpfs), whose files torpord removes when memory is short.
+    /// The absolute paths of folders on tmpfs. If memory is short, torpord removes the files in them.
     public var purgeable: [String] = []
-    /// Whether torpord may terminate the app even while it is active, as the last step against a memory shortage.
+    /// Whether torpord may terminate the app while it is active. This is the last step if memory is short.
     public var lastResort = false
-    /// The settings that users can change, in the order in which they are written.
+    /// The settings that users can change, in the order of the configuration.
     public var declaredSettings: [SettingDeclaration] = []
-    /// The table `scenes` of a template, and of each of its scenes.
+    /// The table `scenes` of a template, and of each of its scenes; `nil` for other apps.
     public var scenes: SceneSpecification?
-    /// The table `scenes` of an app with scenes inside; `nil` for other apps.
+    /// The table `scenes` of an app whose scenes live inside its own processes; `nil` for other apps.
     public var innerScenes: SceneSpecification?
-    /// The files in which the app gets its settings.
+    /// The format of the files in which the app gets its settings.
     public var settingsFormat: SettingsFormat = .json
-    /// Where the app's output goes.
+    /// The source of the app's input, and the destinations of its output.
     public var output = AppOutput()
     /// The events that notify and wake the app.
     public var events = AppEvents()
 
-    /// The defaults.
+    /// Creates settings with default values.
     public init() {}
 }
 
@@ -210,76 +210,77 @@ public struct AppSettings: Sendable, Hashable {
 public struct AppEvents: Sendable, Hashable {
     /// The background modes whose events launch the app after a force quit.
     public var wakeAfterForceQuit: [String] = ["location"]
-    /// Whether events may launch the app before the user first unlocks the session.
+    /// Whether events may launch the app before the user has first unlocked the session since the boot.
     public var beforeFirstUnlock: UnlockRule = .all
-    /// The app's background modes, sorted by name, without repetitions.
+    /// The app's background modes, sorted by name and without duplicates.
     public var backgroundModes: [BackgroundMode] = []
-    /// Bluetooth devices that notify and wake the app; needs the mode `bluetooth-central`.
+    /// Bluetooth devices that notify and wake the app. They require the background mode `bluetooth-central`.
     public var bluetooth: [BluetoothTrigger] = []
-    /// The positions that notify and wake the app; they need the mode `location`.
+    /// Positions that notify and wake the app. They require the background mode `location`.
     public var location = LocationSpecification()
-    /// How the app is woken by a connection to a socket that it has opened itself.
+    /// How a connection wakes the app, if the app has opened the listening socket itself.
     public var wakeOnConnect: WakeManner = .none
-    /// What becomes of its clients' open connections when the app is suspended.
+    /// What happens to open connections of the app's clients when the app is suspended.
     public var suspendedConnections: SuspendedConnections = .keep
-    /// How long a client that waits for the app's answer keeps the app from being suspended; `nil` for no limit.
+    /// How long a client that waits for an answer prevents the app's suspension; `nil` for no limit.
     public var answerTime: Duration? = .seconds(300)
-    /// How long the app is in `suspended` before it is woken to keep its connections open; `nil` for never.
+    /// After this time in the state `suspended`, the app is woken to keep its connections open; `nil` for never.
     public var keepAlive: Duration?
 
-    /// Files and directories that notify and wake the app.
+    /// Files and directories whose changes notify and wake the app.
     public var paths: [PathTrigger] = []
-    /// Devices that notify and wake the app.
+    /// Devices whose events notify and wake the app.
     public var devices: [DeviceTrigger] = []
-    /// Files whose changes the app receives as `settingsDidChange`; absolute paths or glob(7) patterns.
+    /// Files whose changes are sent to the app as `settingsDidChange`: absolute paths or glob(7) patterns.
     public var settingsFiles: [String] = []
-    /// Files whose changes the app receives as `identityDidChange`; absolute paths or glob(7) patterns.
+    /// Files whose changes are sent to the app as `identityDidChange`: absolute paths or glob(7) patterns.
     public var identityFiles: [String] = []
     /// The changes of the machine of which the app is notified.
     public var notifications: [NotificationTopic] = NotificationTopic.usual
-    /// The minimum interval between checks for new content, for an app with the background mode `fetch`.
+    /// The minimum interval between checks for new content, if the app has the background mode `fetch`.
     public var fetchInterval: Duration = .seconds(900)
     /// Timers that wake the app.
     public var timers: [TimerSpecification] = []
 
-    /// How the app receives messages, by topic. A topic may be a pattern with `*` and `?`.
+    /// How the app gets messages. The keys are topics, or patterns of topics with `*` and `?`.
     public var topics: [String: TopicRule] = [:]
-    /// The apps that may post messages to the app: names, patterns or `tag:NAME`.
+    /// The apps that may post messages to this app: names, patterns of names, or `tag:NAME`.
     public var acceptsFrom: [String] = []
-    /// How many messages may be queued for the app.
+    /// The maximum number of messages in the app's queue.
     public var mailboxLimit = 1_000
-    /// How many bytes of messages may be queued for the app; `nil` for no limit.
+    /// The maximum size of the app's queued messages in bytes; `nil` for no limit.
     public var mailboxSize: UInt64? = 1 << 20
-    /// After how many runs that received a message and crashed torpord stops delivering the message.
+    /// After this many runs that got a message and then crashed, torpord no longer delivers the message.
     public var mailAttempts = 3
-    /// The rules for transfers, which run for the app while it is suspended.
+    /// The limits of the app's transfers, which torpord continues while the app is suspended.
     public var transfers = TransferSpecification()
-    /// Network resources that torpord checks for the app while it is suspended.
+    /// Network resources that torpord checks for changes while the app is suspended.
     public var subscriptions: [SubscriptionSpecification] = []
-    /// The URLs and files that the app opens, and those that it may ask other apps to open.
+    /// The URLs and files that the app opens, and the URLs that it may ask other apps to open.
     public var opening = OpeningSpecification()
-    /// How often events may wake it.
+    /// How often events may wake the app.
     public var wakeStorm = WakeStormRules()
 
-    /// The defaults.
+    /// Creates a specification with default values.
     public init() {}
 }
 
-/// The values of `suspended_connections`: what becomes of clients' open connections when the app is suspended.
+/// The values of `suspended_connections`: what happens to open connections of an app's clients when the app is
+/// suspended.
 public enum SuspendedConnections: String, Sendable, Hashable, CaseIterable {
-    /// They stay open: a client that sends something waits until the app runs, or wakes it.
+    /// The connections stay open. If a client sends data, the data wakes the app or waits until the app runs.
     case keep
-    /// Those on which nobody waits are shut down, so that clients see their end instead of silence.
+    /// Connections on which no client waits for an answer are shut down, so that clients notice the end at once.
     case close
 }
 
-/// The values of `launch`: whether and how the supervisor launches the app at its own start.
+/// The values of `launch`: whether the supervisor launches the app when the supervisor starts.
 public enum LaunchMode: String, Sendable, Hashable, CaseIterable {
-    /// At the supervisor's start, into the foreground.
+    /// Launch the app into the foreground when the supervisor starts.
     case foreground
-    /// At the supervisor's start, into the background.
+    /// Launch the app into the background when the supervisor starts.
     case background
-    /// When a request or event needs it.
+    /// Launch the app only when a request or an event needs it.
     case onDemand = "on-demand"
 }
 
@@ -290,64 +291,64 @@ struct Checks: Sendable, Hashable {
 }
 
 extension AppSettings {
-    /// How torpord finds out that the app is ready.
+    /// How torpord detects that the app is ready.
     public var ready: ReadySpecification {
         get { checks.ready }
         set { checks.ready = newValue }
     }
 
-    /// How a running app is checked; `nil` for not at all.
+    /// How torpord checks a running app; `nil` for no checks.
     public var health: HealthSpecification? {
         get { checks.health }
         set { checks.health = newValue }
     }
 }
 
-/// The values of `ready`: how torpord finds out that an app is ready.
+/// The values of `ready`: how torpord detects that an app is ready.
 public enum ReadySpecification: Sendable, Hashable {
-    /// The app is ready as soon as its program was executed.
+    /// The app is ready as soon as execve(2) of its program has succeeded.
     case exec
     /// The app is ready when it sends READY=1.
     case notify
     /// The app is ready when its delegate has answered the launch messages.
     case delegate
-    /// The app is ready when a probe by the supervisor succeeds.
+    /// The app is ready when a probe succeeds.
     case probe(Probe)
 }
 
-/// A probe: a check that the supervisor makes again and again.
+/// A check that torpord repeats, such as of a TCP port.
 public struct Probe: Sendable, Hashable {
     /// What a probe checks.
     public enum Kind: Sendable, Hashable {
         /// Whether a TCP connection is accepted.
         case tcp(host: String, port: UInt16)
-        /// Whether a GET is answered with a status from 200 to 399. The path begins with `/` and includes the query.
+        /// Whether a GET request gets a status from 200 to 399. The path begins with `/` and includes the query.
         case http(host: String, port: UInt16, path: String)
-        /// Whether the command exits with 0.
+        /// Whether a command exits with status 0.
         case command([String])
-        /// Whether the command exits with 0 inside the app's container.
+        /// Whether a command inside the app's container exits with status 0.
         case inside([String])
-        /// Whether the file exists.
+        /// Whether a file exists.
         case file(String)
     }
 
-    /// What the probe checks; settings in its address have their default values.
+    /// What the probe checks. Settings in an address are replaced by their default values.
     public var kind: Kind
-    /// The address as it is written, if it contains settings.
+    /// The address as the configuration writes it, if it contains settings; otherwise `nil`.
     public var template: String?
     /// The time from the end of one probe to the start of the next.
     public var interval: Duration = .milliseconds(100)
-    /// The longest time that one probe may take.
+    /// The maximum duration of one probe.
     public var timeout: Duration = .seconds(1)
 
-    /// A probe with the default interval and timeout.
+    /// Creates a probe with the default interval and timeout.
     public init(_ kind: Kind) {
         self.kind = kind
     }
 }
 
 extension ReadySpecification {
-    /// The probe as `status` shows it.
+    /// The probe as text, for `torpor status`.
     public var text: String {
         switch self {
         case .exec: "exec"
@@ -359,7 +360,7 @@ extension ReadySpecification {
 }
 
 extension Probe {
-    /// What the probe checks, as `status` and a diff show it.
+    /// What the probe checks as text, for `torpor status` and for diffs.
     public var text: String {
         switch kind {
         case .tcp where template != nil: "tcp \(template ?? "")"
@@ -373,25 +374,25 @@ extension Probe {
     }
 }
 
-/// The values of `health`: how a running app is checked.
+/// The values of `health`: how torpord checks a running app.
 public struct HealthSpecification: Sendable, Hashable {
-    /// The probe that checks the app. By default it runs every 30 s, with 5 s for the answer.
+    /// The probe that checks the app. By default it runs every 30 s and has a timeout of 5 s.
     public var probe: Probe
-    /// How many failures in a row make torpord end the app.
+    /// After this many failures in a row, torpord terminates the app.
     public var failures = 3
 
-    /// A check with the default interval and timeout.
+    /// Creates a check with the default interval and timeout.
     public init(_ kind: Probe.Kind) {
         probe = Probe(kind)
         probe.interval = .seconds(30)
         probe.timeout = .seconds(5)
     }
 
-    /// What the check probes and how often, as `status` shows it.
+    /// What is checked and how often, as text for `torpor status`.
     public var text: String { "\(probe.text), every \(Quantity.text(probe.interval))" }
 }
 
-/// The values of `kill_mode` and `notify_access`: which processes of an app.
+/// The values of `kill_mode` and `notify_access`: which processes of an app are meant.
 public enum ProcessSelection: String, Sendable, Hashable, CaseIterable {
     case all
     case main
@@ -403,7 +404,8 @@ public enum SuspendMethod: String, Sendable, Hashable, CaseIterable {
     case freezer
 }
 
-/// The values of `before_first_unlock`: whether events may launch an app before the user first unlocks the session.
+/// The values of `before_first_unlock`: whether events may launch an app before the user has first unlocked the
+/// session since the boot.
 public enum UnlockRule: String, Sendable, Hashable, CaseIterable {
     case all
     case unprotected
@@ -414,31 +416,31 @@ public enum UnlockRule: String, Sendable, Hashable, CaseIterable {
 public struct EnvironmentFileReference: Sendable, Hashable {
     /// The absolute path of the file.
     public var path: String
-    /// Whether the file may be missing: the path was written with a leading `-`.
+    /// Whether the file may be missing. In the configuration, such a path has a leading `-`.
     public var isOptional: Bool
 
-    /// Creates a reference to the file at a path.
+    /// Creates a reference to the file at the path `path`.
     public init(path: String, isOptional: Bool) {
         self.path = path
         self.isOptional = isOptional
     }
 }
 
-/// One entry of `limits`.
+/// An entry of `limits`.
 public struct ResourceLimit: Sendable, Hashable {
-    /// The limit's name, as in `ulimit` and limits.conf: `nofile`.
+    /// The limit's name in limits.conf(5), such as `nofile`.
     public var name: String
-    /// The limit's number in setrlimit(2), or ``tasks``, which setrlimit(2) does not have.
+    /// The limit's number in setrlimit(2), or ``tasks``, which is not a limit of setrlimit(2).
     public var resource: Int32
     /// The soft limit, in the unit of setrlimit(2); `UInt64.max` for no limit.
     public var soft: UInt64
     /// The hard limit, in the unit of setrlimit(2); `UInt64.max` for no limit.
     public var hard: UInt64
 
-    /// The `resource` of `limits.tasks`, which applies to the app as a whole.
+    /// The value of ``resource`` for `limits.tasks`, which limits the app as a whole.
     public static let tasks: Int32 = -1
 
-    /// Creates a limit; the soft limit must not be above the hard limit.
+    /// Creates a limit. The soft limit must not be above the hard limit.
     public init(name: String, resource: Int32, soft: UInt64, hard: UInt64) {
         self.name = name
         self.resource = resource
@@ -447,20 +449,21 @@ public struct ResourceLimit: Sendable, Hashable {
     }
 }
 
-/// One command of `before_start` or `after_stop`.
+/// A command of `before_start` or `after_stop`.
 public struct HookCommand: Sendable, Hashable {
     /// The program and its arguments; never empty.
     public var command: [String]
-    /// How long the command may run before it is killed and counts as failed; `nil` for no limit.
+    /// After this time the command is killed and counts as failed; `nil` for no limit.
     public var deadline: Duration? = .seconds(30)
 
-    /// A command with the default deadline.
+    /// Creates a command with the default deadline.
     public init(_ command: [String]) {
         self.command = command
     }
 }
 
-/// The table `resources.STATE`: overrides of a state's resource profile.
+/// The table `resources.STATE`: values that replace those of the state's default resource profile. `nil` keeps the
+/// default value.
 public struct ResourceProfile: Sendable, Hashable {
     /// The value of cpu.weight in the app's cgroup, 1 to 10000.
     public var cpuWeight: Int?
@@ -477,6 +480,6 @@ public struct ResourceProfile: Sendable, Hashable {
     /// The value of memory.low in bytes; 0 for no protection.
     public var memoryLow: UInt64?
 
-    /// A profile that overrides nothing.
+    /// Creates a profile that replaces no values.
     public init() {}
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// An entry of `bluetooth`: a Bluetooth device that notifies and wakes an app.
+/// An entry of `bluetooth`: Bluetooth devices whose events notify and wake an app.
 public struct BluetoothTrigger: Sendable, Hashable {
     /// An event of the device.
     public enum Change: String, Sendable, Hashable, CaseIterable {
@@ -12,23 +12,23 @@ public struct BluetoothTrigger: Sendable, Hashable {
         case notify
     }
 
-    /// The trigger's name for events and the app.
+    /// The trigger's name, which is part of each event.
     public var name = ""
-    /// The device's address, `AA:BB:CC:DD:EE:FF`; `nil` for any device.
+    /// The address of the device, such as `AA:BB:CC:DD:EE:FF`; `nil` for any device.
     public var device: String?
-    /// A GATT service that the device must have, as a UUID of 36 characters; `nil` for any.
+    /// A GATT service that the device must have, as a UUID of 36 characters; `nil` for any service.
     public var service: String?
-    /// The GATT characteristic whose values matter, as a UUID of 36 characters; `nil` for any.
+    /// The GATT characteristic whose values notify the app, as a UUID of 36 characters; `nil` for any.
     public var characteristic: String?
     /// The events that notify the app.
     public var occasions: Set<Change> = []
-    /// How the trigger wakes the app.
+    /// How the device's events wake the app.
     public var wake: WakeManner = .background
 
     /// Creates a trigger for any device and no events.
     public init() {}
 
-    /// Whether the trigger matches a device with these services.
+    /// Whether the trigger matches a device with this address and these services.
     public func fits(address: String, services: [String]) -> Bool {
         if let device, device != address.uppercased() { return false }
         return service.map { wanted in services.contains { $0.lowercased() == wanted } } ?? true
@@ -78,7 +78,7 @@ enum BluetoothReader {
         return trigger
     }
 
-    /// Reads a device address: six bytes in hexadecimal.
+    /// Reads the address of a device: six bytes in hexadecimal digits.
     private static func address(_ context: Context, _ node: Node) -> String? {
         guard let text = Read.text(context, node) else { return nil }
         let parts = text.split(separator: ":", omittingEmptySubsequences: false)
@@ -89,7 +89,7 @@ enum BluetoothReader {
         return text.uppercased()
     }
 
-    /// Reads a UUID, or a 16-bit or 32-bit short form assigned by the Bluetooth SIG.
+    /// Reads a UUID. A short form of 16 or 32 bits, assigned by the Bluetooth SIG, is accepted too.
     private static func identifier(_ context: Context, _ node: Node) -> String? {
         guard let text = Read.text(context, node) else { return nil }
         let digits = text.lowercased()

@@ -4,22 +4,22 @@ import Linux
 
 /// Finds the control socket of a supervisor.
 public enum ControlSocket {
-    /// The path of the control socket of the machine's supervisor, which root runs.
+    /// The path of the control socket of the machine's supervisor, which runs as root.
     public static let machines = "/run/torpor/io.torpor"
 
-    /// The path that a program uses by default: `$TORPOR_MANAGER_SOCKET`, otherwise the socket of this user's
-    /// supervisor. If that does not exist, or its directory belongs to another user, the socket of the machine's
-    /// supervisor.
+    /// The path that a program uses by default: `$TORPOR_MANAGER_SOCKET`, otherwise the socket of this user's own
+    /// supervisor. If that socket does not exist, or if its directory belongs to another user, the path is that of the
+    /// machine's supervisor.
     public static var found: String {
         if let path = ThisProcess.environment("TORPOR_MANAGER_SOCKET"), !path.isEmpty { return path }
         let own = own
-        // Without XDG_RUNTIME_DIR it is in /tmp, where any user may have created the directory.
+        // Without XDG_RUNTIME_DIR, the socket's directory is in /tmp, where another user may have created it.
         let owner = File.parent(of: own).flatMap { try? File.status($0) }?.uid
         if let owner, owner != 0, owner != Users.effectiveUID { return machines }
         return !File.exists(own) && File.exists(machines) ? machines : own
     }
 
-    /// The socket of this user's own supervisor.
+    /// The path of the control socket of this user's own supervisor.
     public static var own: String {
         var environment: [String: String] = [:]
         for name in ["XDG_RUNTIME_DIR", "XDG_STATE_HOME", "XDG_CONFIG_HOME", "HOME", "RUNTIME_DIRECTORY"] {

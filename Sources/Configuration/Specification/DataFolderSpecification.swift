@@ -4,16 +4,16 @@
 public struct DataFolderSpecification: Sendable, Hashable {
     /// Whether the app has data folders.
     public var isWanted = false
-    /// A folder, as absolute path, that is copied into `library` before the first launch, and before the first launch
-    /// of each version.
+    /// The absolute path of a folder whose content is copied into the app's folder `library`: before the app's first
+    /// launch, and before the first launch of each new version.
     public var firstLaunch: String?
-    /// The version of the app; `nil` if it is not configured.
+    /// The app's version; `nil` if the configuration has none.
     public var version: String?
 
-    /// The folders of an app that has none.
+    /// Creates the specification of an app without data folders.
     public init() {}
 
-    /// Reads a version: it is shown on one line, and passed to apps.
+    /// Reads the app's version. Only characters that are safe on one line are valid.
     static func version(_ context: Context, _ node: Node) -> String? {
         guard let text = Read.text(context, node) else { return nil }
         let others = Array(".-_+~:".utf8)
@@ -25,14 +25,14 @@ public struct DataFolderSpecification: Sendable, Hashable {
     }
 }
 
-/// `min_free`: how much of a filesystem should stay free.
+/// The values of `min_free`: how much space of a filesystem should stay free.
 public enum FreeSpaceRule: Sendable, Hashable {
     case none
     case bytes(UInt64)
-    /// A fraction of the filesystem, 0 to 1.
+    /// This fraction of the filesystem, 0 to 1.
     case part(Double)
 
-    /// The space that should stay free on a filesystem of `total` bytes, in bytes.
+    /// The space in bytes that should stay free. `total`: the size of the filesystem in bytes.
     public func bytes(of total: UInt64) -> UInt64 {
         switch self {
         case .none: 0

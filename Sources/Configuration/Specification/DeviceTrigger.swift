@@ -1,39 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// An entry of `devices`: devices that notify and wake an app when they are plugged in or removed, or have data for
-/// the app.
+/// An entry of `devices`: devices that notify and wake an app when they are plugged in or removed, or have data.
 public struct DeviceTrigger: Sendable, Hashable {
     /// An event of a device.
     public enum Change: String, Sendable, Hashable, CaseIterable {
-        /// The device exists: it was plugged in, or found when the machine started.
+        /// The device was plugged in, or existed when the machine started.
         case appear
         /// The device was removed.
         case remove
-        /// The device's driver reports a change.
+        /// The device's driver has reported a change.
         case change
-        /// The device's node is readable while the app is suspended.
+        /// The device's node has become readable while the app is suspended.
         case data
     }
 
-    /// The trigger's name for events and the app.
+    /// The trigger's name, which is part of each event.
     public var name: String
     /// The events that notify the app.
     public var on: [Change] = [.appear]
-    /// The device's subsystem in udev: `tty`, `block`, `usb`.
+    /// The device's subsystem in udev, such as `tty`, `block` or `usb`; `nil` for any.
     public var subsystem: String?
-    /// The device type within the subsystem, such as `disk` or `usb_device`.
+    /// The device's type within the subsystem, such as `disk` or `usb_device`; `nil` for any.
     public var type: String?
-    /// The absolute path of the device's node, or of a symlink to the node; or a glob(7) pattern of such paths.
+    /// The absolute path of the device's node or of a symlink to it, or a glob(7) pattern of such paths; `nil` for
+    /// any.
     public var node: String?
-    /// The device's udev properties; each value is a pattern that must match.
+    /// Names of udev properties that the device must have, each with a pattern that the property's value must match.
     public var properties: [String: String] = [:]
-    /// How the trigger wakes the app.
+    /// How the device's events wake the app.
     public var wake: WakeManner = .background
 
-    /// A trigger that matches every device until criteria are set.
+    /// Creates a trigger that matches every device until criteria are set.
     public init(name: String) { self.name = name }
 
-    /// Whether the trigger has criteria; without any it would match every device.
+    /// Whether the trigger has criteria. Without criteria, it would match every device.
     var isSpecific: Bool { subsystem != nil || node != nil || !properties.isEmpty }
 }
 

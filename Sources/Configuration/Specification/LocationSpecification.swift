@@ -2,39 +2,39 @@
 
 /// `location` and `regions`: the positions that notify and wake an app.
 public struct LocationSpecification: Sendable, Hashable {
-    /// Which positions the app gets, apart from crossings of regions.
+    /// The values of `location.updates`: which positions the app gets. Crossings of regions are reported separately.
     public enum Updates: String, Sendable, Hashable, CaseIterable {
-        /// All positions while the app runs; as long as they arrive, they keep the app in the background.
+        /// All positions while the app runs. As long as positions arrive, the app is not suspended.
         case continuous
-        /// Only positions that are far from the last one sent; they wake the app.
+        /// Positions that are far enough from the last one sent to the app. They wake the app.
         case significant
         /// No positions.
         case none
     }
 
-    /// Which positions the app gets.
+    /// Which positions are sent to the app.
     public var updates: Updates = .continuous
-    /// The minimum distance from the last position that was sent, in metres; `nil` for the default of `updates`.
+    /// The minimum distance from the last position sent to the app, in metres; `nil` for the default of `updates`.
     public var distance: Double?
-    /// The minimum time between positions; `nil` for the default of `updates`.
+    /// The minimum time between two positions; `nil` for the default of `updates`.
     public var interval: Duration?
-    /// How positions wake the app.
+    /// How a position wakes the app.
     public var wake: WakeManner = .background
-    /// Regions; the app is told when the machine crosses their edges.
+    /// The regions whose crossings are reported to the app.
     public var regions: [RegionSpecification] = []
 
-    /// Creates a specification of all positions and no regions.
+    /// Creates a specification with all positions and no regions.
     public init() {}
 
-    /// The default minimum distance of `significant`, in metres.
+    /// In metres: the default of `distance` if `updates` is `significant`.
     public static let significantDistance = 500.0
-    /// The default minimum time between positions of `significant`.
+    /// The default of `interval` if `updates` is `significant`.
     public static let significantInterval = Duration.seconds(300)
 }
 
-/// An entry of `regions`: a circle on the ground.
+/// An entry of `regions`: a circle on the surface of the earth.
 public struct RegionSpecification: Sendable, Hashable {
-    /// The crossings of a region's edge that the app is told of.
+    /// The values of `on`: which crossings of the region's edge are reported to the app.
     public enum Crossing: String, Sendable, Hashable, CaseIterable {
         case both
         case enter
@@ -49,14 +49,14 @@ public struct RegionSpecification: Sendable, Hashable {
     public var longitude = 0.0
     /// The radius in metres, 1 to 1,000,000.
     public var radius = 0.0
-    /// The crossings of the edge that the app is told of.
+    /// Which crossings of the region's edge are reported to the app.
     public var crossing: Crossing = .both
-    /// How long it must be certain on which side of the edge the machine is, before the app is told of a crossing.
+    /// How long the machine must stay on the other side of the edge before the crossing is reported to the app.
     public var settle: Duration = .seconds(20)
     /// How a crossing wakes the app.
     public var wake: WakeManner = .background
 
-    /// Creates a region without a position.
+    /// Creates a region without a name and a position.
     public init() {}
 }
 
@@ -72,23 +72,23 @@ extension RegionSpecification: Written {
     }
 }
 
-/// The address of gpsd.
+/// The address of a gpsd server.
 public struct GPSAddress: Sendable, Hashable {
-    /// A numeric IP address.
+    /// The numeric IP address.
     public var address: String
     /// The TCP port.
     public var port: UInt16
 
-    /// The default address: gpsd on this machine.
+    /// The default: port 2947 on this machine.
     public static let usual = GPSAddress(address: "127.0.0.1", port: 2947)
 
-    /// An address with a port.
+    /// Creates an address from an IP address and a port.
     public init(address: String, port: UInt16) {
         self.address = address
         self.port = port
     }
 
-    /// The address and the port as the configuration writes them.
+    /// The IP address and the port, as the configuration writes them.
     public var text: String { address.contains(":") ? "[\(address)]:\(port)" : "\(address):\(port)" }
 }
 
@@ -96,7 +96,7 @@ extension GPSAddress: Written {
     var written: String? { text }
 }
 
-/// Readers of `location`, `regions` and `gpsd`.
+/// Readers of the keys `location`, `regions` and `gpsd`.
 enum LocationReader {
     static let keys: [Key<LocationSpecification>] = [
         .value("updates", \.updates) { Read.choice($0, $1) },
@@ -115,7 +115,7 @@ enum LocationReader {
         .value("wake", \.wake) { Read.choice($0, $1) },
     ]
 
-    /// The members of `location` that have no key of their own in the table of the app.
+    /// The members of `location` as texts, without `regions`, which is a key of its own.
     @Sendable static func members(_ specification: LocationSpecification) -> [String: String] {
         var members = ["updates": specification.updates.rawValue]
         members["distance"] = specification.distance.map { "\($0)" }
@@ -155,7 +155,7 @@ enum LocationReader {
         return GPSAddress(address: host == "localhost" ? "127.0.0.1" : host, port: port ?? GPSAddress.usual.port)
     }
 
-    /// Whether the host is a numeric address. To resolve a name would block the supervisor.
+    /// Whether the host is a numeric address or `localhost`. The lookup of another name would block the supervisor.
     private static func isNumeric(_ host: String) -> Bool {
         if host == "localhost" || host.contains(":") { return true }
         let parts = host.split(separator: ".", omittingEmptySubsequences: false)

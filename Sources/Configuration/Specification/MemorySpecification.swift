@@ -2,14 +2,14 @@
 
 public import Lifecycle
 
-/// The table `[supervisor.memory]`: what torpord does when the machine is short of memory.
+/// The table `[supervisor.memory]`: what torpord does if the machine is short of memory.
 public struct MemorySpecification: Sendable, Hashable {
-    /// Whether torpord does anything about a shortage.
+    /// Whether torpord frees memory if the machine is short of it.
     public var enabled = true
-    /// When memory counts as short, and when which step follows.
+    /// When memory counts as short, and the thresholds for each step that frees memory.
     public var rules = MemoryRules()
 
-    /// The defaults.
+    /// Creates a specification with default values.
     public init() {}
 
     static let keys: [Key<MemorySpecification>] = [
@@ -44,7 +44,7 @@ public struct MemorySpecification: Sendable, Hashable {
         return thousandths % 1000 == 0 ? "\(thousandths / 1000)%" : "\(Double(thousandths) / 1000)%"
     }
 
-    /// Reads a part of the machine's memory, such as `"10%"`; 0 to 1.
+    /// Reads a percentage of the machine's memory, such as `"10%"`. Returns a fraction, 0 to 0.5.
     private static func part(_ context: Context, _ node: Node) -> Double? {
         guard case .string(let text) = node.value else { return context.expected("a percentage like \"10%\"", node) }
         guard text.hasSuffix("%"), let percent = Double(text.dropLast()), (0...50).contains(percent) else {
@@ -54,7 +54,8 @@ public struct MemorySpecification: Sendable, Hashable {
         return percent / 100
     }
 
-    /// Reads a waiting time per second; below a hundredth of a second it is noise.
+    /// Reads how long tasks wait for memory within one second: 10 ms to 1 s. Shorter times also occur without a
+    /// shortage.
     private static func stall(_ context: Context, _ node: Node) -> Duration? {
         guard let time = Read.duration(context, node) else { return nil }
         guard time >= .milliseconds(10), time <= .seconds(1) else {

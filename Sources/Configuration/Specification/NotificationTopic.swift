@@ -1,31 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// An entry of `notifications`: a change of the machine or its session. An app is notified of it if it runs,
-/// otherwise when it wakes.
+/// The values of `notifications`: changes of the machine or its session. A running app is notified at once, a
+/// suspended app when it wakes.
 public enum NotificationTopic: String, Sendable, Hashable, CaseIterable {
-    /// The clock was set, the day or the time zone changed: `significantTimeChange`.
+    /// The clock was set, or the day or the time zone changed. The message is `significantTimeChange`.
     case clock
-    /// A file of `settings_files` changed: `settingsDidChange`.
+    /// A file of `settings_files` changed. The message is `settingsDidChange`.
     case settings
-    /// A file of `identity_files` changed: `identityDidChange`.
+    /// A file of `identity_files` changed. The message is `identityDidChange`.
     case identity
-    /// Files of the session's user become unreadable while the session is locked:
-    /// `protectedDataWillBecomeUnavailable` and `protectedDataDidBecomeAvailable`.
+    /// The user's encrypted files became unreadable because the session was locked, or readable again. The messages
+    /// are `protectedDataWillBecomeUnavailable` and `protectedDataDidBecomeAvailable`.
     case protectedData = "protected-data"
     /// The machine's language, or its format of numbers and dates, changed.
     case locale
-    /// The machine changed from mains to battery, or back.
+    /// The power source changed from mains to battery, or back.
     case power
     /// The charge of the machine's batteries changed.
     case battery
-    /// The machine began or ended saving power.
+    /// Power saving began or ended.
     case lowPower = "low-power"
-    /// The displays changed.
+    /// A display was connected or removed.
     case screens
-    /// Keyboards, pointing devices or other peripherals changed.
+    /// A keyboard, pointing device or other peripheral was connected or removed.
     case accessories
 
-    /// The default for every app that has a delegate, or a signal for the message.
+    /// The default of `notifications`.
     public static let usual: [NotificationTopic] = [.clock, .settings, .identity]
 }
 

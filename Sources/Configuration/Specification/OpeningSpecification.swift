@@ -3,26 +3,26 @@
 public import Mailbox
 import WireText
 
-/// The URLs and files that an app opens, and those that it may ask other apps to open.
+/// The URLs and files that an app opens, and the URLs that it may ask other apps to open.
 public struct OpeningSpecification: Sendable, Hashable {
-    /// The schemes of URLs that the app opens, in lower case: `notes`.
+    /// The URL schemes that the app opens, in lower case, such as `notes`.
     public var schemes: [String] = []
-    /// The hosts whose http and https links the app opens, in lower case: `notes.example.org`.
+    /// The hosts of http and https links that the app opens, in lower case, such as `notes.example.org`.
     public var hosts: [String] = []
     /// The files that the app opens: media types (`text/markdown`, `image/*`) and patterns of file names (`*.md`).
     public var files: [String] = []
-    /// The schemes of URLs that the app may ask other apps to open, in lower case; `*` for all.
+    /// The URL schemes that the app may ask other apps to open, in lower case; `*` for all schemes.
     public var mayOpen: [String] = []
-    /// A command that opens a URL while the app is active; `%u` is replaced by the URL. Empty for no command.
+    /// A command that opens a URL while the app is active. The URL replaces `%u`. Empty for no command.
     public var command: [String] = []
 
     /// Creates the specification of an app that opens nothing.
     public init() {}
 
-    /// Whether the app may ask other apps to open URLs of the scheme.
+    /// Whether the app may ask other apps to open URLs with this scheme.
     public func mayOpen(scheme: String) -> Bool { mayOpen.contains(scheme) || mayOpen.contains("*") }
 
-    /// How well the app matches a target; nil if the app does not open the target.
+    /// How well the app matches the URL or file; nil if the app does not open it.
     public func fit(_ target: OpenTarget) -> OpenFit? {
         switch target {
         case .url(let url):
@@ -40,21 +40,21 @@ public struct OpeningSpecification: Sendable, Hashable {
         }
     }
 
-    /// Whether an entry of `opens` is a media type rather than a file name pattern.
+    /// Whether an entry of `opens` is a media type, not a pattern of file names.
     static func isType(_ entry: String) -> Bool { entry.utf8.contains(UInt8(ascii: "/")) }
 }
 
-/// How an app matches a target; a greater value is a better match.
+/// How an app matches a URL or file. A greater value is a better match.
 public enum OpenFit: Int, Sendable, Hashable, Comparable {
-    /// A pattern of media types: `text/*`.
+    /// By a pattern of media types, such as `text/*`.
     case types
     case type
-    /// A pattern of file names.
+    /// By a pattern of file names, such as `*.md`.
     case name
     case scheme
     case host
 
-    /// The name of the match: `host`, `scheme`, `name` or `type`.
+    /// The kind of match as a word for users: `host`, `scheme`, `name` or `type`.
     public var word: String {
         switch self {
         case .types, .type: "type"
@@ -64,22 +64,22 @@ public enum OpenFit: Int, Sendable, Hashable, Comparable {
         }
     }
 
-    /// Compares the values: a better match is greater.
+    /// Whether `one` is a worse match than `other`.
     public static func < (one: OpenFit, other: OpenFit) -> Bool { one.rawValue < other.rawValue }
 }
 
-/// The placeholders for a URL in `exec` and `open_command`.
+/// The placeholders in `exec` and `open_command` for a URL or file.
 public enum OpenPlaceholder {
-    /// Stands for the URL.
+    /// The placeholder for the URL.
     public static let url = "%u"
-    /// Stands for the path if a file is opened, and for the URL of any other target.
+    /// The placeholder for the path of a file. If the target is not a file, the URL replaces the placeholder.
     public static let file = "%f"
 
-    /// Whether an argument of the command is one of these placeholders.
+    /// Whether an argument of the command is `%u` or `%f`.
     public static func isIn(_ command: [String]) -> Bool { command.contains { $0 == url || $0 == file } }
 
-    /// The command with the target for the placeholders; without a target, the arguments that are placeholders are
-    /// omitted.
+    /// The command, with the target in place of the placeholders. Without a target, arguments that are placeholders
+    /// are left out.
     public static func fill(_ command: [String], _ target: String?) -> [String] {
         guard isIn(command) else { return command }
         return command.compactMap { word in

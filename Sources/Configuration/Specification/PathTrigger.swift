@@ -2,28 +2,29 @@
 
 /// An entry of `paths`: a condition on a path in the file system that notifies and wakes an app.
 public struct PathTrigger: Sendable, Hashable {
-    /// The condition on the path. In the configuration it is the key whose value is the path.
+    /// The condition on the path. In the configuration, the condition is the key, and the path is its value.
     public enum Condition: String, Sendable, Hashable, CaseIterable {
         /// The path exists.
         case exists
-        /// The file was written and closed, replaced, created or removed; for a directory, an entry of it was.
+        /// The file was created, removed, replaced, or written and closed. For a directory, this happened to one of
+        /// its entries.
         case changed
-        /// As ``changed``, but already at each write.
+        /// Like ``changed``, but a file counts as changed at each write, before it is closed.
         case modified
         /// The path is a directory that is not empty.
         case notEmpty = "not_empty"
 
-        /// Whether the condition is a state that lasts, rather than an event.
+        /// Whether the condition is a state that lasts, not an event.
         public var isLevel: Bool { self == .exists || self == .notEmpty }
     }
 
-    /// The trigger's name for events and the app.
+    /// The trigger's name, which is part of each event.
     public var name: String
-    /// When it triggers.
+    /// The condition that notifies and wakes the app.
     public var condition: Condition
     /// An absolute path, or a glob(7) pattern.
     public var path: String
-    /// How the trigger wakes the app.
+    /// How the condition wakes the app.
     public var wake: WakeManner = .background
 
     /// Creates a trigger that wakes the app into the background.
@@ -51,7 +52,7 @@ extension PathTrigger {
         return trigger
     }
 
-    /// An entry of `paths` that may still be incomplete.
+    /// An entry of `paths` while it is read, when keys may still be missing.
     struct Draft {
         var name: String?
         var found: [(condition: Condition, path: String)] = []

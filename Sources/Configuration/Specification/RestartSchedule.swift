@@ -2,11 +2,11 @@
 
 import Lifecycle
 
-/// The restarts of an app that exits as soon as it is started, each time.
+/// The restart delays of an app that exits immediately after each start.
 public struct RestartSchedule: Sendable, Hashable {
-    /// The delays before each restart, in order and without jitter.
+    /// The delay before each restart, without jitter.
     public var delays: [Duration]
-    /// Whether the supervisor gives up after the last of ``delays``; otherwise the last delay repeats for ever.
+    /// Whether the supervisor gives up after the last delay. Otherwise the last delay is repeated for ever.
     public var givesUp: Bool
 
     /// The time from the first exit to the last restart in ``delays``.
@@ -14,10 +14,10 @@ public struct RestartSchedule: Sendable, Hashable {
 }
 
 extension ConfigurationLoader {
-    /// The restart delays of an app that exits as soon as it is started, each time; for `torpor check`.
+    /// The restart delays of an app that exits immediately after each start, for `torpor check`.
     ///
-    /// Delays never shrink, so the first `limit` restarts are the closest together of all. If the first of these
-    /// restarts is outside the window at the next exit, the window never contains `limit` restarts, and the
+    /// The supervisor gives up when `limit` restarts happened within the window. Delays never become shorter, so the
+    /// first `limit` restarts have the shortest time between them. If even they take longer than the window, the
     /// supervisor never gives up.
     public static func restartSchedule(for app: AppSpecification) -> RestartSchedule {
         let backoff = app.rules.backoff

@@ -3,38 +3,38 @@
 import Lifecycle
 import Linux
 
-/// The table `scenes`: the app is a template. It never runs itself: each scene becomes an app when it is opened. With
-/// `inside`, the app is no template, and shows all its scenes in its own process.
+/// The table `scenes`. The app is then a template, which is never launched itself: each scene becomes an app when it
+/// is opened. With `inside`, the app is not a template, and its scenes live inside its own processes.
 public struct SceneSpecification: Sendable, Hashable {
-    /// Whether the scenes are inside the app. Then the app is not a template.
+    /// Whether the scenes live inside the app's own processes. Then the app is not a template.
     public var isInside = false
-    /// How many scenes may be live at the same time, which means that they have a process or are connected; `nil` for
-    /// no limit.
+    /// The maximum number of live scenes, which have a process or are connected; `nil` for no limit.
     public var maxLive: Int?
-    /// How many scenes there may be, with a process or without.
+    /// The maximum number of scenes, live or not.
     public var maxSessions = 1_000
-    /// How long a scene may be without a process, or not connected, before it is discarded; `nil` for no limit.
+    /// After this time without a process or connection, a scene is discarded; `nil` for never.
     public var discardAfter: Duration?
 
-    /// Who may open scenes.
+    /// Which users may open scenes.
     public var openedBy: SceneOpener = .operators
 
-    /// Whether each scene inside the app has a cgroup of its own, for processes that work for that scene.
+    /// With `inside`: whether each scene has a cgroup of its own, for processes that work only for that scene.
     public var hasCgroups = false
 
-    /// Creates a template with default limits.
+    /// Creates a specification with default values.
     public init() {}
 }
 
-/// The values of `scenes.opened_by`: who may open scenes of a template, besides root and the supervisor's own user.
+/// The values of `scenes.opened_by`: which users may open scenes, besides root and the supervisor's own user.
 public enum SceneOpener: String, Sendable, Hashable, CaseIterable {
-    /// Users who may change apps.
+    /// Users who may change apps (`operators`).
     case operators
-    /// Also users who may post to apps. They open scenes only into the background, without session data.
+    /// Operators, and users who may post to apps (`posters`). Posters open scenes only in the background and without
+    /// session data.
     case posters
 }
 
-/// Reads `scenes`, and checks the other keys of a template.
+/// Reads `scenes`, and checks how the other keys of the app go with it.
 enum SceneReader {
     static let keys: [Key<SceneSpecification>] = [
         .value("inside", \.isInside, Read.boolean),
@@ -45,7 +45,7 @@ enum SceneReader {
         .value("cgroups", \.hasCgroups, Read.boolean),
     ]
 
-    /// The members of the table as a diff shows them.
+    /// The members of `scenes` as texts, to compare and show them in a diff.
     @Sendable static func written(_ scenes: SceneSpecification) -> [String: String] {
         var members = ["inside": "\(scenes.isInside)", "max_sessions": "\(scenes.maxSessions)"]
         members["opened_by"] = scenes.openedBy.rawValue
@@ -55,7 +55,7 @@ enum SceneReader {
         return members
     }
 
-    /// Checks that need the values of all keys of the app.
+    /// Makes the checks that compare `scenes` with other keys of the app.
     static func check(_ draft: AppDraft) {
         guard let scenes = draft.specification.scenes ?? draft.specification.innerScenes else { return }
         let app = draft.specification
@@ -94,7 +94,7 @@ enum SceneReader {
         }
     }
 
-    /// Checks that need the finished template.
+    /// Makes the checks that need the finished template, with its sockets.
     static func check(_ app: AppSpecification, _ draft: AppDraft) {
         guard app.innerScenes == nil else {
             if app.rules.readiness != .delegate {
@@ -117,7 +117,7 @@ enum SceneReader {
         let texts =
             app.exec + Array(app.environment.values) + [app.directory].compactMap { $0 }
             + app.environmentFiles.map(\.path) + app.beforeStart.flatMap(\.command) + (app.container?.texts ?? [])
-        // With `cgroups` the user probably meant an app with scenes inside.
+        // If `cgroups` is written without `inside`, which is an error, the user probably meant scenes inside the app.
         if app.scenes?.hasCgroups == false, app.sockets.isEmpty, !app.data.isWanted,
             !texts.contains(where: Placeholder.isForScene)
         {
@@ -130,7 +130,7 @@ enum SceneReader {
 }
 
 extension AppName {
-    /// The maximum length of a template's name in bytes; the rest of an app's name is for the scene's name.
+    /// The maximum length of a template's name in bytes. The rest of an app's name is for the scene's name.
     static let longestTemplate = 40
 }
 

@@ -3,26 +3,27 @@
 import Linux
 import WireText
 
-/// A setting of an app as the configuration declares it: one entry of `settings`.
+/// The declaration of an app's setting: an entry of `settings`.
 public struct SettingDeclaration: Sendable, Hashable {
-    /// The values that a setting accepts.
+    /// The type of a setting, with the values that it accepts.
     public enum Kind: Sendable, Hashable {
-        /// Text: its maximum length in characters, and a POSIX extended regular expression that must match all of it.
+        /// Text, with its maximum length in characters, and a POSIX extended regular expression that must match the
+        /// whole text.
         case string(maxLength: Int?, pattern: String?)
         case integer(min: Int64, max: Int64)
         case number(min: Double, max: Double)
         case boolean
-        /// One of a list of words.
+        /// One of these words.
         case choice([String])
         case duration(min: Duration, max: Duration)
         /// A size in bytes.
         case size(min: UInt64, max: UInt64)
-        /// An absolute path.
+        /// An absolute path in the file system.
         case path
-        /// Text that is never shown, with the same rules as a string.
+        /// Text that is never shown, with a maximum length and a regular expression as for a string.
         case secret(maxLength: Int?, pattern: String?)
 
-        /// The word for this kind in the key `type`.
+        /// The word for this type, as in the key `type`.
         public var word: String {
             switch self {
             case .string: "string"
@@ -38,7 +39,7 @@ public struct SettingDeclaration: Sendable, Hashable {
         }
     }
 
-    /// Every word that `type` accepts.
+    /// All words that the key `type` accepts.
     static let types = [
         "string", "integer", "number", "boolean", "choice", "duration", "size", "path", "secret",
     ]
@@ -51,37 +52,37 @@ public struct SettingDeclaration: Sendable, Hashable {
     /// The maximum length of a regular expression in bytes.
     static let longestPattern = 256
 
-    /// The setting's name: letters, digits and `_`.
+    /// The setting's name, which consists of letters, digits and `_`.
     public var name: String
-    /// The values that the setting accepts.
+    /// The setting's type, with the values that it accepts.
     public var kind: Kind
-    /// The value of the setting if the user sets none, in its normal form.
+    /// The value in its normal form, if the user has set none; `nil` for no default.
     public var defaultValue: String?
-    /// The setting's title for users of all languages that are not in ``titles``.
+    /// The setting's title for users of all languages that are not in ``titles``; `nil` if it has none.
     public var title: String?
-    /// The setting's titles by language tag (BCP 47) in lower case.
+    /// Translations of the title. The keys are language tags (BCP 47) in lower case.
     public var titles: [String: String] = [:]
-    /// What the setting is for, a text for users of all languages that are not in ``helps``.
+    /// An explanation of the setting for users of all languages that are not in ``helps``; `nil` if it has none.
     public var help: String?
-    /// The texts of ``help`` by language tag (BCP 47) in lower case.
+    /// Translations of the explanation. The keys are language tags (BCP 47) in lower case.
     public var helps: [String: String] = [:]
     /// Whether a change of the setting restarts a running app.
     public var restart = false
-    /// Whether the setting determines the account for which the app works.
+    /// Whether the setting selects the account (user identity) for which the app works.
     public var identity = false
-    /// Whether the app may change the setting itself.
+    /// Whether the app itself may change the setting's value.
     public var writable = false
 
-    /// Creates a setting with only a name and a kind.
+    /// Creates a setting with a name and a type, without a default.
     public init(_ name: String, _ kind: Kind) {
         self.name = name
         self.kind = kind
     }
 
-    /// Whether the setting's value is never shown.
+    /// Whether the setting's value must never be shown.
     public var isSecret: Bool { if case .secret = kind { true } else { false } }
 
-    /// Why a name of a setting is not valid; nil if it is.
+    /// Why a text is not a valid name of a setting; nil if it is valid.
     static func problem(inName name: String) -> String? {
         let bytes = name.utf8
         guard (1...longestName).contains(bytes.count), bytes.allSatisfy({ $0.isNameByte && $0 != UInt8(ascii: "-") }),
@@ -91,25 +92,25 @@ public struct SettingDeclaration: Sendable, Hashable {
     }
 }
 
-/// Why a value is not valid, as a sentence that continues the name of the setting.
+/// Why a value of a setting is not valid.
 public struct SettingProblem: Error, Sendable, Hashable, CustomStringConvertible {
-    /// The sentence, without its subject.
+    /// The reason, as a sentence that continues the setting's name.
     public let description: String
 
-    /// The problem of a stored value that must not be shown.
+    /// The problem of a stored value that is no longer valid and must not be shown.
     package static let unfitting = SettingProblem("was set to a value that no longer fits")
 
     init(_ description: String) { self.description = description }
 }
 
-/// The value of a setting, for programs.
+/// A setting's value in the form for apps.
 public enum SettingValue: Sendable, Hashable {
     case text(String)
     case integer(Int64)
     case number(Double)
     case boolean(Bool)
 
-    /// The value as it is inserted in `exec` and in `settings.env`.
+    /// The value as text, as it is inserted into `exec` and written to `settings.env`.
     public var text: String {
         switch self {
         case .text(let text): text
@@ -121,9 +122,9 @@ public enum SettingValue: Sendable, Hashable {
 }
 
 extension SettingDeclaration {
-    /// Converts a value that a user wrote to its normal form.
+    /// Converts a value that a user has written to its normal form.
     ///
-    /// - Throws: ``SettingProblem``; for a secret the sentence never contains the value.
+    /// - Throws: ``SettingProblem`` if the value is not valid. For a secret, the text does not contain the value.
     public func normal(_ text: String) throws(SettingProblem) -> String {
         guard text.utf8.count <= Self.longestValue else {
             throw SettingProblem("has \(text.utf8.count) bytes: at most \(Self.longestValue) are allowed")
@@ -205,7 +206,7 @@ extension SettingDeclaration {
         return nil
     }
 
-    /// Converts a value from its normal form to the form for programs: a duration in seconds, a size in bytes.
+    /// Converts a value from its normal form to the form for apps: a duration in seconds, a size in bytes.
     public func value(_ normal: String) -> SettingValue {
         switch kind {
         case .string, .choice, .path, .secret: .text(normal)
@@ -218,10 +219,10 @@ extension SettingDeclaration {
     }
 }
 
-/// The values of `settings_format`: the files in which an app gets its settings.
+/// The values of `settings_format`: the format of the files in which an app gets its settings.
 public enum SettingsFormat: String, Sendable, Hashable, CaseIterable {
-    /// `settings.json`.
+    /// Only `settings.json`.
     case json
-    /// `settings.env` and `settings.json`.
+    /// Both `settings.env` and `settings.json`.
     case env
 }

@@ -3,11 +3,11 @@
 import Linux
 import WireText
 
-/// Text in which `{settings.NAME}` is replaced by the value of a setting.
+/// Text that contains `{settings.NAME}` in places where the value of a setting is inserted.
 public enum SettingTemplate {
     private static let opening = Array("{settings.".utf8)
 
-    /// A part of a text: literal text, or the name of a setting.
+    /// A part of a text with settings: literal bytes, or the name of a setting.
     private enum Part {
         case bytes(ArraySlice<UInt8>)
         case name(String)
@@ -41,9 +41,9 @@ public enum SettingTemplate {
         return parts(text).compactMap { if case .name(let name) = $0 { name } else { nil } }
     }
 
-    /// The text with the values of the settings in place of their names.
+    /// The text, with the value of each setting inserted.
     ///
-    /// - Throws: ``MissingSetting`` for the first setting without a value.
+    /// - Throws: ``MissingSetting`` for the first setting that has no value.
     public static func fill(_ text: String, _ value: (String) -> String?) throws(MissingSetting) -> String {
         guard text.utf8.contains(opening[0]) else { return text }
         var result: [UInt8] = []
@@ -59,22 +59,22 @@ public enum SettingTemplate {
     }
 }
 
-/// A setting that has no value.
+/// The error that a setting has no value.
 public struct MissingSetting: Error, Sendable, Hashable {
-    /// The setting's name.
+    /// The name of the setting.
     public let name: String
 }
 
-/// The address of a socket that contains settings.
+/// A socket address that contains settings.
 public struct AddressTemplate: Sendable, Hashable {
     /// The address as it is written in the configuration.
     public var text: String
-    /// The folder that relative paths start from.
+    /// The folder from which relative paths start.
     var folder: String
 }
 
 extension SocketSpecification {
-    /// Fills values of settings into the socket's address; nil if the resulting address is not valid.
+    /// The socket with the values of settings inserted into its address; nil if the resulting address is not valid.
     public func filled(_ value: (String) -> String?) -> SocketSpecification? {
         guard let template else { return self }
         guard let text = try? SettingTemplate.fill(template.text, value),
@@ -88,7 +88,7 @@ extension SocketSpecification {
 }
 
 extension Probe {
-    /// Fills values of settings into the probe's address; nil if the resulting address is not valid.
+    /// The probe with the values of settings inserted into its address; nil if the resulting address is not valid.
     public func filled(_ value: (String) -> String?) -> Probe? {
         guard let template else { return self }
         guard let text = try? SettingTemplate.fill(template, value), let kind = ReadyReader.kind(text, like: kind)
@@ -102,15 +102,15 @@ extension Probe {
 }
 
 extension AppSpecification {
-    /// The probe of `ready`, if its address contains settings.
+    /// The probe of `ready`, if its address contains settings; otherwise `nil`.
     public var templateProbe: Probe? {
         if case .probe(let probe) = self.ready, probe.template != nil { probe } else { nil }
     }
 
-    /// Whether the address of any socket of the app contains settings.
+    /// Whether any of the app's socket addresses contains settings.
     public var hasSocketTemplates: Bool { sockets.contains { $0.template != nil } }
 
-    /// The names of the settings whose values are needed to launch the app and to bind its sockets.
+    /// The names of the settings whose values are inserted when the app is launched or its sockets are bound.
     public var settingsAtLaunch: Set<String> {
         guard !self.declaredSettings.isEmpty else { return [] }
         let addresses = sockets.compactMap { $0.template?.text } + [templateProbe?.template].compactMap(\.self)
@@ -119,7 +119,7 @@ extension AppSpecification {
         return Set((exec + hooks + language + self.environment.values + addresses).flatMap(SettingTemplate.names))
     }
 
-    /// The declaration of the setting with this name.
+    /// The declaration of the setting with this name; `nil` if there is none.
     public func setting(_ name: String) -> SettingDeclaration? {
         self.declaredSettings.first { $0.name.utf8.elementsEqual(name.utf8) }
     }

@@ -1,34 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The table `snapshot`: where a picture or text of what the app shows comes from.
+/// The table `snapshot`: the source of the app's snapshots, which are pictures or texts of what the app shows.
 public struct SnapshotSpecification: Sendable, Hashable {
-    /// The kind of source.
+    /// The source of a snapshot.
     public enum Source: Sendable, Hashable {
-        /// The standard output of a command.
+        /// The standard output of this command.
         case command([String])
-        /// The response to a GET. The path begins with `/` and includes the query.
+        /// The response to a GET request. The path begins with `/` and includes the query.
         case http(host: String, port: UInt16, path: String)
-        /// A file of the app's user; absolute.
+        /// A file that belongs to the app's user, given by its absolute path.
         case file(String)
     }
 
-    /// Where the snapshot comes from.
+    /// The source of the snapshot.
     public var source: Source
-    /// How long it may take to get the snapshot. Until then the app is not suspended.
+    /// The maximum time to get the snapshot. During this time the app is not suspended.
     public var deadline: Duration = .seconds(5)
 
-    /// Creates a snapshot with the default deadline.
+    /// Creates a specification with the default deadline.
     public init(_ source: Source) { self.source = source }
 }
 
 /// Reads `snapshot`.
 enum SnapshotReader {
-    /// The sources of a snapshot: the table has exactly one of these keys, and `deadline`.
+    /// The keys for the source of a snapshot. The table has exactly one of these keys.
     private static let sources = ["command", "http", "file"]
     private static let keys = sources + ["deadline"]
     private static let expected = "a command as an array of strings, a table with command, http or file, or \"none\""
 
-    /// Reads `snapshot`; nil for `"none"`, and after an error was reported.
+    /// Reads `snapshot`. The result is nil for `"none"`, and after an error.
     static func snapshot(_ context: Context, _ node: Node) -> SnapshotSpecification? {
         switch node.value {
         case .string("none"): return nil

@@ -2,46 +2,46 @@
 
 public import Linux
 
-/// One entry of `sockets`: a socket that the supervisor binds and holds for an app.
+/// An entry of `sockets`: a socket that torpord binds for an app and keeps open.
 public struct SocketSpecification: Sendable, Hashable {
-    /// The name by which the app knows the socket (`LISTEN_FDNAMES`).
+    /// The socket's name in the variable LISTEN_FDNAMES of the app.
     public var name = ""
-    /// The address of the socket, and its other properties that cannot change after the bind.
+    /// The socket's address and other properties that cannot change while the socket is bound.
     public var plan: SocketPlan
-    /// The address as it is written, if it contains settings; in `plan` they are replaced by defaults or values.
+    /// The address as the configuration writes it, if it contains settings; `plan` contains the address with values.
     public var template: AddressTemplate?
-    /// The length of the accept queue.
+    /// The maximum number of connections that wait to be accepted (listen(2)).
     public var backlog: Int32 = 4096
     /// Whether the configuration sets ``backlog``.
     public var hasBacklog = false
-    /// The mode of the socket file.
+    /// The mode of the file of a Unix socket.
     public var mode: UInt32 = 0o666
-    /// The user that owns the file, by name or number; `nil` for the supervisor's.
+    /// The user that owns the socket file, by name or number; `nil` for the supervisor's user.
     public var owner: String?
-    /// The group that owns the file, by name or number.
+    /// The group that owns the socket file, by name or number.
     public var group: String?
     /// The mode of folders that torpord creates for the socket file.
     public var directoryMode: UInt32 = 0o755
-    /// Paths of symlinks to the socket file.
+    /// The paths of symlinks to the socket file.
     public var symlinks: [String] = []
-    /// Whether torpord removes the file and the symlinks when it closes the socket for good.
+    /// Whether torpord removes the socket file and the symlinks when it closes the socket for good.
     public var removeOnStop = true
-    /// Whether the app gets the socket with O_NONBLOCK.
+    /// Whether the app gets the socket in non-blocking mode (O_NONBLOCK).
     public var nonBlocking = false
-    /// TCP: whether idle connections are probed (SO_KEEPALIVE).
+    /// For TCP: whether the kernel probes idle connections (SO_KEEPALIVE).
     public var keepAlive = false
-    /// TCP: whether small writes are sent at once (TCP_NODELAY).
+    /// For TCP: whether the kernel sends small writes at once (TCP_NODELAY).
     public var noDelay = false
-    /// TCP: a connection is accepted only when its first data has arrived, or after this time, in whole seconds
-    /// (TCP_DEFER_ACCEPT).
+    /// For TCP: a connection is ready for accept(2) only when its first data has arrived, or after this time in whole
+    /// seconds (TCP_DEFER_ACCEPT).
     public var deferAccept: Duration?
-    /// Whether datagrams may be sent to and received from a broadcast address (SO_BROADCAST).
+    /// For UDP: whether datagrams may be sent to broadcast addresses (SO_BROADCAST).
     public var broadcast = false
-    /// Unix sockets: whether the app gets the sender's credentials (SO_PASSCRED).
+    /// For Unix sockets: whether the app gets the sender's credentials (SO_PASSCRED).
     public var passCredentials = false
-    /// UDP: whether the app gets the destination address of datagrams (IP_PKTINFO).
+    /// For UDP: whether the app gets the destination address of each datagram (IP_PKTINFO).
     public var passPacketInfo = false
-    /// The priority of packets, 0 to 6 (SO_PRIORITY).
+    /// The priority of packets (SO_PRIORITY). Values above 6 require CAP_NET_ADMIN (socket(7)).
     public var priority: Int32?
     /// The size of the receive buffer in bytes (SO_RCVBUF).
     public var receiveBuffer: UInt64?
@@ -49,18 +49,18 @@ public struct SocketSpecification: Sendable, Hashable {
     public var sendBuffer: UInt64?
     /// How a connection or datagram wakes the app.
     public var wake: WakeManner = .background
-    /// Whether the socket is for users: new connections then wait while the app is inactive.
+    /// Whether users, not only programs, connect to the socket. If so, new connections wait while the app is inactive.
     public var user = false
-    /// The page that browsers get while they wait for the app; `nil` for no page.
+    /// The page that a browser gets while its connection waits for the app; `nil` for no page.
     public var holding: HoldingPage?
-    /// How long a connection waits for the app before it gets the holding page.
+    /// After this time without an answer of the app, a connection gets the holding page.
     public var holdingAfter: Duration = .seconds(2)
 
     /// Creates a socket with default properties.
     public init(_ kind: Sockets.Kind, _ address: SocketAddress) { plan = SocketPlan(kind, address) }
 
-    /// The properties that cannot change after the bind, as text: if it changes, the socket is closed and bound
-    /// again.
+    /// The properties that cannot change while the socket is bound, as text. If this text changes, the socket is
+    /// closed and bound again.
     public var identity: String {
         var text = "\(plan.kind.word) \(plan.address)"
         if let only = plan.ipv6Only { text += only ? " v6" : " both" }
@@ -71,22 +71,22 @@ public struct SocketSpecification: Sendable, Hashable {
         return text
     }
 
-    /// Whether both sockets look the same to an app that gets them at the same position.
+    /// Whether the app would notice no difference if it got the other socket at its launch instead of this one.
     func isPassedLike(_ other: SocketSpecification) -> Bool {
         name == other.name && identity == other.identity && nonBlocking == other.nonBlocking
     }
 }
 
-/// The values of `holding`: the page that browsers get while an app starts.
+/// The values of `holding`: the page that a browser gets while the app starts.
 public enum HoldingPage: String, Sendable, Hashable, CaseIterable {
-    /// The app's title, and how long it has been starting.
+    /// A page with the app's title, and with the time since its launch began.
     case plain
-    /// The same page, with the app's last snapshot.
+    /// A page like `plain`, with the app's last snapshot.
     case snapshot
 }
 
 extension Sockets.Kind {
-    /// The key of an entry of `sockets` under which a socket of this kind has its address.
+    /// The key in an entry of `sockets` that contains the address of a socket of this kind.
     var word: String {
         switch self {
         case .stream: "stream"
@@ -97,7 +97,7 @@ extension Sockets.Kind {
 }
 
 extension SocketSpecification: Written {
-    /// The socket in short, with only the properties that differ from their defaults.
+    /// The socket as one line. It contains only properties that differ from their defaults.
     var written: String? {
         let usual = SocketSpecification(plan.kind, plan.address)
         var parts = ["\(name): \(identity)"]

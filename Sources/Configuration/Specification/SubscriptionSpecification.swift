@@ -2,13 +2,13 @@
 
 import TransferProtocol
 
-/// An entry of `subscriptions`: a network resource that torpord checks for the app while the app is suspended.
+/// An entry of `subscriptions`: a network resource that torpord checks for changes while the app is suspended.
 public struct SubscriptionSpecification: Sendable, Hashable {
-    /// The subscription's name within the app, and the name of its file.
+    /// The subscription's name, which is also the name of the file with the resource's content.
     public var name = ""
     /// The http or https URL of the resource.
     public var url = ""
-    /// The minimum interval of checks; while the resource does not change, they are less frequent.
+    /// The minimum interval of the checks. As long as the resource does not change, the interval becomes longer.
     public var every = Duration.seconds(3_600)
 
     /// Creates a subscription without a name and a URL.
@@ -27,7 +27,7 @@ enum SubscriptionReader {
         .value("every", \.every, TimerReader.interval),
     ]
 
-    /// The maximum number of subscriptions of an app.
+    /// The maximum number of subscriptions per app.
     private static let most = 64
 
     static func subscriptions(_ context: Context, _ node: Node) -> [SubscriptionSpecification]? {
@@ -53,7 +53,7 @@ enum SubscriptionReader {
         guard let text = Read.text(context, node) else { return nil }
         guard WebAddress(text) != nil, text.utf8.count <= 8192, text.utf8.allSatisfy({ $0 > 0x20 && $0 != 0x7f }) else {
             context.error(
-                // The message does not quote the URL, since that may contain a password.
+                // Do not quote the URL in the message, because it may contain a password.
                 "is not an http or https URL without a user name: write one like "
                     + "\"https://example.org/feed.xml\"",
                 at: node.position

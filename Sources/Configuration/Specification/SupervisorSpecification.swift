@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The values of `[supervisor]`, with every default filled in.
+/// The table `[supervisor]`. Missing values are replaced by defaults.
 public struct SupervisorSpecification: Sendable, Hashable {
     /// The absolute path of the directory for sockets and FIFOs.
     public var runtimeDirectory: String
@@ -8,55 +8,56 @@ public struct SupervisorSpecification: Sendable, Hashable {
     public var stateDirectory: String
     /// The absolute path of the directory for log files.
     public var logDirectory: String
-    /// The absolute path of the directory from which relative paths of policies start.
+    /// The absolute path of the directory from which relative paths of policies' libraries start.
     public var policyDirectory: String
-    /// Names of the policies to load, in the order in which they are asked.
+    /// The names of the policies to load, in the order in which torpord asks them.
     public var policies: [String] = []
-    /// Names or numbers of the groups whose members may read the status of apps.
+    /// The groups whose members may read the status of apps, by name or number.
     public var readers: [String] = []
-    /// Names or numbers of the groups whose members may change apps.
+    /// The groups whose members may change apps, by name or number.
     public var operators: [String] = []
-    /// Names or numbers of the groups whose members may post to apps.
+    /// The groups whose members may post to apps, by name or number.
     public var posters: [String] = []
-    /// The app whose exit ends the supervisor, like a container's main process.
+    /// The name of an app whose exit stops the supervisor, as the exit of its main process stops a container.
     public var main: String?
-    /// What torpord does when the machine is short of memory.
+    /// What torpord does if the machine is short of memory.
     public var memory = MemorySpecification()
-    /// What a stop of the supervisor does to the apps.
+    /// What happens to the apps when the supervisor is stopped.
     public var onExit: ExitRule = .terminate
-    /// What happens to the apps of a supervisor that crashed, if nothing else manages them.
+    /// What happens to apps of a crashed supervisor for which no usable record is left.
     public var orphans: OrphanRule = .adopt
-    /// Whether apps leave the foreground before the machine sleeps (suspends to memory or disk).
+    /// Whether apps leave the foreground before the machine sleeps (suspend to memory or disk).
     public var sleep = true
     /// The login session whose lock takes apps out of the foreground.
     public var session: SessionRule = .auto
-    /// Whose focus of the keyboard moves apps.
+    /// The window manager that reports the keyboard focus: the app whose window has the focus is in the foreground.
     public var focus: FocusRule = .none
-    /// How long events are kept; nil: only `historyMaxCount` limits them.
+    /// How long events are kept; nil if only `historyMaxCount` limits them.
     public var historyMaxAge: Duration? = .seconds(30 * 86_400)
-    /// The maximum number of events that are kept.
+    /// The maximum number of events that are kept in the history.
     public var historyMaxCount = 100_000
-    /// The gpsd that provides positions.
+    /// The address of the gpsd that provides positions.
     public var gpsd = GPSAddress.usual
-    /// The minimum of `keep_alive` that an app may have.
+    /// The minimum value of `keep_alive` that an app may have.
     public var keepAliveMinimum: Duration = .seconds(600)
-    /// How much of the filesystem of `stateDirectory` should stay free: if less is free, torpord removes caches of
-    /// apps that do not run.
+    /// How much of the filesystem with `stateDirectory` should stay free. If less is free, torpord removes the caches
+    /// of apps that do not run.
     public var minFree = FreeSpaceRule.part(0.05)
-    /// Limits that apply to the transfers of all apps together.
+    /// The limits for the transfers of all apps together.
     public var transfers = SupervisorTransfers()
-    /// Whether the desktop entries of the apps follow the configuration; only for a user's supervisor.
+    /// Whether torpord updates desktop entries when apps change. Only for a user's supervisor.
     public var desktopEntries = false
     /// Where and when alerts of apps are shown.
     public var alerts = AlertSpecification()
-    /// The least severe messages that the supervisor logs.
+    /// The supervisor logs messages of this level and of more severe ones.
     public var logLevel: LogLevel = .info
 
-    /// The defaults for an environment: the directories that systemd set, otherwise those of root or of a user.
+    /// Creates a specification with default values. The directories are those that systemd has set, otherwise those of
+    /// root or of a user.
     ///
     /// - Parameters:
     ///   - environment: the variables `RUNTIME_DIRECTORY`, `XDG_RUNTIME_DIR`, `HOME` and the like.
-    ///   - userID: the effective user; 0 gets the directories of the system.
+    ///   - userID: the effective user. For 0, the directories are those of the system.
     public init(environment: [String: String], userID: UInt32) {
         let paths = DefaultPaths(environment: environment, userID: userID)
         self.runtimeDirectory = paths.runtime
@@ -66,39 +67,39 @@ public struct SupervisorSpecification: Sendable, Hashable {
     }
 }
 
-/// The values of `on_exit`: what a stop of the supervisor does to the apps.
+/// The values of `on_exit`: what happens to the apps when the supervisor is stopped.
 public enum ExitRule: String, Sendable, Hashable, CaseIterable {
     case terminate
     case leave
 }
 
-/// The values of `orphans`: what happens to the apps of a supervisor that crashed.
+/// The values of `orphans`: what happens to apps of a crashed supervisor for which no usable record is left.
 public enum OrphanRule: String, Sendable, Hashable, CaseIterable {
     case adopt
     case end
 }
 
-/// `focus`.
+/// The values of `focus`: the window manager that reports which app has the keyboard focus.
 public enum FocusRule: String, Sendable, Hashable, CaseIterable {
     case none
-    /// Sway's.
+    /// The window manager Sway.
     case sway
-    /// i3's.
+    /// The window manager i3.
     case i3
 }
 
-/// `session`.
+/// The values of `session`: the login session whose lock takes apps out of the foreground.
 public enum SessionRule: Sendable, Hashable {
-    /// The session of the supervisor's user; no session for root.
+    /// The session of the supervisor's user. For root, no session.
     case auto
     case none
-    /// The active session at this seat.
+    /// The active session at this seat, such as `seat0`.
     case seat(String)
-    /// The session with this ID.
+    /// The session with this ID, as `loginctl` shows it.
     case id(String)
 
-    /// Nil if the text is no valid value. Seats begin with `seat` (sd-login(3)); session IDs contain only letters and
-    /// digits.
+    /// Nil if the text is not a valid value. A seat's name begins with `seat` (sd-login(3)). A session's ID contains
+    /// only letters and digits.
     init?(_ text: String) {
         func consists(of more: String) -> Bool {
             text.unicodeScalars.allSatisfy {
@@ -122,7 +123,7 @@ public enum SessionRule: Sendable, Hashable {
     }
 }
 
-/// The values of `log_level`.
+/// The values of `log_level`, from the least severe to the most severe.
 public enum LogLevel: String, Sendable, Hashable, CaseIterable, Comparable {
     case debug
     case info
@@ -130,7 +131,7 @@ public enum LogLevel: String, Sendable, Hashable, CaseIterable, Comparable {
     case warning
     case error
 
-    /// Orders levels by severity.
+    /// Whether `left` is less severe than `right`.
     public static func < (left: LogLevel, right: LogLevel) -> Bool {
         left.severity < right.severity
     }
@@ -146,57 +147,57 @@ public enum LogLevel: String, Sendable, Hashable, CaseIterable, Comparable {
     }
 }
 
-/// The table `[policies.NAME]`.
+/// The table `[policies.NAME]`: a policy, which is a shared library that decides about apps.
 public struct PolicySpecification: Sendable, Hashable {
-    /// The policy's name, as in `[supervisor] policies`.
+    /// The policy's name, as in `policies` of `[supervisor]`.
     public var name: String
-    /// The path of the policy's shared library; relative to the policy directory unless absolute.
+    /// The path of the policy's shared library. If it is relative, it starts from the policy directory.
     public var path: String
-    /// Where the policy runs.
+    /// The process in which the policy runs.
     public var isolation: PolicyIsolation = .process
-    /// Whether torpord follows the policy's advice.
+    /// Whether torpord follows the policy's decisions.
     public var mode: PolicyMode = .decide
-    /// The longest time that an answer may take.
+    /// The maximum time that the policy may take for an answer.
     public var deadline: Duration = .milliseconds(50)
-    /// The options that are passed to the policy as they are written.
+    /// The policy's options, which are passed to the policy unchanged.
     public var options: [String: ConfigurationValue] = [:]
 
-    /// Creates a policy without options, which runs in a process of its own.
+    /// Creates a policy without options that runs in a process of its own.
     public init(name: String, path: String) {
         self.name = name
         self.path = path
     }
 }
 
-/// The values of `isolation`: where a policy runs.
+/// The values of `isolation`: the process in which a policy runs.
 public enum PolicyIsolation: String, Sendable, Hashable, CaseIterable {
-    /// In a process of its own.
+    /// A separate process for the policy.
     case process
-    /// In the supervisor's process.
+    /// The process of the supervisor.
     case none
 }
 
-/// The values of `mode`: whether torpord follows a policy's advice.
+/// The values of `mode`: whether torpord follows a policy's decisions.
 public enum PolicyMode: String, Sendable, Hashable, CaseIterable {
-    /// torpord follows the policy's advice if the rules allow it.
+    /// torpord follows the policy's decisions, if its own rules allow them.
     case decide
-    /// torpord only reports the policy's advice in events.
+    /// torpord only reports the policy's decisions in events.
     case advise
 }
 
-/// A value of an option that only the policy understands, or of a timer's payload.
+/// A value of a policy's option, or of a timer's payload. torpord passes it on unchanged.
 public enum ConfigurationValue: Sendable, Hashable {
     case string(String)
     case integer(Int64)
     case double(Double)
     case boolean(Bool)
-    /// A date, a time or both, in the form of RFC 3339.
+    /// A date, a time, or both, in the format of RFC 3339.
     case date(String)
     case array([ConfigurationValue])
     case table([String: ConfigurationValue])
 }
 
-/// The default paths of the supervisor.
+/// The default paths of a supervisor.
 public struct DefaultPaths: Sendable, Hashable {
     /// The default of `runtime_directory`.
     public var runtime: String
@@ -206,12 +207,12 @@ public struct DefaultPaths: Sendable, Hashable {
     public var log: String
     /// The default of `policy_directory`.
     public var policies = "/usr/lib/torpor/policies"
-    /// The configuration file that torpord reads without `--config`.
+    /// The path of the configuration file that torpord reads if `--config` is not given.
     public var configuration: String
 
-    /// The paths for an environment; those that systemd sets for a unit take precedence.
+    /// The paths that follow from the environment. Those that systemd sets for a unit take precedence.
     ///
-    /// If `RUNTIME_DIRECTORY` or another variable lists several paths, the first is used (systemd.exec(5)).
+    /// If a variable such as `RUNTIME_DIRECTORY` lists several paths, the first is used (systemd.exec(5)).
     public init(environment: [String: String], userID: UInt32) {
         func variable(_ name: String) -> String? {
             guard let value = environment[name], value.hasPrefix("/") else { return nil }

@@ -2,40 +2,41 @@
 
 import CalendarTime
 
-/// An entry of `timers`: when the app is woken, and how.
+/// An entry of `timers`: when a timer fires, and how it wakes the app.
 public struct TimerSpecification: Sendable, Hashable {
-    /// The timer's name within the app.
+    /// The timer's name, unique within the app.
     public var name = ""
-    /// Valid calendar expressions in the syntax of systemd.time(7).
+    /// The calendar expressions of the times when the timer fires, in the syntax of systemd.time(7).
     public var calendar: [String] = []
-    /// The interval since the timer last fired, or since the supervisor first armed it.
+    /// The interval after the timer last fired, or after the supervisor first armed the timer.
     public var every: Duration?
-    /// Time after the boot of the machine.
+    /// How long after the machine's boot the timer fires; `nil` if it does not.
     public var afterBoot: Duration?
-    /// Time after the start of the supervisor.
+    /// How long after the supervisor's start the timer fires; `nil` if it does not.
     public var afterStart: Duration?
-    /// How much later the timer may fire, so that timers coalesce; `nil` for the default of its kind.
+    /// The value of `accuracy`: how late the timer may fire, so that several timers fire together. `nil` for the
+    /// default.
     public var writtenAccuracy: Duration?
-    /// The maximum of a random delay that is added each time.
+    /// The maximum of a random delay, which is added each time.
     public var randomDelay: Duration = .zero
-    /// Whether the timer catches up on times that it missed, once for all of them.
+    /// Whether the timer fires once if it missed one or more times.
     public var isPersistent = false
     /// How the timer wakes the app.
     public var wake: WakeManner = .background
-    /// Data that the app gets with the timer's event.
+    /// Data that the app gets in the timer's message.
     public var payload: ConfigurationValue?
 
     /// Creates a timer that never fires.
     public init() {}
 
-    /// How much later the timer may fire; by default a minute, or for a short interval a tenth of it.
+    /// How late the timer may fire. The default is a minute, or a tenth of the shortest interval if that is less.
     public var accuracy: Duration {
         if let writtenAccuracy { return writtenAccuracy }
         let shortest = [every, afterBoot, afterStart].compactMap { $0 }.min()
         return shortest.map { min(.seconds(60), $0 / 10) } ?? .seconds(60)
     }
 
-    /// The timer's times as configured: `Mon..Fri 08:00`, `every 1h`.
+    /// The times of the timer as text, such as `Mon..Fri 08:00` or `every 1h`.
     public var text: String {
         var parts = calendar
         if let afterBoot { parts.append("\(Quantity.text(afterBoot)) after boot") }
@@ -60,7 +61,7 @@ enum TimerReader {
         .optional("payload", \.payload) { $1.plain },
     ]
 
-    /// The minimum interval: a program that needs a shorter one has a timer of its own.
+    /// The minimum interval. A program that needs a shorter one should use a timer of its own.
     private static let shortest = Duration.seconds(1)
 
     static func timers(_ context: Context, _ node: Node) -> [TimerSpecification]? {
@@ -136,7 +137,7 @@ enum TimerReader {
 }
 
 extension TimerSpecification {
-    /// The timer in one line, for a diff.
+    /// The timer as one line, for diffs.
     var written: String {
         var words = [text]
         if let writtenAccuracy { words.append("accuracy \(Quantity.text(writtenAccuracy))") }

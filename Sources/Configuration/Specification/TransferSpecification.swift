@@ -2,67 +2,68 @@
 
 public import TransferProtocol
 
-/// The table `[supervisor.transfers]`: limits for the transfers of all apps together.
+/// The table `[supervisor.transfers]`: limits for the downloads and uploads of all apps together.
 public struct SupervisorTransfers: Sendable, Hashable {
-    /// How many transfers may run at the same time.
+    /// The maximum number of transfers at the same time.
     public var connections = 8
-    /// How many transfers of one app may run at the same time.
+    /// The maximum number of transfers of one app at the same time.
     public var perApp = 4
-    /// How many transfers with one server may run at the same time.
+    /// The maximum number of transfers with one server at the same time.
     public var perHost = 2
-    /// The maximum bytes per second of all transfers together; nil for no limit.
+    /// The maximum rate of all transfers together, in bytes per second; nil for no limit.
     public var rate: UInt64?
-    /// How much space downloads must leave free on the filesystem that they write to.
+    /// The space that downloads must leave free on their filesystem.
     public var minFree = FreeSpaceRule.part(0.05)
 
-    /// The defaults.
+    /// Creates limits with default values.
     public init() {}
 }
 
-/// The table `[apps.NAME.transfers]`: what an app may transfer.
+/// The table `[apps.NAME.transfers]`: limits for the downloads and uploads of one app.
 public struct TransferSpecification: Sendable, Hashable {
-    /// The servers that the app may use; empty for any.
+    /// The servers from which and to which the app may transfer files; empty for all servers.
     public var allow: [WebPattern] = []
-    /// How many unfinished transfers the app may have.
+    /// The maximum number of unfinished transfers of the app.
     public var limit = 1000
-    /// The maximum size of a download in bytes; nil for no limit.
+    /// The maximum size of a downloaded file in bytes; nil for no limit.
     public var sizeLimit: UInt64? = 20 << 30
-    /// How long a whole transfer may take; nil for no limit.
+    /// The maximum duration of a transfer; nil for no limit.
     public var resourceTime: Duration? = .seconds(7 * 86_400)
-    /// Whether discretionary transfers may use metered networks.
+    /// Whether discretionary transfers, which may wait for a good time, may use metered networks.
     public var usesMeteredLinks = false
-    /// The time of day when discretionary transfers may run; nil for always.
+    /// The time of day when discretionary transfers, which may wait for a good time, may run; nil for any time.
     public var window: DailyWindow?
-    /// Logins for servers that ask for one, by host in lower case.
+    /// Logins for servers that require one. The keys are hosts in lower case.
     public var credentials: [String: TransferLogin] = [:]
-    /// Files with CA certificates, by host in lower case. They are trusted for that host in addition to the system's.
+    /// Files with CA certificates. The keys are hosts in lower case, for which the certificates are trusted in
+    /// addition to those of the system.
     public var authorities: [String: String] = [:]
 
-    /// The defaults.
+    /// Creates limits with default values.
     public init() {}
 
-    /// Whether the app may download from or upload to the URL.
+    /// Whether the app may download from this URL and upload to it.
     public func allows(_ url: String) -> Bool {
         guard let address = WebAddress(url) else { return false }
         return allow.isEmpty || allow.contains { $0.matches(address) }
     }
 }
 
-/// A login for a server.
+/// The user name and password for a server.
 public struct TransferLogin: Sendable, Hashable {
-    /// The user name at the server.
+    /// The user name on the server.
     public var user = ""
-    /// The name of the app's setting, of type `secret`, that contains the password.
+    /// The name of the app's setting that contains the password. Its type must be `secret`.
     public var secret = ""
 
     init() {}
 }
 
-/// A window of time on each day, such as `"01:00-05:00"`, in the machine's time zone; its end may be on the next day.
+/// A period of each day in the machine's time zone, such as `"01:00-05:00"`. It may end on the next day.
 public struct DailyWindow: Sendable, Hashable {
-    /// The minute of the day at which the window begins, 0 to 1439.
+    /// The minute of the day when the period begins, 0 to 1439.
     public var start: Int
-    /// The minute of the day before which the window ends, 0 to 1439; never the same as `start`.
+    /// The first minute of the day after the period, 0 to 1439. It always differs from `start`.
     public var end: Int
 
     init?(_ text: String) {
@@ -72,12 +73,12 @@ public struct DailyWindow: Sendable, Hashable {
         self.end = end
     }
 
-    /// Whether a minute of the day, 0 to 1439, is within the window.
+    /// Whether the period contains this minute of the day, 0 to 1439.
     public func contains(minute: Int) -> Bool {
         start < end ? (start..<end).contains(minute) : minute >= start || minute < end
     }
 
-    /// The window as the configuration writes it.
+    /// The period as the configuration writes it.
     public var text: String { "\(Self.text(start))-\(Self.text(end))" }
 
     static func minutes(_ text: Substring) -> Int? {

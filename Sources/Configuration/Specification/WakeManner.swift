@@ -2,19 +2,18 @@
 
 public import Lifecycle
 
-/// The values of `wake` of an event source such as a timer, a socket, a path or a device: how its events wake the
-/// app.
+/// The values of `wake`: how an event of a timer, a socket, a path, a device and the like wakes the app.
 public enum WakeManner: String, Sendable, Hashable, CaseIterable {
-    /// The app is resumed, or launched into the background.
+    /// The event resumes the app, or launches it into the background.
     case background
-    /// The app is brought to the foreground.
+    /// The event brings the app to the foreground.
     case foreground
-    /// The app is not woken: it gets the event when it next runs.
+    /// The event does not wake the app. The app gets the event when it runs the next time.
     case none
 
-    /// The instruction to wake the app; `nil` for `none`.
+    /// How to wake the app, in the form for the lifecycle core; `nil` for `none`.
     ///
-    /// - Parameter time: the background time that the event grants; `nil` for the app's `event_time`.
+    /// - Parameter time: the background time that the app gets for the event; `nil` for the app's `event_time`.
     public func wake(for time: Duration? = nil) -> Wake? {
         switch self {
         case .background: Wake(time: time)
