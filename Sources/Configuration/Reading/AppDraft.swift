@@ -119,6 +119,16 @@ struct AppDraft {
         if instances == nil, firstInstance != nil {
             warning("instance_first", "does nothing without instances")
         }
+        if let instances, specification.scenes == nil {
+            let last = AppName.instance(specification.template, (firstInstance ?? 1) + max(1, instances) - 1)
+            if last.utf8.count > AppName.longest {
+                error(
+                    "instances",
+                    "the name of the last instance, \(quoted(last)), has \(last.utf8.count) characters, "
+                        + "more than \(AppName.longest): shorten the app's name"
+                )
+            }
+        }
         if let variable = ["LANG", "LANGUAGE"].first(where: { specification.environment[$0] != nil }),
             specification.presentation.language != nil
         {
@@ -209,7 +219,9 @@ struct AppDraft {
 
 /// The rules for names of apps.
 package enum AppName {
-    static let longest = 64
+    /// In bytes: the maximum length of an app's name, including an @ and the text after it. torpor-keeper and the
+    /// recovery file have this limit.
+    static let longest = 63
 
     /// Why a text is not a valid name of an app; nil if it is valid.
     package static func problem(_ name: String) -> String? {
@@ -239,15 +251,11 @@ package enum AppName {
 
     /// Why a text is not a valid name of a scene; nil if it is valid.
     package static func problem(scene name: String, of template: String) -> String? {
-        let most = longestWhole - template.utf8.count - 1
+        let most = longest - template.utf8.count - 1
         if name.isEmpty || name.utf8.count > most {
             return "the name of a scene of \(template) has from 1 to \(most) characters"
         }
         if name.utf8.contains(UInt8(ascii: "@")) { return "the name of a scene must not contain @" }
         return problem(name)
     }
-
-    /// In bytes: the maximum length of an app's name, including an @ and the text after it. torpor-keeper and the
-    /// recovery file have this limit.
-    private static let longestWhole = 63
 }

@@ -89,12 +89,15 @@ enum TimerReader {
         return timer
     }
 
+    /// In bytes: the maximum length of a timer's name.
+    private static let longestName = 64
+
     static func name(_ context: Context, _ node: Node) -> String? {
         guard let name = Read.text(context, node) else { return nil }
-        guard name.utf8.count <= AppName.longest, name.utf8.allSatisfy({ $0.isNameByte || $0 == UInt8(ascii: ".") })
+        guard name.utf8.count <= longestName, name.utf8.allSatisfy({ $0.isNameByte || $0 == UInt8(ascii: ".") })
         else {
             context.error(
-                "a name has from 1 to \(AppName.longest) letters, digits, -, _ and .",
+                "a name has from 1 to \(longestName) letters, digits, -, _ and .",
                 at: node.position
             )
             return nil
