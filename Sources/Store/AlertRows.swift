@@ -2,14 +2,14 @@
 
 /// An alert of an app, or its badge.
 public struct StoredAlert: Sendable, Hashable {
-    /// Its number.
+    /// The alert's number.
     public var id: Int64
     /// The app's name.
     public var app: String
-    /// Its state, a JSON object.
+    /// The state of the alert or badge, a JSON object.
     public var json: String
 
-    /// Creates one from its parts.
+    /// Creates an alert from its parts.
     public init(id: Int64, app: String, json: String) {
         self.id = id
         self.app = app
@@ -23,7 +23,7 @@ extension StoredAlert: StoredRow {
 }
 
 extension Store {
-    /// Saves an alert; replaces one with the same number.
+    /// Saves an alert; replaces an alert with the same number.
     public func save(_ alert: StoredAlert) { change(.alert(alert)) }
 
     /// Removes an alert.
@@ -31,7 +31,7 @@ extension Store {
 }
 
 extension Database {
-    /// Calls `each` for every row, so that the caller has the rows read before an error.
+    /// Calls `each` for every row. If a read fails, the caller keeps the rows that it already got.
     func alerts(_ each: (StoredAlert) -> Void) throws(DatabaseError) {
         let statement = try prepare("SELECT id, app, json FROM alerts")
         defer { statement.reset() }
@@ -41,7 +41,7 @@ extension Database {
         }
     }
 
-    /// Writes pending rows.
+    /// Writes the queued rows.
     func save(_ alerts: PendingRows<StoredAlert>) throws(DatabaseError) {
         for id in alerts.removed {
             let statement = try prepare("DELETE FROM alerts WHERE id = ?")

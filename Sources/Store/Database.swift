@@ -94,7 +94,6 @@ final class Database {
     /// Sets whether the write-ahead log is kept on close, instead of being checkpointed and removed.
     func keepLogOnClose(_ on: Bool) { _ = torpor_sqlite_keep_log_on_close(handle, on ? 1 : 0) }
 
-    /// Closes the connection.
     func close() {
         statements = [:]
         sqlite3_close_v2(handle)
@@ -110,7 +109,7 @@ final class Database {
         if code != SQLITE_OK { throw DatabaseError(code: code, of: handle) }
     }
 
-    /// A prepared statement, which is cached and reset for each use.
+    /// Returns a prepared statement, from a cache if possible, reset for this use.
     func prepare(_ sql: String) throws(DatabaseError) -> Statement {
         if let statement = statements[sql] {
             statement.reset()
@@ -131,7 +130,7 @@ final class Database {
         return try statement.step() ? statement.integer(0) : nil
     }
 
-    /// Runs `body` in a transaction.
+    /// Runs `body` in a transaction, and rolls back if `body` throws.
     func transaction(commits: Bool = true, _ body: () throws(DatabaseError) -> Void) throws(DatabaseError) {
         try run("BEGIN IMMEDIATE")
         do throws(DatabaseError) {

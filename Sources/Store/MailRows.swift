@@ -12,7 +12,7 @@ public struct StoredMail: Sendable, Hashable {
     public var message: String
     /// The message's content, a JSON text.
     public var payload: String
-    /// How the message is merged with queued messages of its topic, one word.
+    /// How to merge the message with queued messages of its topic, one word.
     public var coalescing: String
     /// The message's key within the topic.
     public var key: String?
@@ -26,7 +26,7 @@ public struct StoredMail: Sendable, Hashable {
     public var lastAt: Int64
     /// How the message wakes the app, one word; nil if it does not.
     public var wake: String?
-    /// The message's delivery attempts, and earlier recipients.
+    /// The message's delivery attempts, and the recipients asked before.
     public var standing = MailStanding()
 
     /// Creates a message from the fields that all messages have.
@@ -58,7 +58,8 @@ public struct MailStanding: Sendable, Hashable {
     public var attempts: Int64 = 0
     /// The number of the run to which the message is being delivered; nil while it is queued.
     public var run: Int64?
-    /// Which recipients were asked before, and which are next, as a JSON text; nil if there are none.
+    /// Which recipients were asked before and which come next, a JSON text; nil if the message has only one
+    /// recipient.
     public var chain: String?
 
     /// The state of a message that was never delivered.
@@ -76,7 +77,7 @@ public struct StoredUnhandled: Sendable, Hashable {
     /// The number of the last run that ended during the delivery, counted from 1; nil if none did.
     public var run: Int64?
 
-    /// Creates one from its parts.
+    /// Creates an unhandled message from its parts.
     public init(mail: StoredMail, why: String, at: Int64, run: Int64? = nil) {
         self.mail = mail
         self.why = why
@@ -95,11 +96,11 @@ public struct StoredUnhandled: Sendable, Hashable {
 public struct UnhandledQuery: Sendable, Hashable {
     /// Select only messages to this app; nil for all apps.
     public var app: String?
-    /// Select only these numbers; nil for all.
+    /// Select only messages with these numbers; nil for all.
     public var ids: [Int64]?
     /// Whether to read the payload; if false, it is empty.
     public var hasPayload = true
-    /// Topics whose payload is read even if `hasPayload` is false: it is short, and distinguishes the messages.
+    /// Topics whose payload is read even if `hasPayload` is false: their payloads are short and tell messages apart.
     public var topicsWithPayload: [String] = []
     /// The maximum number of messages; the newest are selected.
     public var limit = Int.max
@@ -117,7 +118,7 @@ public struct StoredSchedule: Sendable, Hashable {
         /// The event's name, unique in the app.
         public var name: String
 
-        /// Creates one from its parts.
+        /// Creates a key from its parts.
         public init(app: String, name: String) {
             self.app = app
             self.name = name
@@ -131,7 +132,7 @@ public struct StoredSchedule: Sendable, Hashable {
     /// Data that torpord has learned about the event, a JSON text.
     public var learned: String?
 
-    /// Creates one from its parts.
+    /// Creates a state from its parts.
     public init(app: String, name: String, lastFired: Int64? = nil, learned: String? = nil) {
         key = Key(app: app, name: name)
         self.lastFired = lastFired
@@ -148,7 +149,7 @@ public struct StoredSubscription: Sendable, Hashable {
         /// The topic, or a pattern.
         public var topic: String
 
-        /// Creates one from its parts.
+        /// Creates a key from its parts.
         public init(app: String, topic: String) {
             self.app = app
             self.topic = topic
@@ -160,7 +161,7 @@ public struct StoredSubscription: Sendable, Hashable {
     /// How messages of the topic are delivered, a JSON text.
     public var rule: String
 
-    /// Creates one from its parts.
+    /// Creates a subscription from its parts.
     public init(app: String, topic: String, rule: String) {
         key = Key(app: app, topic: topic)
         self.rule = rule

@@ -29,21 +29,21 @@ extension StoredSubscription: StoredRow {
     var rowApp: String { key.app }
 }
 
-/// Rows of one kind that are to be written or removed, at most one change per key.
+/// Rows of one kind that wait to be written or removed, at most one change per key.
 struct PendingRows<Row: StoredRow>: Sendable {
     private(set) var changed: [Row.Key: Row] = [:]
     private(set) var removed: Set<Row.Key> = []
-    /// Keys of rows that were never in the file: to remove such a row needs no write.
+    /// Keys of rows that were never in the database: to remove such a row needs no write.
     private var fresh: Set<Row.Key> = []
 
     init() {}
 
-    /// Queues all rows of a lost file, which a new file replaces.
+    /// Queues all rows that were read from a lost database, for the new database that replaces it.
     init(_ rows: [Row.Key: Row]) { changed = rows }
 
     var isEmpty: Bool { changed.isEmpty && removed.isEmpty }
 
-    /// - Parameter isFresh: whether this key was never saved before.
+    /// - Parameter isFresh: whether no row with this key was saved before.
     mutating func save(_ row: Row, isFresh: Bool = false) {
         changed[row.rowKey] = row
         removed.remove(row.rowKey)
@@ -60,11 +60,12 @@ struct PendingRows<Row: StoredRow>: Sendable {
 
     mutating func remove(_ key: Row.Key) {
         let wasThere = changed.removeValue(forKey: key) != nil
-        // If the writer is writing the row right now, `changed` does not contain it: then queue its removal.
+        // While the writer thread writes a row, `changed` no longer contains the row: then its removal must be
+        // queued.
         if fresh.remove(key) == nil || !wasThere { removed.insert(key) }
     }
 
-    /// Drops the queued rows of an app that is removed with all its rows.
+    /// Drops an app's queued rows when the app is removed: its rows in the database are deleted too.
     mutating func remove(app: String) {
         for (key, row) in changed where row.rowApp == app {
             changed[key] = nil
@@ -72,8 +73,8 @@ struct PendingRows<Row: StoredRow>: Sendable {
         }
     }
 
-    /// Requeues rows of `older`, which could not be written, except for removed apps. Rows that were queued since
-    /// then are newer and take precedence.
+    /// Requeues the rows of `older`, which could not be written, except those of removed apps. Rows that were queued
+    /// after `older` was taken are newer and take precedence.
     mutating func putBack(_ older: PendingRows, removed apps: Set<String>) {
         for (key, row) in older.changed where changed[key] == nil && !apps.contains(row.rowApp) {
             if removed.contains(key) {
@@ -111,7 +112,7 @@ package enum MailChange: Sendable, Hashable {
     case permissionRemoval(StoredPermission.Key)
 }
 
-/// Changes that are to be written, at most one per key.
+/// Changes that wait to be written, at most one per key.
 struct MailWork: Sendable {
     var mail = PendingRows<StoredMail>()
     /// New delivery states of messages whose row has no other queued change.
@@ -123,12 +124,12 @@ struct MailWork: Sendable {
     var transfers = PendingRows<StoredTransfer>()
     var alerts = PendingRows<StoredAlert>()
     var permissions = PendingRows<StoredPermission>()
-    /// A client waits until it is on disk, safe from power loss.
+    /// Whether a client waits until these changes are on disk, safe from power loss.
     var isSynced = false
 
     init() {}
 
-    /// Queues all rows that were read from a lost file.
+    /// Queues all rows that were read from a lost database.
     init(_ contents: StoreContents) {
         mail = PendingRows(contents.mail)
         unhandled = PendingRows(contents.unhandled)
@@ -175,7 +176,7 @@ struct MailWork: Sendable {
         }
     }
 
-    /// Drops the queued changes of an app that is removed with all its rows.
+    /// Drops an app's queued changes when the app is removed: its rows in the database are deleted too.
     mutating func remove(app: String) {
         mail.remove(app: app)
         unhandled.remove(app: app)
@@ -187,8 +188,8 @@ struct MailWork: Sendable {
         permissions.remove(app: app)
     }
 
-    /// Requeues changes of `older`, which could not be written, except for removed apps. Changes that were queued
-    /// since then are newer and take precedence.
+    /// Requeues the changes of `older`, which could not be written, except those of removed apps. Changes that were
+    /// queued after `older` was taken are newer and take precedence.
     mutating func putBack(_ older: MailWork, removed apps: Set<String>) {
         let newer = standings
         mail.putBack(older.mail, removed: apps)
@@ -206,7 +207,7 @@ struct MailWork: Sendable {
 }
 
 extension StoreContents {
-    /// Applies to the loaded contents a change that is not in the file yet.
+    /// Applies a change that is not in the database yet to the content read from it.
     mutating func apply(_ change: MailChange) {
         switch change {
         case .mail(let new): mail[new.id] = new

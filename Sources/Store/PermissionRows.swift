@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// A person's answer to an app that asks for a permission.
+/// A user's answer to an app that asks for a permission.
 public struct StoredPermission: Sendable, Hashable {
     /// The app and the permission's name.
     public struct Key: Sendable, Hashable {
@@ -9,7 +9,7 @@ public struct StoredPermission: Sendable, Hashable {
         /// The permission's name.
         public var name: String
 
-        /// Creates one from its parts.
+        /// Creates a key from its parts.
         public init(app: String, name: String) {
             self.app = app
             self.name = name
@@ -18,18 +18,18 @@ public struct StoredPermission: Sendable, Hashable {
 
     /// The app and the permission's name.
     public var key: Key
-    /// Whether it was allowed; nil if the answer was taken back, but the app may still run with it.
+    /// Whether the user allowed the permission; nil if the answer was withdrawn while the app may still run with it.
     public var isAllowed: Bool?
-    /// What exactly was answered: the ports of `network`, separated by spaces; empty for all.
+    /// What the answer covers: for `network` the ports, separated by spaces; empty for all ports.
     public var scope: String
-    /// Who answered.
+    /// The user who answered.
     public var by: String
-    /// When, in microseconds since 1970.
+    /// When the user answered, microseconds since 1970.
     public var at: Int64
-    /// Whether the app may still run with what applied before.
+    /// Whether the app may still run with the permission that applied before this answer.
     public var isPending = true
 
-    /// Creates an answer that does not apply yet.
+    /// Creates an answer that the running app does not follow yet.
     public init(app: String, name: String, isAllowed: Bool?, scope: String, by: String, at: Int64) {
         key = Key(app: app, name: name)
         self.isAllowed = isAllowed
@@ -40,7 +40,7 @@ public struct StoredPermission: Sendable, Hashable {
 }
 
 extension StoredPermission {
-    /// The answer as a number: 0 denied, 1 allowed, 2 taken back.
+    /// The answer as a number: 0 denied, 1 allowed, 2 withdrawn.
     var number: Int64 { isAllowed.map { $0 ? 1 : 0 } ?? 2 }
 }
 
@@ -50,7 +50,7 @@ extension StoredPermission: StoredRow {
 }
 
 extension Store {
-    /// Saves an answer; replaces the earlier one.
+    /// Saves an answer; replaces the app's earlier answer about the same permission.
     public func save(_ permission: StoredPermission) { change(.permission(permission)) }
 
     /// Removes an answer.
@@ -58,7 +58,7 @@ extension Store {
 }
 
 extension Database {
-    /// Calls `each` for every row, so that the caller has the rows read before an error.
+    /// Calls `each` for every row. If a read fails, the caller keeps the rows that it already got.
     func permissions(_ each: (StoredPermission) -> Void) throws(DatabaseError) {
         let statement = try prepare("SELECT app, name, allowed, scope, by, at, pending FROM permissions")
         defer { statement.reset() }
@@ -81,7 +81,7 @@ extension Database {
 
     private static func answer(_ number: Int64) -> Bool? { number == 2 ? nil : number != 0 }
 
-    /// Writes pending rows.
+    /// Writes the queued rows.
     func save(_ permissions: PendingRows<StoredPermission>) throws(DatabaseError) {
         for key in permissions.removed {
             let statement = try prepare("DELETE FROM permissions WHERE app = ? AND name = ?")

@@ -4,7 +4,7 @@ import Linux
 
 /// Keeps unusable database files beside the new file, for inspection.
 enum Quarantine {
-    /// How many unusable files of each kind are kept: without a limit a broken disk would fill up with them.
+    /// How many unusable files of each kind are kept: without a limit, they would fill up a broken disk.
     static let kept = 5
 
     /// Renames a database and its log, without changing their content; returns the new name.

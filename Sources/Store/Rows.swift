@@ -10,7 +10,7 @@ public struct AppRow: Sendable, Hashable {
     public var isStopped = false
     /// Whether a user force-quit the app during this boot: then no event launches it.
     public var isForceQuit = false
-    /// Whether the restart policy has given up.
+    /// Whether the restart policy has given up on the app.
     public var isFailed = false
     /// How often the restart policy has restarted the app since the last reset.
     public var restarts: Int64 = 0
@@ -47,7 +47,7 @@ public struct StoredExit: Sendable, Hashable {
     /// When the run ended, microseconds since 1970.
     public var at: Int64
 
-    /// Creates one from its parts.
+    /// Creates an exit from its parts.
     public init(reason: String, code: Int32? = nil, signal: String? = nil, at: Int64) {
         self.reason = reason
         self.code = code
@@ -74,9 +74,9 @@ public struct StoredEvent: Sendable, Hashable {
     public var from: String?
     /// For a change of state, the state after.
     public var to: String?
-    /// A sentence for users.
+    /// The event as a sentence for users.
     public var text: String
-    /// A termination reason, or the client that requested it.
+    /// A termination reason, or the client that requested the change.
     public var reason: String?
     /// Further data for programs, a JSON text.
     public var details: String?
@@ -106,7 +106,7 @@ public struct StoredReport: Sendable, Hashable {
     /// The report, a JSON text.
     public var json: String
 
-    /// Creates one from its parts.
+    /// Creates a report from its parts.
     public init(app: String, incarnation: Int64, at: Int64, json: String) {
         self.app = app
         self.incarnation = incarnation
@@ -144,7 +144,7 @@ public struct Retention: Sendable, Hashable {
     /// Maximum number of events.
     public var maxCount: Int64
 
-    /// Creates one from its parts.
+    /// Creates a retention from its limits.
     public init(maxAge: Int64? = 30 * 86_400_000_000, maxCount: Int64 = 100_000) {
         self.maxAge = maxAge
         self.maxCount = maxCount
@@ -155,13 +155,13 @@ public struct Retention: Sendable, Hashable {
 public struct StoreContents: Sendable, Hashable {
     /// Which torpord wrote the database last.
     public enum Origin: String, Sendable, Hashable {
-        /// None: the database is new, or could not be read.
+        /// No torpord: the database is new, or could not be read.
         case nobody
-        /// One during this boot.
+        /// A torpord during this boot.
         case thisBoot
-        /// One during an earlier boot of this machine.
+        /// A torpord during an earlier boot of this machine.
         case earlierBoot
-        /// One on another machine.
+        /// A torpord on another machine.
         case otherMachine
     }
 
@@ -183,7 +183,7 @@ public struct StoreContents: Sendable, Hashable {
     public var alerts: [Int64: StoredAlert] = [:]
     /// Answers to apps that asked for permissions.
     public var permissions: [StoredPermission.Key: StoredPermission] = [:]
-    /// Where it was last written.
+    /// Which torpord wrote the database last.
     public var origin = Origin.nobody
     /// The greatest sequence of the stored events; 0 if there are none.
     public var lastSequence: Int64 = 0
@@ -197,7 +197,7 @@ public struct StoreContents: Sendable, Hashable {
             && settings.isEmpty && transfers.isEmpty && alerts.isEmpty && permissions.isEmpty
     }
 
-    /// Frees the content, after a caller has received it.
+    /// Frees the memory of the content, once a caller has its own copy.
     mutating func letGo() {
         apps = [:]
         mail = [:]
@@ -210,7 +210,8 @@ public struct StoreContents: Sendable, Hashable {
         permissions = [:]
     }
 
-    /// Removes what is not valid in this boot or on this machine. What users have set remains valid.
+    /// Removes data of another boot or machine that no longer applies, such as force-quit marks. Goals set by users
+    /// stay.
     mutating func forgetWhatIsOver() {
         switch origin {
         case .nobody, .thisBoot: return

@@ -13,7 +13,7 @@
 /// | 7 | alerts: scheduled and open alerts of apps, and their badges |
 /// | 8 | permissions: answers to apps that asked for permissions |
 enum Schema {
-    /// The version that this program writes: `PRAGMA user_version`.
+    /// The schema version that this program writes, as `PRAGMA user_version`.
     static let version: Int64 = 8
     /// `PRAGMA application_id` of every version: "Torp".
     static let applicationID: Int64 = 0x546f_7270

@@ -9,7 +9,7 @@ public struct StoredSetting: Sendable, Hashable {
         /// The setting's name.
         public var name: String
 
-        /// Creates one from its parts.
+        /// Creates a key from its parts.
         public init(app: String, name: String) {
             self.app = app
             self.name = name
@@ -22,12 +22,12 @@ public struct StoredSetting: Sendable, Hashable {
     public var value: String?
     /// When the setting was changed, microseconds since 1970.
     public var at: Int64
-    /// The value of which the app was last notified, if the app does not know `value` yet; nil for unset.
+    /// The last value that the app was notified of, while it does not know `value` yet; nil if the setting was unset.
     public var known: String?
     /// Whether the app was notified of `value`.
     public var isTold = true
 
-    /// Creates the value of a setting of which the app was notified.
+    /// Creates a value that the app was notified of.
     public init(app: String, name: String, value: String?, at: Int64) {
         key = Key(app: app, name: name)
         self.value = value
@@ -51,7 +51,7 @@ extension Store {
 }
 
 extension Database {
-    /// Calls `each` for every row: after an error the caller has the rows that were read before.
+    /// Calls `each` for every row. If a read fails, the caller keeps the rows that it already got.
     func settings(_ each: (StoredSetting) -> Void) throws(DatabaseError) {
         let statement = try prepare("SELECT app, name, value, at, known, told FROM settings")
         defer { statement.reset() }

@@ -6,7 +6,7 @@ import EventLoop
 extension Store {
     /// Saves a message; replaces a message with the same number.
     ///
-    /// - Parameter isNew: whether this number was never saved before.
+    /// - Parameter isNew: whether no message with this number was saved before.
     public func save(_ mail: StoredMail, isNew: Bool = false) { change(.mail(mail), isFresh: isNew) }
 
     /// Removes a message from the queue.
@@ -50,8 +50,8 @@ extension Store {
     /// Removes a subscription.
     public func remove(_ key: StoredSubscription.Key) { change(.subscriptionRemoval(key)) }
 
-    /// Makes all messages saved so far safe from power loss. Then calls back with nil, or after a failure with the
-    /// reason, as a sentence. Requests that wait at the same time share one write.
+    /// Writes all messages saved so far to disk, safe from power loss. Then calls back with nil on success, otherwise
+    /// with the reason. Calls that wait at the same time share one write.
     public func sync(within limit: Duration = .seconds(5), _ completion: @escaping (Unavailable?) -> Void) {
         waitingForSync.append((loop.now + limit, completion))
         if !isSyncing { syncNext() }

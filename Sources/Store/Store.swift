@@ -4,7 +4,7 @@ public import EventLoop
 import Linux
 
 /// Stores the state that outlives a boot, such as goals set by users, restart ledgers, events and termination
-/// reports, in an SQLite database, which a thread of its own accesses.
+/// reports, in an SQLite database. Only a thread of its own accesses the database.
 ///
 /// The event loop never waits for the database. Saves are queued (bounded, coalesced by app) and committed in
 /// batches, about 10 ms after the first save of a batch. While the disk is not writable, or hangs, only the queue
@@ -18,17 +18,17 @@ public final class Store {
 
     /// Called on the event loop with notices for users about the database.
     public var onNotice: ((StoreNotice) -> Void)?
-    /// Called when the file was lost and a new one was created: save the row of every app again.
+    /// Called when a new database has replaced a lost one: the callee must save the row of every app again.
     public var onRowsWanted: (() -> Void)?
 
     /// How many events, reports and other changes were recovered from the journal of a torpord that was killed.
     public private(set) var replayed = 0
-    /// Changes from before the file was read, by an earlier torpord or this one: they are newer than the file's
-    /// content.
+    /// Changes made before the database was read, by an earlier torpord or this one. They are newer than the
+    /// database, and are applied to what is read from it.
     var beforeLoad: [StoreJournal.Item] = []
-    /// Whether the file's content was read.
+    /// Whether the content of the database was read.
     public private(set) var isLoaded = false
-    /// Requests that wait until data is on disk, and whether the writer is handling some of them.
+    /// Calls of `sync` that wait until data is on disk. `isSyncing`: the writer thread is handling earlier ones.
     var waitingForSync: [(deadline: Duration, completion: (Unavailable?) -> Void)] = []
     var isSyncing = false
 
@@ -49,11 +49,11 @@ public final class Store {
     private struct Pending {
         let deadline: Duration
         let completion: (StoreAnswer) -> Void
-        /// Gets an answer that comes after the deadline; nil to discard such an answer.
+        /// Called with an answer that arrives after the deadline; nil to discard a late answer.
         var late: ((StoreAnswer) -> Void)?
     }
 
-    /// How long to wait after the deadline: without an answer by then, the content is treated as empty.
+    /// How long after the deadline an answer is still accepted. If none arrives, the database is treated as empty.
     private static let latePatience = Duration.seconds(60)
 
     /// Why a request got no answer.
@@ -62,16 +62,16 @@ public final class Store {
         public let description: String
     }
 
-    /// Starts the writer thread, which opens the file at its first use.
+    /// Starts the writer thread, which opens the database at its first use.
     ///
     /// - Parameters:
-    ///   - path: the database; created with its directory if missing.
-    ///   - machine: /etc/machine-id. If the file was written on another machine, only what users have set is used.
+    ///   - path: the database's path; the file and its directory are created if missing.
+    ///   - machine: /etc/machine-id. If another machine wrote the database, only what users have set is used.
     ///   - boot: the boot's id. Force-quit marks from another boot are ignored.
-    ///   - journal: keeps changes that are not in the database yet, for the next torpord; the changes that it
+    ///   - journal: keeps changes that are not in the database yet, for the next torpord. Changes that the journal
     ///     contains now are written to the database.
-    ///   - holdsWrites: do not change the file before ``releaseWrites()``: if an upgrade fails, the older torpord
-    ///     continues with the file.
+    ///   - holdsWrites: if true, the file is not changed before ``releaseWrites()``: if an upgrade fails, the older
+    ///     torpord continues with the file.
     public convenience init(
         path: String,
         machine: String,
@@ -115,7 +115,7 @@ public final class Store {
 
     deinit { close(within: .zero) }
 
-    /// Queues the changes in the journal, which an earlier torpord could not write.
+    /// Queues the changes in the journal, which an earlier torpord did not write to the database.
     private func replay() {
         guard let journal else { return }
         let now = loop.now
@@ -158,7 +158,8 @@ public final class Store {
         push { $0.remove(app: app, mark: mark, now: now) }
     }
 
-    /// Saves an event and returns the sequence assigned to it: its own sequence if that is greater than all before.
+    /// Saves an event. Returns its sequence number: the event's own if that is greater than all before, otherwise a
+    /// new one.
     @discardableResult
     public func append(_ event: StoredEvent) -> Int64 {
         var event = event
@@ -195,7 +196,7 @@ public final class Store {
         guard doorbell != nil, !isClosed else { return }
         let now = loop.now
         let (busySince, stored, wakes) = queue.withLock { queue in
-            // If the writer already waits for the end of a batch's delay, do not wake it for each change.
+            // The writer may already wait for the end of a batch's delay: then do not wake it for each change.
             let wasGathering = queue.isGathering
             change(&queue)
             defer { queue.stored = nil }
@@ -217,14 +218,15 @@ public final class Store {
     /// How many threads the store has.
     public var threadCount: Int { doorbell == nil ? 0 : 1 }
 
-    /// Runs `body` while the writer thread is idle and blocked; false if it is busy.
+    /// Runs `body` while the writer thread is idle and blocked. Returns false, without running `body`, if it is busy.
     public func whileIdle(_ body: () -> Void) -> Bool {
         if doorbell != nil { return queue.whileAllWait(1, body) }
         body()
         return true
     }
 
-    /// Wakes the writer at the end of this turn of the event loop: earlier it would only compete for a processor.
+    /// Wakes the writer at the end of this turn of the event loop: woken earlier, it would compete with the loop for
+    /// a CPU.
     private func wakeLater() {
         guard !isWakeDue else { return }
         isWakeDue = true
@@ -240,8 +242,8 @@ public final class Store {
     ///
     /// - Parameters:
     ///   - limit: if the disk takes longer than this, the completion gets an empty content.
-    ///   - late: after such a timeout, gets the actual content when the disk has answered. Until then, for a minute
-    ///     at most, ``isLoaded`` is false.
+    ///   - late: if the disk answers after `limit`, this closure gets the actual content. Until then, for a minute at
+    ///     most, ``isLoaded`` is false.
     public func load(
         within limit: Duration = .seconds(10),
         late: ((StoreContents) -> Void)? = nil,
@@ -362,7 +364,7 @@ public final class Store {
         for notice in notices {
             switch notice.kind {
             case .available: isHanging = false
-            // That the disk hangs was never reported, so its answer need not be.
+            // The hang was never reported, so its end need not be reported either.
             case .answers where !isHanging: continue
             case .answers: isHanging = false
             case .setAside, .setAsideNewer, .unavailable, .hangs, .otherMachine: break
@@ -378,10 +380,11 @@ public final class Store {
 
     // MARK: The end
 
-    /// Writes queued changes and closes the file. Blocks for `limit` at most; returns false if that was too short or
-    /// something could not be written. Pending requests get no answer. A second call only waits.
+    /// Writes queued changes and closes the file. Blocks for `limit` at most. Returns false if `limit` was too short
+    /// or a change could not be written. Pending requests get no answer. A second call only waits for the first to
+    /// finish.
     ///
-    /// - Parameter quickly: do not checkpoint the write-ahead log: a checkpoint syncs to the disk once or twice.
+    /// - Parameter quickly: skips the checkpoint of the write-ahead log, which syncs to the disk once or twice.
     @discardableResult
     public func close(within limit: Duration = .seconds(1), quickly: Bool = false) -> Bool {
         guard doorbell != nil else { return true }

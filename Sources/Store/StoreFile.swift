@@ -5,7 +5,6 @@ import Linux
 
 /// The location of a database, and the machine and boot that use it.
 struct StorePlace: Sendable {
-    /// The database's path.
     var path: String
     /// /etc/machine-id; empty if there is none.
     var machine: String
@@ -17,12 +16,11 @@ struct StorePlace: Sendable {
     var retention: Retention
 }
 
-/// The open database, which was verified to be torpord's and migrated to this version.
+/// The open database, after it was verified to be torpord's and migrated to the current schema version.
 final class StoreFile {
     let database: Database
-    /// Whether the file is open read-only.
     let isReadOnly: Bool
-    /// Whether the file still has an older version, since it must not be changed yet.
+    /// Whether the file still has an older schema version, because it must not be migrated yet.
     let isBehind: Bool
     /// The content of the file, as far as it is valid on this machine and in this boot.
     private var contents = StoreContents()
@@ -34,9 +32,9 @@ final class StoreFile {
     private var agedAt: Duration?
     private var hasShrunk = false
 
-    /// Opens the file, creates it if missing, and migrates it to this version.
+    /// Opens the file, creates it if missing, and migrates it to the current schema version.
     ///
-    /// - Parameter holds: change nothing in the file yet, not even its version.
+    /// - Parameter holds: if true, nothing in the file is changed yet, not even its schema version.
     init(_ place: StorePlace, mode: Database.Mode = .readWrite, holds: Bool) throws(DatabaseError) {
         self.place = place
         isReadOnly = mode == .immutable
@@ -106,7 +104,7 @@ final class StoreFile {
         var apps: [String: AppRow] = [:]
         try database.apps { apps[$0.name] = $0 }
         contents.apps = apps
-        // Older versions of the file lack these tables, if it must not be migrated yet.
+        // A file of an older version that must not be migrated yet lacks these tables.
         if try database.integer("PRAGMA user_version") ?? 0 >= 3 { try readMail() }
         let machine = try database.meta("machine")
         contents.origin =
@@ -148,7 +146,7 @@ final class StoreFile {
         }
     }
 
-    /// Returns the content that was read, and frees it here.
+    /// Returns the content that was read from the file, and drops the copy kept here.
     func takeContents() -> StoreContents {
         defer { contents.letGo() }
         return contents
@@ -169,7 +167,7 @@ final class StoreFile {
         }
     }
 
-    /// Reads as much as possible of the apps from a damaged file.
+    /// Reads as many rows as possible from a damaged file.
     static func salvage(_ place: StorePlace) -> StoreContents {
         var contents = StoreContents()
         guard let database = try? Database(path: place.path, mode: .readWrite, vfs: place.vfs) else { return contents }
@@ -186,7 +184,7 @@ final class StoreFile {
         return contents
     }
 
-    /// Whether the file at the path is still the open one.
+    /// Whether the path still leads to the open file: another program may have removed or replaced it.
     var isInPlace: Bool { inode != nil && (try? File.status(place.path).inode) == inode }
 
     // MARK: Writing
@@ -205,14 +203,15 @@ final class StoreFile {
             try database.save(work.mail)
             for var event in work.events {
                 if event.sequence <= lastSequence, try database.has(event) { continue }
-                // The clock was set back before torpord had read the last sequence.
+                // If the clock was set back before torpord had read the last sequence number, the event's number is
+                // too small.
                 event.sequence = max(event.sequence, last + 1)
                 try database.append(event)
                 last = event.sequence
                 added += 1
             }
             for report in work.reports where try !database.has(report) { try database.append(report) }
-            // SQLite syncs a transaction only if it changes something.
+            // SQLite syncs a transaction only if it changes a row: change this row if a client waits for the sync.
             if !work.events.isEmpty || work.mail.isSynced { try database.setMeta("last_sequence", String(last)) }
         }
         lastSequence = last
@@ -222,7 +221,7 @@ final class StoreFile {
     /// The maximum number of events that one call of `tidy` removes: some milliseconds of work.
     static let step: Int64 = 500
 
-    /// Removes some expired events. Returns whether more are left to remove.
+    /// Removes some expired events. Returns whether further work remains.
     func tidy(_ retention: Retention, now: Duration, wallClock: Int64) throws(DatabaseError) -> Bool {
         guard !isReadOnly else { return false }
         var removed: Int64 = 0

@@ -3,8 +3,8 @@
 public import Linux
 import WireText
 
-/// A mapped file with the events, reports and other changes that are not in the database yet: if torpord is killed,
-/// nothing is lost, and the next torpord takes them from here.
+/// A mapped file with the events, reports and other changes that are not in the database yet. If torpord is killed,
+/// the next torpord reads them from this file, so that none is lost.
 ///
 /// Layout, in native byte order. A header:
 ///
@@ -14,10 +14,11 @@ import WireText
 ///     16  36  boot id
 ///
 /// From byte 64 on, a ring of frames, each contiguous and aligned to 8: 4 bytes length (all ones: continue at the
-/// ring's start), 1 byte kind, 3 bytes unused, the fields. A frame is valid once the header includes it, which is
-/// updated after the frame is complete. When the ring is full the oldest frames are dropped: memory still has them.
+/// ring's start), 1 byte kind, 3 bytes unused, the fields. A frame becomes valid when the header's second offset
+/// passes it, which happens after the frame is complete. If the ring is full, the oldest frames are dropped: torpord
+/// still has their changes in memory.
 public final class StoreJournal {
-    /// The journal's file, for the keeper to hold.
+    /// The journal's file. torpor-keeper holds this descriptor for the next torpord.
     public let descriptor: Descriptor
 
     private static let magic: UInt32 = 0x314a_7054
@@ -74,12 +75,12 @@ public final class StoreJournal {
 
     /// The offset of the oldest frame.
     private var begin: UInt32 { mapping.bytes.load(fromByteOffset: 4, as: UInt32.self) }
-    /// The offset of the next frame. As a mark it stands for all frames before it.
+    /// The offset where the next frame will begin. Used as a mark, it stands for all frames before it.
     var end: UInt32 { mapping.bytes.load(fromByteOffset: 8, as: UInt32.self) }
 
     private func place(_ offset: UInt32) -> Int { Self.headSize + Int(offset) & (capacity - 1) }
 
-    /// Drops all frames before the mark: they are stored in the database.
+    /// Drops all frames before the mark, since their changes are in the database.
     func release(through mark: UInt32) {
         // A mark outside this range belongs to frames that were already dropped.
         if Int(mark &- begin) <= Int(end &- begin) { mapping.publish(mark, at: 4) }
@@ -191,7 +192,8 @@ public final class StoreJournal {
 
     // MARK: Reading
 
-    /// Drops a damaged frame and all after it: a reader could not skip the damage to reach frames appended later.
+    /// Drops a damaged frame and all frames after it: a reader could not skip the damage to reach frames appended
+    /// later.
     private func cutDamage() {
         var offset = begin
         while offset != end {

@@ -12,24 +12,25 @@ struct StoreWork: Sendable {
     /// Changes of messages, schedules and the like.
     var mail = MailWork()
 
-    /// A position in the journal: this batch and earlier ones contain all frames before it.
+    /// A position in the journal: this batch and earlier batches contain the changes of all frames before the
+    /// position.
     var mark: UInt32?
 
     var isEmpty: Bool { rows.isEmpty && removed.isEmpty && events.isEmpty && reports.isEmpty && mail.isEmpty }
 }
 
-/// A request to the writer. It is answered after everything that was queued before it.
+/// A request to the writer thread, which answers after it has handled everything queued before the request.
 enum StoreRequest: Sendable {
     case load
     case events(EventQuery)
     case reports(app: String?)
     case unhandled(UnhandledQuery)
     case flush
-    /// As `flush`, but handled only once writes are permitted.
+    /// Like `flush`, but handled only after writes were permitted.
     case sync
 }
 
-/// An answer of the writer.
+/// An answer of the writer thread.
 enum StoreAnswer: Sendable {
     case contents(StoreContents)
     case events([StoredEvent])
@@ -41,19 +42,19 @@ enum StoreAnswer: Sendable {
     case later
 }
 
-/// The queue between the event loop and the writer: bounded, and coalesced by app.
+/// The queue between the event loop and the writer thread: bounded, with changes coalesced by app.
 struct StoreQueue: Sendable {
     /// Limits of the queue. Beyond them the oldest events and reports are dropped. Rows of apps never are, since
     /// there is only one per app.
     struct Limits: Sendable {
         var events = 20_000
         var reports = 1_000
-        /// The limit for events, and the same for reports, in bytes.
+        /// The limit in bytes for all queued events, and separately for all queued reports.
         var bytes = 8 << 20
         var requests = 256
     }
 
-    /// How long a batch is delayed, so that more changes join it.
+    /// How long a batch is delayed, so that more changes can join the batch.
     static let delay = Duration.milliseconds(10)
 
     let limits: Limits
@@ -65,11 +66,11 @@ struct StoreQueue: Sendable {
     private var requests: [(ticket: Int, request: StoreRequest)] = []
     /// When the oldest queued change was queued; nil if there is none.
     private var since: Duration?
-    /// After an error, the time before which nothing is written.
+    /// After a failed write, when to retry: until then nothing is written.
     var notBefore: Duration?
-    /// Whether writes are not permitted yet.
+    /// Whether the file must not be changed yet.
     var holds: Bool
-    /// Whether expired events are left to remove.
+    /// Whether expired events remain to be removed.
     var isUntidy = false
     var retention: Retention
     var isClosing = false
@@ -78,7 +79,7 @@ struct StoreQueue: Sendable {
     /// When the writer started its current work; nil while it is idle.
     var busySince: Duration?
     var isFinished = false
-    /// A position in the journal: all frames before it are stored in the database.
+    /// A position in the journal: the database contains the changes of all frames before the position.
     var stored: UInt32?
     /// Answers of the writer that the event loop has not handled yet.
     var answers: [(ticket: Int, answer: StoreAnswer)] = []
@@ -139,7 +140,7 @@ struct StoreQueue: Sendable {
         return true
     }
 
-    /// Drops the oldest events and reports, an eighth of them at a time: each removal moves all that remain.
+    /// Drops the oldest events and reports, an eighth of them at a time: each removal moves all elements that remain.
     private mutating func trim() {
         while work.events.count > limits.events || eventBytes > limits.bytes, !work.events.isEmpty {
             let count = work.events.count / 8 + 1
@@ -155,7 +156,7 @@ struct StoreQueue: Sendable {
         }
     }
 
-    /// Whether the writer waits for the end of a batch's delay, and for nothing else.
+    /// Whether the writer waits only for the end of a batch's delay.
     var isGathering: Bool { since != nil && !isUntidy && !holds && busySince == nil && requests.isEmpty }
 
     // MARK: From the writer's thread
@@ -170,7 +171,8 @@ struct StoreQueue: Sendable {
         var isLast: Bool
     }
 
-    /// Takes the work that is due at `now`. nil if there is none: then `deadline` is the time to check again.
+    /// Takes the work that is due at `now`. If none is due, returns nil and sets `deadline` to the time to check
+    /// again.
     mutating func take(now: Duration, _ deadline: inout Duration?) -> Turn? {
         let isDue = { (time: Duration?) in time.map { $0 <= now } ?? true }
         let writes = !work.isEmpty && !holds
@@ -196,7 +198,8 @@ struct StoreQueue: Sendable {
         return turn
     }
 
-    /// Requeues changes that could not be written. Changes that were queued since then are newer and take precedence.
+    /// Requeues changes that could not be written. Changes queued after `older` was taken are newer and take
+    /// precedence.
     mutating func putBack(_ older: StoreWork, now: Duration) {
         guard !older.isEmpty else { return }
         for (name, row) in older.rows where work.rows[name] == nil && !work.removed.contains(name) {
@@ -213,7 +216,7 @@ struct StoreQueue: Sendable {
         trim()
     }
 
-    /// How many events and reports were dropped since the last call.
+    /// Returns how many events and reports were dropped since the last call.
     mutating func takeDropped() -> Int64 {
         defer { dropped = 0 }
         return dropped

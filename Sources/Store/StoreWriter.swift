@@ -2,7 +2,7 @@
 
 import Linux
 
-/// The writer: a thread of its own on which all access to the file happens.
+/// The writer thread, the only thread that accesses the file.
 final class StoreWriter {
     private let place: StorePlace
     private let queue: Monitor<StoreQueue>
@@ -12,7 +12,7 @@ final class StoreWriter {
     private var isHeld = true
     /// Rows that were read from a damaged database, until they are written to the new one.
     private var salvaged = StoreContents()
-    /// The content of the first readable database, until the event loop requests it.
+    /// The content of the first database that could be read, until the event loop requests the content.
     private var contents: StoreContents?
     private var trouble: String?
     private var retryDelay = Duration.seconds(1)
@@ -107,8 +107,8 @@ final class StoreWriter {
         failed(DatabaseError(kind: .damaged, "a new one is damaged at once: is the disk broken?"), turn.work)
     }
 
-    /// Returns the open file; opens it if necessary. After an error it is not reopened before `retryAt`, unless
-    /// `isPatient`.
+    /// Returns the open file; opens it if necessary. After an error the file is reopened only at `retryAt`, or at
+    /// once if `isPatient`.
     private func openFile(isPatient: Bool) throws(DatabaseError) -> StoreFile {
         if let file, file.isInPlace, !file.isReadOnly, !isSuspect { return file }
         if let retryAt, !isPatient, Clock.monotonic() < retryAt {
@@ -120,8 +120,8 @@ final class StoreWriter {
         let isAnother = contents != nil
         let origin = took(opened)
         guard !isHeld, origin == .nobody else { return opened }
-        // A file that replaces a lost one starts with the rows that could be read from that. The current state
-        // follows.
+        // A new file starts with the rows that were salvaged from the lost file. The apps' current state is saved
+        // over them later.
         if !salvaged.holdsNothing {
             var known = StoreWork()
             known.rows = salvaged.apps
@@ -138,8 +138,8 @@ final class StoreWriter {
 
     /// Opens the file for reading and writing.
     ///
-    /// The first time, retry after errors. Otherwise the file would be opened read-only, which ignores its
-    /// write-ahead log, and torpord keeps what it reads first.
+    /// The first open is retried after errors. Otherwise the file would be opened read-only, without the changes in
+    /// its write-ahead log, and torpord would keep the outdated content that it read.
     private func open() throws(DatabaseError) -> StoreFile {
         var tries = contents == nil ? Self.mostFirstTries : 1
         while true {
@@ -187,7 +187,7 @@ final class StoreWriter {
     private func failed(_ error: DatabaseError, _ work: StoreWork) {
         let now = Clock.monotonic()
         if retryAt.map({ $0 <= now }) ?? true {
-            // Reopen the file at the retry; until then the open file can still be read.
+            // Reopen the file at the retry. Until then the open file can still be read.
             isSuspect = error.kind != .full
             retryAt = now + retryDelay
             retryDelay = min(retryDelay * 2, .seconds(60))
@@ -211,7 +211,7 @@ final class StoreWriter {
         )
     }
 
-    /// Renames an unusable file, if the error means that the file is unusable and a second check confirms it. Returns
+    /// If the error means that the file is unusable, and a second check confirms it, renames the file. Returns
     /// whether to retry at once.
     private func setAside(_ error: DatabaseError) -> Bool {
         let suffix: String
@@ -255,7 +255,7 @@ final class StoreWriter {
     }
 
     /// Whether a file that was reported as damaged is intact: SQLite also reports a single failed read (EIO) as
-    /// damage. Check several times, since the check may fail in the same way.
+    /// damage. Checks several times, since a check may fail in the same way.
     private func isFalseAlarm() -> Bool {
         guard falseAlarms < Self.mostFalseAlarms, (0..<8).contains(where: { _ in StoreFile.isSound(place) }) else {
             return false
@@ -287,7 +287,7 @@ final class StoreWriter {
         do throws(DatabaseError) {
             return try read(request, from: file)
         } catch {
-            // In its next turn the writer writes the remaining changes to a new file.
+            // The file was renamed. An untidy queue makes the writer thread create a new file in its next turn.
             if error.kind == .damaged, !file.isReadOnly, setAside(error) { queue.withLock { $0.isUntidy = true } }
             return .failed(error.description)
         }

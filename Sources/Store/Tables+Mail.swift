@@ -41,7 +41,7 @@ extension Database {
         try statement.run()
     }
 
-    /// Calls `each` for every subscription: after an error the caller has the rows that were read before.
+    /// Calls `each` for every subscription. If a read fails, the caller keeps the rows that it already got.
     func subscriptions(_ each: (StoredSubscription) -> Void) throws(DatabaseError) {
         let statement = try prepare("SELECT app, topic, rule FROM subscriptions")
         defer { statement.reset() }
@@ -57,8 +57,8 @@ extension Database {
     private static let mailColumns =
         "id, app, topic, message, payload, coalescing, key, sender, count, first_at, last_at"
 
-    /// Calls `each` for every row: after an error the caller has the rows that were read before. Also reads version 3
-    /// of the table.
+    /// Calls `each` for every row. If a read fails, the caller keeps the rows that it already got. Also reads version
+    /// 3 of the table.
     func mail(_ each: (StoredMail) -> Void) throws(DatabaseError) {
         let hasStanding = try integer("PRAGMA user_version") ?? 0 >= 4
         let statement = try prepare(
@@ -135,8 +135,8 @@ extension Database {
 
     // MARK: unhandled
 
-    /// Calls `each` for every row that the query selects, oldest first: after an error the caller has the rows that
-    /// were read before.
+    /// Calls `each` for every row that the query selects, oldest first. If a read fails, the caller keeps the rows
+    /// that it already got.
     func unhandled(_ query: UnhandledQuery, _ each: (StoredUnhandled) -> Void) throws(DatabaseError) {
         let topics = query.topicsWithPayload.map { "'" + $0.replacing("'", with: "''") + "'" }.joined(separator: ", ")
         let some = topics.isEmpty ? "''" : "CASE WHEN topic IN (\(topics)) THEN payload ELSE '' END"
@@ -188,7 +188,7 @@ extension Database {
 
     // MARK: schedules
 
-    /// Calls `each` for every row: after an error the caller has the rows that were read before.
+    /// Calls `each` for every row. If a read fails, the caller keeps the rows that it already got.
     func schedules(_ each: (StoredSchedule) -> Void) throws(DatabaseError) {
         let statement = try prepare("SELECT app, name, last_fired, learned FROM schedules")
         defer { statement.reset() }

@@ -20,7 +20,7 @@ extension Database {
 
     // MARK: apps
 
-    /// Calls `each` for every row: after an error the caller has the rows that were read before.
+    /// Calls `each` for every row. If a read fails, the caller keeps the rows that it already got.
     func apps(_ each: (AppRow) -> Void) throws(DatabaseError) {
         let statement = try prepare(
             """
@@ -90,7 +90,7 @@ extension Database {
     /// The events that the query selects, oldest first.
     func events(_ query: EventQuery) throws(DatabaseError) -> [StoredEvent] {
         // An event's sequence is never less than its time, so `since` can use the primary key. The SQL does not
-        // depend on the number of apps: so only three prepared statements are cached.
+        // depend on the number of apps: so at most six prepared statements are cached.
         let apps =
             switch query.apps?.count {
             case nil: ""
@@ -132,8 +132,8 @@ extension Database {
         return query.prefersNewest ? events.reversed() : events
     }
 
-    /// Whether the event is already stored: an event in the journal may have been written just before torpord was
-    /// killed.
+    /// Whether the event is already stored: torpord may have been killed after it wrote an event to the database,
+    /// while the journal still contained the event.
     func has(_ event: StoredEvent) throws(DatabaseError) -> Bool {
         let statement = try prepare(
             "SELECT 1 FROM events WHERE sequence = ? AND at = ? AND kind = ? AND text = ? AND app IS ?"
@@ -167,7 +167,7 @@ extension Database {
         try statement.run()
     }
 
-    /// Removes at most `limit` of the oldest events, if they are older than `time`; returns how many.
+    /// Of the `limit` oldest events, removes those from before `time`; returns how many were removed.
     func removeEvents(before time: Int64, limit: Int64) throws(DatabaseError) -> Int64 {
         let statement = try prepare(
             """
@@ -181,7 +181,7 @@ extension Database {
         return changes
     }
 
-    /// Removes the oldest `count` events; returns how many.
+    /// Removes the oldest `count` events; returns how many were removed.
     func removeOldestEvents(_ count: Int64) throws(DatabaseError) -> Int64 {
         let statement = try prepare(
             "DELETE FROM events WHERE sequence IN (SELECT sequence FROM events ORDER BY sequence LIMIT ?)"

@@ -9,7 +9,7 @@ public struct StoredTransfer: Sendable, Hashable {
     /// The transfer's state, a JSON object.
     public var json: String
 
-    /// Creates one from its parts.
+    /// Creates a transfer from its parts.
     public init(id: Int64, app: String, json: String) {
         self.id = id
         self.app = app
@@ -31,7 +31,7 @@ extension Store {
 }
 
 extension Database {
-    /// Calls `each` for every row: after an error the caller has the rows that were read before.
+    /// Calls `each` for every row. If a read fails, the caller keeps the rows that it already got.
     func transfers(_ each: (StoredTransfer) -> Void) throws(DatabaseError) {
         let statement = try prepare("SELECT id, app, json FROM transfers")
         defer { statement.reset() }
