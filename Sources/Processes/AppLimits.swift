@@ -17,14 +17,15 @@ public struct AppLimits: Hashable, Sendable {
 
     /// Writes the limits that have changed into the app's cgroup at `path`.
     ///
-    /// It sets no `memory.high` below the limit: without swap, the kernel would throttle an app that cannot shrink
-    /// forever instead of killing it, and it reclaims page cache before it kills anyway. `memory.oom.group` makes the
-    /// kernel kill the whole app instead of one of its processes.
+    /// Sets no `memory.high` below the limit: without swap, the kernel would throttle an app that cannot shrink,
+    /// forever, instead of killing it. The kernel reclaims page cache before it kills in any case. `memory.oom.group`
+    /// makes the kernel kill the whole app instead of one of its processes.
     ///
     /// - Parameters:
-    /// - before: the limits that were written last; nil if unknown.
-    /// - usage: memory usage at the last step of lowering the limit; pass it again while `isUnfinished`.
-    /// - Returns: what failed, and whether memory is still above the new limit: then call this again soon.
+    ///   - before: the limits that were written last; nil if unknown.
+    ///   - usage: the memory usage at the last step of lowering the limit; pass it again while `isUnfinished`.
+    /// - Returns: what failed, and whether memory usage is still above the new limit: then call this function again
+    ///   soon.
     public func write(
         to path: String,
         replacing before: AppLimits?,
@@ -75,8 +76,8 @@ extension ProcessTree {
     public var hasTaskController: Bool { cgroupPath.map { File.exists($0 + "/pids.max") } ?? false }
 
     /// Whether the app's processes use more memory than `limit`; also returns the sum in bytes. `usage` (resident
-    /// memory) is cheap but counts shared pages for each process. Only if it exceeds the limit, the proportional
-    /// share (PSS) is read, where the kernel reports that. Neither includes swap.
+    /// memory) is cheap to read but counts shared pages for each process. Only if `usage` exceeds the limit, the
+    /// proportional share (PSS) of each process is read, if the kernel reports it. Neither figure includes swap.
     public func exceeds(_ limit: UInt64, _ usage: Usage) -> (Bool, UInt64) {
         guard usage.memoryBytes > limit else { return (false, usage.memoryBytes) }
         var total: UInt64 = 0

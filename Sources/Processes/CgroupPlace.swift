@@ -2,11 +2,11 @@
 
 import Linux
 
-/// A cgroup in which torpord creates others, and enables controllers for them.
+/// A cgroup below which torpord creates the apps' cgroups, and enables controllers for them.
 ///
-/// All controllers, some or none may be available. Features without their controller work without the cgroup (`torpor
-/// doctor` says what that costs). On hybrid machines cgroup v2 has no controllers at all, and a cgroup that is not
-/// delegated has none.
+/// All controllers, some or none may be available. Features whose controller is missing fall back to other means
+/// (`torpor doctor` says what that costs). On hybrid machines cgroup v2 has no controllers at all, and a cgroup that
+/// is not delegated has none.
 struct CgroupPlace {
     /// The absolute path of the cgroup.
     let path: String
@@ -28,14 +28,14 @@ struct CgroupPlace {
         let offered = words("cgroup.controllers", of: path)
         let given = words("cgroup.subtree_control", of: path)
         let missing = Self.wanted.filter { offered.contains($0) && !given.contains($0) }
-        // A cgroup that contains processes cannot enable controllers for its children. For threaded controllers the
-        // kernel would permit it, but then it would refuse processes in the children.
+        // A cgroup that contains processes cannot enable controllers for its children. The kernel would permit
+        // threaded controllers (cpu, pids), but then refuse processes in the children.
         if !missing.isEmpty, isFree || moveAside() {
             for name in missing { write("+\(name)", path) }
         }
         for name in Self.wanted where words("cgroup.controllers", of: base).contains(name) { write("+\(name)", base) }
         if !isDomain(base) {
-            // Another process has moved into this cgroup since, so disable the controllers again.
+            // Another process has moved into this cgroup in between, so disable the controllers again.
             for name in missing { write("-\(name)", path) }
         }
         let had = words("cgroup.subtree_control", of: base)
@@ -52,8 +52,8 @@ struct CgroupPlace {
         }
     }
 
-    /// Moves torpord and its keeper into a child cgroup, if no other process is in this cgroup, and it is delegated
-    /// or no systemd manages it. Returns whether this cgroup is now empty.
+    /// Moves torpord and its keeper into a child cgroup, if this cgroup contains no other process, and is delegated
+    /// or not managed by systemd. Returns whether this cgroup is now empty.
     private func moveAside() -> Bool {
         guard isDelegated else { return false }
         let keeper = ThisProcess.parent
@@ -76,7 +76,7 @@ struct CgroupPlace {
 
     private var own: String { path + "/" + Self.ownPart + CgroupTree.fileName(instance) }
 
-    /// Reverts `moveAside` when torpord ends and no app's cgroup is left.
+    /// When torpord ends and no app's cgroup is left, moves torpord and its keeper back from the child cgroup.
     func moveBack() {
         guard File.exists(own) else { return }
         // A cgroup that enables controllers for its children cannot contain processes.

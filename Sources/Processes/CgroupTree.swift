@@ -18,8 +18,9 @@ public final class CgroupTree {
     /// The controllers that the apps' cgroups have, such as `memory`.
     public private(set) var controllers: [String] = []
 
-    /// Finds a usable parent cgroup: `scope` (that of the apps) if given, else torpord's own cgroup, else, as root, the
-    /// cgroup v2 mount. `instance` distinguishes supervisors on the machine; it stays the same when torpord restarts.
+    /// Finds a usable parent cgroup: `scope` (systemd's scope for the apps) if given, else torpord's own cgroup,
+    /// else, as root, the cgroup v2 mount. `instance` distinguishes supervisors on the machine, and stays the same
+    /// when torpord restarts.
     public init(
         instance: String,
         scope: String? = nil,
@@ -57,18 +58,20 @@ public final class CgroupTree {
         )
     }
 
-    /// The name that stands for an app in the path of its transfer process's cgroup. No app can have it.
+    /// The name used instead of the app's in the cgroup path of its transfer process. No app can have this name.
     public static func transfers(of app: String) -> String { app + ":transfers" }
 
-    /// The name that stands for an app in the path of the cgroup of one of its checks (`ready`, `health`). No app can have
-    /// it. Each check has another number, since it may begin while processes of the check before are still being ended.
+    /// The name used instead of the app's in the cgroup path of one of its checks (`ready`, `health`). No app can
+    /// have this name. Each check has its own number: it may begin while processes of the previous check are still
+    /// being killed.
     public static func check(_ number: UInt64, of app: String) -> String { "\(app):check-\(number)" }
 
     /// The path of an app's cgroup, whether or not it exists.
     public func path(of app: String) -> String { base + "/" + Self.fileName(app) }
 
-    /// The path of the cgroup in which an earlier torpord launched the app, perhaps below another parent. It is found
-    /// from `pid`, a process of the app. If the process is not in such a cgroup, this is the path for a launch now.
+    /// The path of the cgroup in which an earlier torpord launched the app, perhaps below another parent. The path is
+    /// found from `pid`, a process of the app. If that process is in no such cgroup, returns the path that a launch
+    /// would use now.
     public func path(of app: String, around pid: Int32) -> String {
         let parent = base.split(separator: "/").last ?? ""
         let name = Self.fileName(app)
@@ -82,8 +85,8 @@ public final class CgroupTree {
         return mount + "/" + parts[...(place + 1)].joined(separator: "/")
     }
 
-    /// The cgroup of that name (``transfers(of:)``) that this process is in; nil if it has none of its own. An earlier
-    /// supervisor may have created it in a different place.
+    /// The path of the cgroup named `name` (such as ``transfers(of:)``) that contains the process `pid`; nil if the
+    /// process is in no such cgroup. An earlier torpord may have created the cgroup below another parent.
     public func companion(_ name: String, around pid: Int32) -> String? {
         guard let group = (try? ProcFS.cgroup(pid)).flatMap({ $0 }), let mount = Cgroup.mount,
             group.hasSuffix("/" + Self.fileName(name))
@@ -91,7 +94,7 @@ public final class CgroupTree {
         return mount + group
     }
 
-    /// Creates an app's cgroup, not frozen. A launch needs the descriptor of its directory. `isFresh` says that the
+    /// Creates an app's cgroup, not frozen. A launch needs the descriptor of the cgroup's directory. `isFresh`: the
     /// cgroup is new, so that it has no limits and all its counters are zero.
     public func create(_ app: String) throws(Errno) -> (path: String, directory: Descriptor, isFresh: Bool) {
         let path = path(of: app)
@@ -125,7 +128,7 @@ public final class CgroupTree {
         return slash == path.startIndex ? "/" : String(path[..<slash])
     }
 
-    /// The name of the directory for an app. It cannot collide with control files, whose names contain a dot.
+    /// The directory name of an app's cgroup. It cannot collide with control files, whose names contain a dot.
     static func fileName(_ name: String) -> String {
         let slash = UInt8(ascii: "/")
         let safe = name.utf8.contains(slash) ? String(name.map { $0 == "/" ? "_" : $0 }) : name

@@ -25,7 +25,7 @@ public struct Footprint: Hashable, Sendable {
         self.init(resident: bytes, swapped: Cgroup.number(path, "memory.swap.current") ?? 0)
     }
 
-    /// The sum over these processes. If torpord may not inspect a process, its shared pages count in full.
+    /// Sums the memory of these processes. If torpord may not inspect a process, its shared pages count in full.
     init(of pids: [Int32]) {
         self.init()
         for pid in pids {

@@ -21,8 +21,8 @@ public struct Identity: Hashable, Sendable {
 
     init(_ stat: ProcessStat) { self.init(pid: stat.pid, startTime: stat.startTime) }
 
-    /// A pidfd for exactly this process. Throws ESRCH if the process has ended, even if its pid was reused. To be
-    /// sure, the pid is opened first and its start time checked afterwards.
+    /// Opens a pidfd for exactly this process. Throws ESRCH if the process has ended, even if its pid was reused: the
+    /// start time is checked after the pidfd was opened.
     public func open() throws(Errno) -> Descriptor {
         let descriptor = try Pidfd.open(pid)
         do throws(Errno) {
@@ -35,14 +35,15 @@ public struct Identity: Hashable, Sendable {
 }
 
 /// The tag that marks a process as belonging to an app: `TORPOR_APP` and `TORPOR_INCARNATION` in its initial
-/// environment. `TORPOR_MANAGER_SOCKET` there names the supervisor.
+/// environment. `TORPOR_MANAGER_SOCKET` in the same environment identifies the supervisor.
 public struct AppTag: Hashable, Sendable {
     /// The name of the app.
     public let app: String
     /// The number of the app's incarnation.
     public let incarnation: UInt32
 
-    /// The number for a companion: a process that the keeper launches beside an app and that outlives torpord.
+    /// The incarnation number of companions: processes that the keeper launches beside an app and that outlive
+    /// torpord.
     public static let companion: UInt32 = 0
 
     /// Creates a tag from its parts.
@@ -51,8 +52,8 @@ public struct AppTag: Hashable, Sendable {
         self.incarnation = incarnation
     }
 
-    /// The tag of a process. It is nil if the process has none, its environment cannot be read, or the supervisor
-    /// that it belongs to has another control socket than `manager`.
+    /// The tag of a process. It is nil if the process has none, if its environment cannot be read, or if its
+    /// supervisor has another control socket than `manager`.
     public init?(of pid: Int32, manager: String? = nil) {
         var isHelper = false
         self.init(of: pid, manager: manager, isHelper: &isHelper)
@@ -67,7 +68,7 @@ public struct AppTag: Hashable, Sendable {
         self = tag
     }
 
-    /// The tag of a process; nil if it has none. Throws the error if its environment cannot be read.
+    /// The tag of a process; nil if it has none. Throws if the process's environment cannot be read.
     static func read(of pid: Int32, manager: String?, isHelper: inout Bool) throws(Errno) -> AppTag? {
         let bytes = try File.read("/proc/\(pid)/environ", limit: 1 << 22)
         var app: String?

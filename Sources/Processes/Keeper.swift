@@ -27,29 +27,29 @@ public final class Keeper {
     public var keepsExits = false
     /// Processes that an earlier torpord launched and whose exit is not reported yet, without helpers.
     public private(set) var leftOver: [OrphanedProcess] = []
-    /// Exits for which `onExit` was not called yet; after `init`, all those for which no torpord called `forget`. A
-    /// process that is neither here nor in `leftOver` was never launched, or its exit was forgotten.
+    /// Exits for which `onExit` was not called yet; after `init`, all exits that no torpord has forgotten. A process
+    /// that is neither here nor in `leftOver` was never launched, or its exit was forgotten.
     public var waitingExits: [ExitRecord] {
         (undelivered + channel.backlog).compactMap {
             if case .exited(let record) = $0.message { ExitRecord(record) } else { nil }
         }
     }
-    /// How many torpords this keeper has started, including this one: more than 1 means that this one has to recover.
+    /// How many torpords this keeper has started, including this one. If more than 1, this torpord must recover.
     public let instance: UInt32
-    /// Whether a service manager gets what is passed to `tellManager`.
+    /// Whether a service manager such as systemd receives the states passed to `tellManager`.
     public let isUnderManager: Bool
     /// The soft limit of open descriptors for apps, unless a launch plan sets another.
     public let appDescriptorLimit: UInt64
     /// Whether an upgrade failed: the program on disk did not start, so the keeper started the earlier one again.
     public let isFallback: Bool
-    /// The version to pass to `torpor-keeper --accepts` before `handOver` replaces the keeper.
+    /// The version of the keeper's state; `torpor-keeper --accepts` says whether a new keeper can take it over.
     public let resumeVersion: UInt32
     private let opensFiles: Bool
     /// Whether the keeper can launch programs in a sandbox.
     public let confines: Bool
     /// The keeper's pid.
     public let pid: Int32
-    /// The keeper's table of processes, readable even after the keeper is lost (torpor_keeper_protocol.h).
+    /// The keeper's table of processes, which stays readable after the keeper is lost (torpor_keeper_protocol.h).
     public let table: Descriptor
     /// Whether the keeper is lost.
     public private(set) var isLost = false
@@ -128,7 +128,7 @@ public final class Keeper {
         do throws(Errno) {
             try channel.send(message, descriptors: request.descriptors)
         } catch {
-            // The lost keeper may have launched the program. The handler for the end of the socket calls `completion`.
+            // The keeper is lost, but may have launched the program before. `lose` calls `completion`.
             if error == .brokenPipe || error == .connectionReset { return }
             launches[id] = nil
             fail(.keeper, error)
@@ -137,9 +137,9 @@ public final class Keeper {
 
     // MARK: Descriptors
 
-    /// Sends the keeper duplicates of `descriptors` to hold under `name` (1 to 383 bytes), in addition to those that
-    /// it holds there. With `replacing`, it closes the earlier ones once it holds the new ones. `completion` gets the
-    /// error: ENOSPC if the keeper's table is full, EMFILE if the keeper has no descriptors left.
+    /// Sends the keeper duplicates of `descriptors` to hold under `name` (1 to 383 bytes), besides earlier ones. With
+    /// `replacing`, the keeper closes the earlier ones once it holds the new ones. `completion` gets the error:
+    /// ENOSPC if the keeper's table is full, EMFILE if the keeper has no descriptors left.
     public func hold(
         _ name: String,
         _ descriptors: [Int32],
@@ -181,7 +181,7 @@ public final class Keeper {
         loop.later { [weak self] in self?.onHoldRefused?(name, errno) }
     }
 
-    /// An answer shows that the keeper did not refuse what `holdQuietly` sent before that request.
+    /// The keeper answers in order: an answer to request `id` shows that it refused no earlier `holdQuietly`.
     private func answered(_ id: UInt32) {
         guard id != 0, !quietHolds.isEmpty else { return }
         quietHolds.removeAll { Int32(bitPattern: id &- $0.id) > 0 }
@@ -211,7 +211,7 @@ public final class Keeper {
     }
 
     /// Duplicates of the descriptors held under `name`, in order of arrival; empty if there are none. The keeper
-    /// still holds its own. Blocks until the answer arrives.
+    /// continues to hold its descriptors. Blocks until the answer arrives.
     public func takeHeld(_ name: String) throws(Errno) -> [Descriptor] {
         var result: [Descriptor] = []
         while true {
@@ -287,8 +287,8 @@ public final class Keeper {
         try? channel.send(KeeperRequest.bye(status: status, keepingParked: keepingParked).encoded(id: 0))
     }
 
-    /// Announces that this torpord has recovered and handles signals. The keeper remembers its program, and starts
-    /// that again if the program of a later torpord ends before announcing the same.
+    /// Announces that this torpord has recovered and handles signals. If a later torpord ends before announcing the
+    /// same, the keeper starts this torpord's program again.
     public func settled() {
         guard !isLost else { return }
         try? channel.send(KeeperRequest.settled.encoded(id: 0))
@@ -310,20 +310,20 @@ public final class Keeper {
         }
     }
 
-    /// The id of the last request; it changes with each request that is answered.
+    /// The id of the last request; it changes with each request that expects an answer.
     public var lastRequest: UInt32 { channel.lastId }
 
     /// Whether an answer to a request is still missing.
     public var isBusy: Bool { !launches.isEmpty || !holds.isEmpty }
 
-    /// Frees memory of answered requests, and tells the keeper that it is idle, so that it frees memory too.
+    /// Frees the memory of answered requests, and lets the keeper, which is idle too, do the same.
     public func rest() {
         if !isLost { try? channel.send(KeeperRequest.rest.encoded(id: 0)) }
         if launches.isEmpty { launches = [:] }
         if holds.isEmpty { holds = [:] }
     }
 
-    /// Frees the keeper's slot for an exit that torpord has persisted. Needed only with `keepsExits`.
+    /// Tells the keeper to free its slot for an exit that torpord has persisted. Needed only with `keepsExits`.
     public func forget(_ record: ExitRecord) {
         try? channel.send(KeeperRequest.freeSlot(slot: record.slot, generation: record.generation).encoded(id: 0))
     }
@@ -379,7 +379,7 @@ public final class Keeper {
         }
     }
 
-    /// Delivers at once what an earlier torpord did not handle: exits, orphans, and launches that it requested.
+    /// Delivers at once the exits, orphans and launches that an earlier torpord did not handle.
     public func deliverWaiting() { deliver() }
 
     private func deliver() {
@@ -459,7 +459,7 @@ public final class Keeper {
         isLost = true
         channel.close()
         watch?.cancel()
-        // First, since `onLost` may not return. The keeper may have carried out unanswered requests.
+        // Call `onLost` first: it may execute another program. The keeper may have carried out unanswered requests.
         onLost?()
         let launches = launches
         let holds = holds

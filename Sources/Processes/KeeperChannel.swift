@@ -4,7 +4,8 @@ import EventLoop
 import KeeperProtocol
 import Linux
 
-/// The socket to the keeper, with queues of messages to send and of messages that came while waiting for an answer.
+/// The socket to the keeper, with a queue of messages to send and a backlog of messages received during a blocking
+/// wait.
 final class KeeperChannel {
     /// A received message with its descriptors.
     struct Received {
@@ -91,7 +92,7 @@ final class KeeperChannel {
         return Received(id: decoded.id, message: decoded.message, descriptors: raw.descriptors)
     }
 
-    /// The next message. Blocks until it arrives; throws ETIMEDOUT after 10 s.
+    /// Blocks until the next message arrives; throws ETIMEDOUT after 10 s.
     func waitForNext() throws(Errno) -> Received {
         let deadline = Clock.monotonic() + Self.patience
         while true {
@@ -103,7 +104,7 @@ final class KeeperChannel {
         }
     }
 
-    /// The answer with `id`. Blocks until it arrives; other messages go to the backlog.
+    /// Blocks until the answer with `id` arrives; other messages go to the backlog.
     func wait(for id: UInt32) throws(Errno) -> Received {
         while true {
             let received = try waitForNext()

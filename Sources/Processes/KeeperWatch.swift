@@ -11,7 +11,7 @@ final class KeeperWatch {
     private let limit: Duration
     private let putOffEach: Duration
     private var isCancelled = false
-    /// The timer is extended again from this time on.
+    /// When to extend the timer again, while the loop is busy.
     private var putOffAt = Duration.zero
 
     init(timer: Descriptor, milliseconds: UInt32, loop: EventLoop) {

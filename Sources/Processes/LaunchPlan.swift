@@ -34,7 +34,7 @@ public struct LaunchPlan {
     public var standardError: Int32 = -1
     /// The file for standard input; nil for /dev/null. The child process opens it, see ``LaunchRequest/inputFile``.
     public var inputFile: String?
-    /// The file that standard error is appended to, instead of `standardError`. The child process opens it too.
+    /// The file that standard error is appended to, instead of `standardError`. The child process opens the file.
     public var errorFile: String?
     /// Descriptors that become 3, 4, … in the app.
     public var passed: [Int32] = []
@@ -44,7 +44,7 @@ public struct LaunchPlan {
     public var setWatchdogPid = false
     /// A descriptor of the cgroup directory in which the program starts; nil for the keeper's cgroup.
     public var cgroup: Int32?
-    /// What the program may not do, for good; nil for no sandbox.
+    /// The sandbox that restricts the program for as long as it runs; nil for no sandbox.
     public var sandbox: LaunchRequest.Sandbox?
     /// Whether the keeper kills the program when torpord dies.
     public var isHelper = false
@@ -84,7 +84,7 @@ public struct LaunchPlan {
     }
 }
 
-/// The stages at which a launch can fail, in order of execution, except for the files.
+/// The stages at which a launch can fail: up to `exec` in order of execution, then those that were added later.
 public enum LaunchStage: UInt32, Sendable, CustomStringConvertible {
     case plan = 1
     case slot, fork, session, signals, cgroup, descriptors, limits, priority, oomScore, groups, group, user, directory
@@ -163,7 +163,7 @@ public struct Launched {
     /// Refers to the process safely, even if its pid is reused.
     public let pidfd: Descriptor
 
-    /// Creates a value from its parts.
+    /// Creates a description of a started program.
     public init(pid: Int32, startTime: UInt64, pidfd: Descriptor) {
         self.pid = pid
         self.startTime = startTime

@@ -4,9 +4,8 @@ import Linux
 
 /// The memory of a fixed list of an app's processes: created on the event loop, used by threads that may block.
 public final class MembersMemory: @unchecked Sendable {
-    // Sendable, because it owns the descriptors and closes them only in its deinit.
+    // This class is Sendable because it owns the descriptors and closes them only in its deinit.
 
-    /// A process and its pidfd.
     struct Member {
         let pid: Int32
         let pidfd: Descriptor
@@ -41,7 +40,7 @@ public final class MembersMemory: @unchecked Sendable {
                     try Pidfd.releaseMemory(member.pidfd.raw)
                     released += 1
                 } catch {
-                    // The mappings of the dying process are being changed, which is soon over: retry.
+                    // The dying process is just changing its mappings: retry.
                     if error == .resourceTemporarilyUnavailable { continue }
                 }
                 break
@@ -52,8 +51,8 @@ public final class MembersMemory: @unchecked Sendable {
 }
 
 extension ProcessTree {
-    /// Whether ``pinned(in:)`` has to read all of /proc: it does for an app without a cgroup that this torpord has
-    /// not stopped.
+    /// Whether ``pinned(in:)`` has to read all of /proc: it must if the app has no cgroup and this torpord has not
+    /// stopped the app.
     public var needsSnapshot: Bool { cgroupPath == nil && stopped.isEmpty }
 
     /// The app's current processes, each with a pidfd. If the app was stopped and has no cgroup, these are the
@@ -71,7 +70,7 @@ extension ProcessTree {
         }
         let members = identities.compactMap { identity -> MembersMemory.Member? in
             guard let pinned = try? pin(identity) else { return nil }
-            // The tree owns the descriptor of the main process, so duplicate that.
+            // The tree owns the descriptor of the main process, so pass on a duplicate.
             guard let own = identity == main ? try? pinned.duplicate() : pinned else { return nil }
             return MembersMemory.Member(pid: identity.pid, pidfd: own)
         }

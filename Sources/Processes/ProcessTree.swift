@@ -18,7 +18,8 @@ public final class ProcessTree {
     public let leader: Identity
     /// The main process: `leader`, unless the app named another process (MAINPID).
     public private(set) var main: Identity
-    /// The pidfd of the main process, readable when that has ended. nil if it had ended before it could be opened.
+    /// The pidfd of the main process, readable once that process has ended. nil if the process had ended before its
+    /// pidfd could be opened.
     public private(set) var pidfd: Descriptor?
     /// The absolute path of the app's cgroup; nil if it has none.
     public let cgroupPath: String?
@@ -35,15 +36,16 @@ public final class ProcessTree {
     // State of stopping (Stopping.swift).
     var stopped: [Identity] = []
     var stoppedByThemselves: Set<Identity> = []
-    /// The `oom_score_adj` of the app's first process at its exec, if nothing else was set for the app; nil if an
-    /// earlier torpord may have set something.
+    /// The `oom_score_adj` of the app's first process at its exec, if torpord has set no other value; nil if an
+    /// earlier torpord may have set one.
     public var born: Int32?
     // State of resource profiles (ResourceProfile.swift).
     var given: GivenProfile?
     // State of killing (Ending.swift).
     var killed: Set<Identity> = []
 
-    /// The tree of a launched process. `adopter` is the pid of the keeper that launched it, while that keeper lives.
+    /// Creates the tree of a launched process. `adopter` is the pid of the keeper that launched it, if that keeper
+    /// lives.
     public init(
         tag: AppTag,
         main: Identity,
@@ -101,7 +103,7 @@ public final class ProcessTree {
         contains(pid, in: cgroupPath == nil ? nil : (try? ProcFS.cgroup(pid)) ?? nil)
     }
 
-    /// The same for a caller that asks many apps about one process, and has read its cgroup (`ProcFS.cgroup`).
+    /// Whether a process belongs to the app, for a caller that asks many apps and has read `cgroup` of the process.
     public func contains(_ pid: Int32, in cgroup: String?) -> Bool {
         if let cgroupPath { return cgroup.map { Self.isWithin($0, cgroupPath) } ?? false }
         var current = pid
@@ -259,7 +261,7 @@ public final class ProcessTree {
         return descriptor
     }
 
-    /// Sends a signal to one member; returns false if that has ended.
+    /// Sends a signal to one member; returns false if that process has ended.
     func send(_ number: Int32, to identity: Identity) throws(Errno) -> Bool {
         do throws(Errno) {
             try pin(identity).withRaw { raw throws(Errno) in try Pidfd.sendSignal(raw, number) }
@@ -270,12 +272,13 @@ public final class ProcessTree {
         }
     }
 
-    /// Sends a signal to the main process or to all processes, parents first; returns how many got it. In a
-    /// container, only its first process gets it. Throws ESRCH if no process got it, or another error if one could
-    /// not be reached (the rest are still tried).
+    /// Sends a signal to the main process or to all processes, parents first; returns how many got the signal. In a
+    /// container, only the first process gets it. Throws ESRCH if no process got the signal, or another error if a
+    /// process could not be reached (the others are still tried).
     @discardableResult
     public func signal(_ number: Int32, toAll: Bool) throws(Errno) -> Int {
-        // Before the container runs, torpor-container must wait for podman, so only the main process gets signals.
+        // Until the container runs, signals go only to the main process, torpor-container: its child podman must not
+        // get them.
         let inside = insideContainer
         let all = toAll && (!isContainer || mainHasEnded)
         return try signal(number, inside.isEmpty ? (all ? list().map(Identity.init) : [main]) : inside)

@@ -5,10 +5,10 @@ import Linux
 extension ProcessTree {
     /// Applies a profile to all processes of the app: CPU and I/O weights through its cgroup if that has the
     /// controllers, else as nice value of its sessions and I/O priority of its threads; `oom_score_adj` and timer
-    /// slack for each. Values that a thread has chosen itself (ionice(1), PR_SET_TIMERSLACK) stay. A process forked
-    /// at this moment may be missed until the next call; later ones inherit everything.
+    /// slack for each. Values that a thread has chosen itself (ionice(1), PR_SET_TIMERSLACK) stay. A process that is
+    /// forked during this call may be missed until the next call; processes forked later inherit everything.
     ///
-    /// Call it only after the app's exec, since before that it would delay the launch.
+    /// Call this only after the app's exec: before, it would delay the launch.
     ///
     /// Values that are already right are not written, so a second call only reads.
     @discardableResult
@@ -40,7 +40,7 @@ extension ProcessTree {
         return profile
     }
 
-    /// Continues with the profile that an earlier torpord applied.
+    /// Records that the app still has `profile`, which an earlier torpord applied.
     public func restore(_ profile: StateProfile) {
         let given = GivenProfile(bornWith: profile.oomScoreAdjust)
         given.profile = profile
@@ -191,7 +191,8 @@ extension ProcessTree {
         apply("memory.low", profile.memoryLow, before?.memoryLow, none: "0", .memoryLow, &report)
     }
 
-    /// The `oom_score_adj` that apps inherit: torpord's own, or 0 if that is negative (torpord's own protection).
+    /// The `oom_score_adj` that apps inherit: torpord's own, or 0 if that is negative, since it protects only
+    /// torpord.
     public static let inheritedOOMScore = max(0, (try? ProcFS.oomScoreAdjust(ThisProcess.pid)) ?? 0)
 
     /// What to set as `oom_score_adj` of a child before its exec; nil if the child inherits the right value.
@@ -240,7 +241,8 @@ extension ProcessTree {
         if let failure { report.fail(.oomScore, "oom_score_adj \(wish) (\(failure))") }
     }
 
-    /// The `oom_score_adj` of a process apart from profiles: that at its exec, or one that it has set itself since.
+    /// The `oom_score_adj` that a process has without profiles: its value at its exec, or one that it set itself
+    /// later.
     private func ownScore(_ identity: Identity, _ present: Int32, _ inherited: Int32, _ given: GivenProfile) -> Int32 {
         guard let before = given.oomScore else {
             // An earlier torpord may have set the present value.
@@ -292,7 +294,7 @@ extension ProcessTree {
                 count += 1
             } catch {
                 if error.isGone { continue }
-                // Without permission it was never set, so no earlier value has to be restored.
+                // Without permission the timer slack was never set, so no earlier value has to be restored.
                 if wish != nil { report.fail(.timerSlack, "\(what) (\(error))") }
                 return
             }
@@ -305,7 +307,8 @@ extension ProcessTree {
     // MARK: Together
 
     /// Writes a file of the app's cgroup unless it already has that content; returns false if there is no such file.
-    /// `before` is its content as far as known. With `isQuiet`, a value that is only reset is not reported.
+    /// `before` is the file's content as far as known. With `isQuiet`, success is not reported, since a value is only
+    /// reset.
     private func write(
         _ file: String,
         _ text: String,

@@ -9,8 +9,9 @@ public struct StateProfile: Hashable, Sendable {
     public var cpuWeight = 100
     /// The I/O weight: 1 to 10000, default 100.
     public var ioWeight = 100
-    /// The OOM score adjustment, −1000 to 1000; the kernel kills the process with the highest score first. It never
-    /// lowers a value that the app had at its start or chose itself, unless it is negative: then it is set as it is.
+    /// The OOM score adjustment, −1000 to 1000; the kernel kills the process with the highest score first. A value of
+    /// 0 or more never lowers the value that the app had at its start or chose itself. A negative value is always
+    /// set.
     public var oomScoreAdjust: Int32 = 0
     /// The timer slack: how late the app's timers may fire. nil for the kernel's default, 50 µs.
     public var timerSlack: Duration?
@@ -40,7 +41,7 @@ public struct StateProfile: Hashable, Sendable {
 
 /// A part of a profile, or a limit, that torpord could not apply.
 public struct ProfileFailure: Hashable, Sendable {
-    /// Which setting it is.
+    /// The settings that can fail.
     public enum Kind: String, Hashable, Sendable {
         case processorShare = "its share of processors"
         case processorLimit = "cpu_max"
@@ -94,12 +95,12 @@ public struct ProfileReport: Hashable, Sendable, CustomStringConvertible {
     }
 }
 
-/// What profiles have set for an app's processes, and which values these have chosen themselves.
+/// What profiles have set for an app's processes, and which values the processes have chosen themselves.
 final class GivenProfile {
     /// The profile that was applied last; nil if the processes have only inherited values.
     var profile: StateProfile?
     var oomScore: Int32?
-    /// `oom_score_adj` values of processes, apart from profiles, that differ from the inherited value.
+    /// The `oom_score_adj` that processes have without profiles, where it differs from the inherited value.
     var ownScores: [Identity: Int32] = [:]
     var timerSlack: UInt64?
     var ioPriority: IOPriority?
@@ -110,7 +111,7 @@ final class GivenProfile {
     /// The app's memory usage, in bytes, at the last step of lowering it to `memory_high`.
     var loweredFrom: UInt64?
 
-    /// `oomScoreAdjust` is the value of the first process at its exec if nothing else was set; nil if unknown.
+    /// `oomScoreAdjust` is the first process's value at its exec, if torpord has set no other; nil if unknown.
     init(bornWith oomScoreAdjust: Int32?) {
         oomScore = oomScoreAdjust
         isWhole = oomScoreAdjust != nil
