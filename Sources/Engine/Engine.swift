@@ -16,12 +16,12 @@ package protocol ActionPerformer: AnyObject {
     func willHandle(_ event: AppEvent, of app: AppRuntime)
     /// Called after the core has handled an event, and before its decisions are carried out.
     func handled(_ event: AppEvent, of app: AppRuntime)
-    /// Called when a deadline of an app has passed. Returns whether to act on it now; if not, the deadline is checked
-    /// again when the app's next deadline passes.
+    /// Called when a deadline of an app has passed. Returns whether to act on the deadline now; if not, the deadline
+    /// is checked again when the app's next deadline passes.
     func isJudged(_ app: AppRuntime) -> Bool
-    /// Called when an app has left the configuration and has stopped, after the observers were told.
+    /// Called when an app has left the configuration and has stopped, after the observers were notified.
     func forget(_ app: AppRuntime)
-    /// Called when all actions are carried out and all observers were told.
+    /// Called when all actions are carried out and all observers were notified.
     func settled()
 }
 
@@ -123,8 +123,8 @@ package final class Engine {
     /// - Throws: ``RequestError`` when the app cannot do what is requested now.
     package func request(_ request: Request, of app: AppID) throws(RequestError) {
         perform(try coordinator.request(request, of: app, now: loop.now))
-        // After a reset, or a stop while the app waited for a restart, its last failure is no longer its current
-        // state. The failure stays in the history.
+        // After a reset, or a stop while the app waited for a restart, the app's last failure is no longer its
+        // current state. The failure stays in the history.
         let isSeen = request == .reset || request == .stop(.stopped) && !coordinator.machine(app).isAlive
         if isSeen, let reason = apps[app].lastReason, !reason.wasAskedFor { apps[app].lastExit = nil }
         settle()
@@ -239,7 +239,8 @@ package final class Engine {
                 self.settle()
             }
         }
-        // A launch that reaches its exec does not postpone the timer: one launch too many now and then does no harm.
+        // A launch that reaches its exec does not re-arm the timer, which may then let one launch too many begin: no
+        // harm.
         if paceTimer?.deadline == nil { paceTimer?.arm(after: Self.launchPatience) }
     }
 

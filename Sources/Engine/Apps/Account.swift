@@ -11,7 +11,7 @@ package struct Account: Sendable {
         package let group: String?
         let supplementary: [String]?
 
-        /// nil if the app runs as torpord's user.
+        /// The names in an app's configuration; nil if the app runs as torpord's user.
         package init?(_ specification: AppSpecification) {
             user = specification.user
             group = specification.group
@@ -22,7 +22,7 @@ package struct Account: Sendable {
 
     /// The configured user; nil for torpord's own.
     package let user: User?
-    /// The group, which need not be the user's primary one.
+    /// The numeric group, which need not be the user's primary group.
     package let gid: UInt32
     /// All groups of the process, including `gid`.
     package let groups: [UInt32]

@@ -4,7 +4,7 @@ import Configuration
 package import Permissions
 
 extension AppRuntime {
-    /// What persons have answered to the app.
+    /// The users' answers to the permissions that the app asked for.
     package var permissionAnswers: [PermissionAnswer] {
         get { slots[PermissionAnswersSlot.self] ?? [] }
         set { slots[PermissionAnswersSlot.self] = newValue.isEmpty ? nil : newValue }
@@ -13,7 +13,7 @@ extension AppRuntime {
     /// What the app may do in its sandbox.
     package var grants: PermissionGrants { specification.sandbox.grants(permissionAnswers) }
 
-    /// Whether torpord does this for the app: for every app but one in a sandbox that was not allowed it.
+    /// Whether torpord may do `gift` for the app. It may not if the app has a sandbox and lacks that permission.
     package func allows(_ gift: Permission.Gift) -> Bool { specification.sandbox.allows(gift, permissionAnswers) }
 }
 

@@ -14,10 +14,10 @@ package import VarlinkServer
 package final class AppRuntime {
     package let id: AppID
     private unowned let owner: any OutputOwner
-    /// The app's configuration: that of the running incarnation, if there is one, with the changes that applied at
-    /// once.
+    /// The configuration of the running incarnation, with later changes that could apply at once. If the app does not
+    /// run, its current configuration.
     package var specification: AppSpecification { didSet { specificationNumber &+= 1 } }
-    /// Counts the changes of the specification.
+    /// Increases with each change of `specification`.
     package private(set) var specificationNumber: UInt32 = 0
     /// Whether the configuration contains the app; set by ``AppTable``.
     package internal(set) var isListed = false
@@ -28,7 +28,7 @@ package final class AppRuntime {
     /// The current run of the app, which may be launching or terminating; empty if there is none.
     package var run = Incarnation()
 
-    /// Fires at the next deadline of the app's machine.
+    /// Fires at the next deadline of the app's lifecycle machine.
     var deadlineTimer: TimerSource?
     var armedFor: Duration?
     /// Whether the app waits in the queue of apps whose CPU and memory limits have to be set for a new state.
@@ -40,17 +40,18 @@ package final class AppRuntime {
     package var server: VarlinkServer?
     /// Whether the app's notify socket is being read, so that a nested call must not read it again.
     package var isHearing = false
-    /// Whether a check for the file that says that the app is ready is in progress.
+    /// Whether a check for the file that shows that the app is ready is in progress.
     package var isLookedAt = false
     package var store = FDStore()
     package var storeCount = 0
     package var capture: OutputCapture?
 
-    /// The app's place in the recovery file.
+    /// The index of the app's record in the recovery file.
     package var slot: Int?
     /// Actions that were decided for the app but are not carried out yet.
     package var undone: ActionMask = []
-    /// Exits of processes of the incarnation. The keeper stores them until the incarnation's ending is recorded.
+    /// Exits of the incarnation's processes. The keeper stores them too, until torpord has recorded the incarnation's
+    /// end.
     package var keptExits: [ExitRecord] = []
 
     /// When the app last entered each state, and when it was last used.
@@ -62,7 +63,7 @@ package final class AppRuntime {
     var counted: (transition: Transition, began: Duration)?
     /// Counts about the app since this torpord started.
     package var counters = AppCounters()
-    /// How many more log entries the app may cause.
+    /// How many more log entries the app's events may cause in this period.
     var room = LogRoom()
     package var lastState: AppState = .notRunning
 
@@ -128,7 +129,7 @@ extension AppRuntime {
         set { slots[HeldBackSlot.self] = newValue }
     }
 
-    /// Whether a user wants the app launched, whatever policies say.
+    /// Whether the app is launched although a policy holds the launch back, because a user asked for the app.
     package var skipsAdmission: Bool? {
         get { slots[SkipsAdmissionSlot.self] }
         set { slots[SkipsAdmissionSlot.self] = newValue }
@@ -152,8 +153,7 @@ extension AppRuntime {
         set { slots[WasCutShortSlot.self] = newValue }
     }
 
-    /// Whether another process killed the app while it was suspended. Had it been running, it would have been
-    /// restarted.
+    /// Whether another process killed the app while it was suspended. A running app would have been restarted.
     package var wasKilledAsleep: Bool? {
         get { slots[WasKilledAsleepSlot.self] }
         set { slots[WasKilledAsleepSlot.self] = newValue }

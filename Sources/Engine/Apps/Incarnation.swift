@@ -14,14 +14,14 @@ package final class Incarnation {
     /// When the launch of the incarnation began.
     package var launchedAt: Duration?
     package var stop = StopProgress.none
-    /// The last signal that was sent as a message since the app was continued; nil for none.
+    /// The last signal that was sent as a message since the app was last continued; nil if none was sent.
     package var told: Int32?
     /// Whether the app is suspended by freezing its cgroup, rather than by SIGSTOP.
     package var freezes = false
     /// Fires when the next attempt to stop or kill all processes is due.
     package var passTimer: TimerSource?
     package var passDelay: Duration = .milliseconds(1)
-    /// The state whose CPU and memory limits were last set; nil if the incarnation still has its initial ones.
+    /// The state whose CPU and memory limits were last set; nil if the incarnation still has its initial limits.
     package var profileState: AppState?
     /// The resource usage of all processes of the incarnation, as last read.
     package var usage = Usage.none { didSet { mostMemory = max(mostMemory, usage.memoryBytes) } }
@@ -29,7 +29,7 @@ package final class Incarnation {
     package private(set) var mostMemory: UInt64 = 0
     /// When the usage was last read for a list of apps.
     package var sampledAt: Duration?
-    /// Whether the app sent RELOADING=1 and no READY=1 since.
+    /// Whether the app has sent RELOADING=1, and no READY=1 after it.
     package var isReloading = false
     /// The history of this incarnation, for its termination report.
     package var timeline = Timeline()

@@ -21,9 +21,10 @@ package struct Selection {
             self.isTooMuch = isTooMuch
         }
 
-        /// Whether the pattern was not searched for, because the request has more than ``Selection/mostSearches``.
+        /// Whether the pattern was not searched for, because the request has more than ``Selection/mostSearches``
+        /// patterns.
         var isTooMuch = false
-        /// The instances that match a name where only one app is allowed.
+        /// The instances of the template that the pattern names, if the request needs exactly one app.
         var instances: [String] = []
 
         /// A more precise error than "unknown name"; nil if the name is simply unknown.
@@ -66,7 +67,8 @@ package struct Selection {
         return found
     }
 
-    /// The app of that name, or the only instance of the template of that name.
+    /// The app of that name, or the template's only instance if `name` is a template. Throws if there is none, or
+    /// several.
     package func one(_ name: String) throws(Unknown) -> AppRuntime {
         if let app = exact(name) { return app }
         let instances = instances(of: name)

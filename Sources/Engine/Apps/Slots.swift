@@ -4,7 +4,7 @@
 /// takes memory only where it is set. The room declares it beside its own code:
 ///
 ///     extension Incarnation {
-///         /// When it was last looked at.
+///         /// When torpord last inspected the incarnation.
 ///         var lookedAt: Duration? {
 ///             get { slots[LookedAtSlot.self] }
 ///             set { slots[LookedAtSlot.self] = newValue }
@@ -59,7 +59,7 @@ public struct Slots: ~Copyable {
         }
     }
 
-    /// The value in a slot, or `value` if there is none. Changing it in place stores it.
+    /// The value in a slot, or `value` if there is none. Changing the value in place stores it.
     @inlinable
     public subscript<S: Slot>(slot: S.Type, default value: @autoclosure () -> S.Value) -> S.Value {
         get { self[slot] ?? value() }

@@ -9,11 +9,11 @@ package struct StateTimes: Sendable {
     /// When the app last entered each state, in microseconds; `never` before the first time.
     package private(set) var since: (Int64, Int64, Int64, Int64, Int64) = (never, never, never, never, never)
     /// When the app was last in the foreground, or launched or woken by a connection, in microseconds. While
-    /// `isInUse`, it counts as used now.
+    /// `isInUse` is true, the app counts as used now.
     package private(set) var lastUse = never
     /// Whether the app is in the foreground.
     package private(set) var isInUse = false
-    /// How long the app was suspended in this run, without the current suspension.
+    /// How long the app was suspended in this run, not counting a suspension that has not ended.
     package var asleep = Duration.zero
 
     package static let never = Int64.min
@@ -48,7 +48,7 @@ package struct StateTimes: Sendable {
     /// Notes that a client connected to the app, in any state.
     package mutating func use(at time: Duration) { lastUse = max(lastUse, time.microseconds) }
 
-    /// Every state that the app has been in, with the time when it last entered it.
+    /// Every state that the app has been in, with the time when the app last entered that state.
     package var all: [(state: AppState, time: Duration)] {
         [
             (AppState.notRunning, since.0), (.inactive, since.1), (.active, since.2), (.background, since.3),
@@ -66,7 +66,7 @@ package struct StateTimes: Sendable {
 
     package init() {}
 
-    /// Reads the times from a record. In records of older versions they are missing; then no time is known.
+    /// Reads the times from a record. A record of an older version has none: then all times are unknown.
     package init(from record: inout RecordReader) {
         guard !record.isAtEnd else { return }
         since.0 = record.take(Int64.self)

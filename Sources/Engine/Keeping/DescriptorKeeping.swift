@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Gives descriptors to the keeper under a ``DescriptorName``; the next torpord gets them from there.
+/// Gives descriptors to the keeper under a ``DescriptorName``. The next torpord gets them from the keeper.
 package protocol DescriptorKeeping: AnyObject {
-    /// Gives a copy of one descriptor to the keeper, which closes the descriptors that had that name.
+    /// Gives a copy of one descriptor to the keeper, which closes the descriptors that it held under that name.
     func hold(_ name: String, _ descriptor: Int32)
-    /// Gives copies of several descriptors to the keeper. If `replacing`, it closes those that had that name.
+    /// Gives copies of several descriptors to the keeper. If `replacing`, it closes those that it held under that
+    /// name.
     func hold(_ name: String, _ descriptors: [Int32], replacing: Bool)
-    /// Tells the keeper to close the descriptors with that name.
+    /// Tells the keeper to close the descriptors that it holds under that name.
     func release(_ name: String)
     /// The descriptors that an earlier torpord left in the keeper.
     var inheritance: InheritedDescriptors { get }

@@ -32,10 +32,10 @@ package final class InheritedDescriptors {
     /// Whether a name has descriptors that were not taken yet.
     package func has(_ name: String) -> Bool { held[name] != nil }
 
-    /// Takes the descriptors of a name; empty if there are none.
+    /// Removes and returns the descriptors of a name; empty if there are none.
     package func take(_ name: String) -> [Descriptor] { held.removeValue(forKey: name) ?? [] }
 
-    /// The first descriptor of a name, without taking it.
+    /// The first descriptor of a name, which stays available to `take`.
     package func look(_ name: String) -> Descriptor? { held[name]?.first }
 
     /// Takes the descriptors that an app stored (FDSTORE=1), in the order in which it stored them.
@@ -43,7 +43,7 @@ package final class InheritedDescriptors {
         (stores.removeValue(forKey: app) ?? []).sorted().map { ($0, take($0)) }
     }
 
-    /// Names whose descriptors were not taken yet.
+    /// The names whose descriptors were not taken yet.
     package var remaining: [String] { held.keys.sorted() }
 }
 
@@ -58,11 +58,11 @@ package enum DescriptorName {
     package static let paths = "paths"
     package static let devices = "devices"
     package static let settings = "settings"
-    /// The socket between torpord and torpor-desktop.
+    /// The name of the socket between torpord and torpor-desktop.
     package static let desktop = "helper/desktop"
-    /// The app whose window has the focus.
+    /// The name of the record that says which app's window has the focus.
     package static let focus = "focus"
-    /// A terminal or a FIFO that is watched for data.
+    /// The name for the descriptor of a terminal or FIFO that is watched for data.
     package static func node(_ path: String) -> String { "node" + path }
     /// The path of the terminal or FIFO with that name; nil for other names.
     package static func node(of name: String) -> String? { name.hasPrefix("node/") ? String(name.dropFirst(4)) : nil }
@@ -71,7 +71,8 @@ package enum DescriptorName {
     package static func output(_ app: String) -> String { "app/\(app)/output" }
     /// The name of the socket between torpord and the app's transfer process.
     package static func transfers(_ app: String) -> String { "app/\(app)/transfers" }
-    /// The name of a pidfd of the app's main process, which a keeper needs if it did not launch the process.
+    /// The name of a pidfd of the app's main process. A keeper that did not launch the process needs the pidfd to
+    /// watch it.
     package static func process(_ app: String) -> String { "app/\(app)/process" }
     /// The prefix of the names of all descriptors that an app stored (FDSTORE=1).
     package static func store(_ app: String) -> String { "store/\(app)/" }

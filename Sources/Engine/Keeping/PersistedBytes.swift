@@ -11,8 +11,8 @@ package final class PersistedBytes {
     private var memory: Descriptor?
 
     /// - Parameters:
-    /// - name: the name of the descriptor in the keeper (``DescriptorName``).
-    /// - most: the most bytes. If there are more, they are not stored, and the older bytes stay.
+    ///   - name: the name of the descriptor in the keeper (``DescriptorName``).
+    ///   - most: the limit in bytes. A longer value is not stored, and the older value stays.
     package init(_ keeping: any DescriptorKeeping, _ log: DaemonLog, named name: String, most: Int) {
         self.keeping = keeping
         self.log = log
@@ -24,7 +24,7 @@ package final class PersistedBytes {
     /// The bytes that were stored last; nil if none were.
     package var bytes: [UInt8]? { memory.flatMap { try? File.read($0.raw, at: 0, maximum: most) } }
 
-    /// Whether bytes were ever stored, even if none.
+    /// Whether a value was ever stored, even an empty one.
     package var exists: Bool { memory != nil }
 
     /// The descriptor of the memory file, under its name in the keeper.

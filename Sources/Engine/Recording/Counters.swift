@@ -46,7 +46,7 @@ package struct Counters {
         wakes[source.rawValue, default: DurationHistogram()].add(time)
     }
 
-    /// Counts an event that could not wake an app, because events for it are held back.
+    /// Counts an event that did not wake an app, because the app's events are held back.
     package mutating func heldBack() { wakesHeldBack += 1 }
 
     /// The counts as metrics.
@@ -99,7 +99,7 @@ package struct AppCounters {
     }
 }
 
-/// A histogram of durations.
+/// A histogram with cumulative buckets, as OpenMetrics defines them.
 struct DurationHistogram {
     /// Upper bounds of the buckets, in seconds: from 0.1 ms, less than a suspension takes, to more than usual
     /// deadlines.

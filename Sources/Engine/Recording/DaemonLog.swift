@@ -54,7 +54,7 @@ package final class DaemonLog {
         entry.add("SYSLOG_IDENTIFIER", "torpord")
         for field in fields() { entry.add(field.name, field.value) }
         guard !journal.send(entry.bytes) else { return }
-        // In case the text has several lines, each gets the prefix.
+        // A text may have several lines: each gets the prefix for the log level.
         let lines = line.split(separator: "\n", omittingEmptySubsequences: true)
         write(lines.map { "<\(level.priority)>\($0)\n" }.joined())
     }
@@ -70,7 +70,7 @@ package final class DaemonLog {
         let mark = journal == nil ? "" : prefix.map { "<\($0.priority)>" } ?? ""
         let bytes = Array((mark + text).utf8)
         do throws(Errno) {
-            // Do not set O_NONBLOCK unless it is a socket: the flag would affect other processes that share the open
+            // Poll instead of setting O_NONBLOCK: that flag would also affect other processes that share the open
             // file.
             switch kind {
             case .socket: return try Sockets.send(descriptor, bytes) != nil

@@ -220,7 +220,7 @@ package enum EventKind: String, CaseIterable {
         }
     }
 
-    /// The event for an ending.
+    /// The kind of event that records an ending.
     package init(_ ending: Ending) {
         if ending.next == .gaveUp {
             self = .gaveUp
@@ -229,7 +229,7 @@ package enum EventKind: String, CaseIterable {
         self.init(ending.reason)
     }
 
-    /// The event for an ending of which only the reason is known.
+    /// The kind of event that records an ending of which only the reason is known.
     package init(_ reason: TerminationReason) {
         switch reason {
         case .exitSuccess, .stopped, .exitsOnSuspend, .shutdown, .forceQuit, .replaced: self = .ended
@@ -243,7 +243,7 @@ package enum EventKind: String, CaseIterable {
         }
     }
 
-    /// The event for a notice of the core; nil if users need not see it.
+    /// The kind of event that records a notice of the core; nil if users need not see the notice.
     package init?(_ notice: Notice) {
         switch notice {
         case .missed, .sceneMissed, .sceneRefused(_, missed: true): self = .lateAnswer
@@ -255,7 +255,7 @@ package enum EventKind: String, CaseIterable {
         case .modeEnded: self = .modeEnded
         case .sleepsAgain: self = .sleepsAgain
         case .snapshotMissed: self = .snapshotNotTaken
-        // A failed answer of the app is an event of its own, so no second one is needed.
+        // A failed answer of the app has its own event, so no second event is needed.
         case .backgroundTimeUsed, .sceneRefused(_, missed: false): return nil
         }
     }

@@ -37,7 +37,7 @@ package struct LaunchMoments {
         for time in [planned, executed, contact, ready] { record.put(time) }
     }
 
-    /// Reads milestones from a record. In records of older versions they are missing; then there are none.
+    /// Reads milestones from a record. A record of an older version has none.
     package init(from record: inout RecordReader) {
         planned = record.take(UInt32.self)
         executed = record.take(UInt32.self)
@@ -47,7 +47,7 @@ package struct LaunchMoments {
 }
 
 extension LaunchTimes {
-    /// The times of a launch, in milliseconds; nil while none is known.
+    /// The times of a launch, in milliseconds; nil if the launch has reached no milestone yet.
     package init?(_ timeline: Timeline) {
         func milliseconds(_ time: Duration?) -> Double? { time.map { Double($0.microseconds) / 1000 } }
         self.init()
@@ -61,7 +61,7 @@ extension LaunchTimes {
 }
 
 extension TimelineEntry {
-    /// The timeline entry in the form that reports use.
+    /// Converts a timeline entry to the form that termination reports use.
     package init(_ entry: Timeline.Entry) {
         switch entry {
         case .gap(let count): self.init(after: nil, kind: "gap", name: "\(count)")

@@ -21,12 +21,12 @@ package final class Recorder {
     package let startedAt = Clock.realtimeMicroseconds()
     /// Counts of events, transitions and wakes since torpord started.
     package var counters = Counters()
-    /// Stores the sequence number of the newest event for the next torpord.
+    /// Stores the sequence number of the newest event, from which the next torpord continues.
     private let keepNumber: (UInt64) -> Void
 
     /// - Parameters:
-    /// - keepEvent: called with each event, to store it in the history.
-    /// - keepNumber: called with the sequence number of the newest event.
+    ///   - keepEvent: called with each event, to store it in the history.
+    ///   - keepNumber: called with the sequence number of the newest event.
     package init(
         _ engine: Engine,
         _ log: DaemonLog,
@@ -44,8 +44,8 @@ package final class Recorder {
     /// Records an event. `text` is a sentence without its subject, which is the app or torpord.
     ///
     /// - Parameters:
-    /// - level: the log level, if it is not the usual one of the event.
-    /// - fields: journal fields in addition to those of every event.
+    ///   - level: the log level; nil for the usual level of the event.
+    ///   - fields: journal fields in addition to those of every event.
     package func note(
         _ app: AppRuntime?,
         _ kind: EventKind,
@@ -107,7 +107,7 @@ package final class Recorder {
             } else {
                 fields.append(("TORPOR_STATE", record.to ?? machine.state.rawValue))
             }
-            // From this field the journal adds others about the process, such as its unit.
+            // From OBJECT_PID the journal derives more fields about the process, such as its unit.
             if let tree = app.run.tree, !tree.mainHasEnded { fields.append(("OBJECT_PID", "\(tree.main.pid)")) }
         }
         if let from = record.from { fields.append(("TORPOR_PREVIOUS_STATE", from)) }
@@ -116,8 +116,8 @@ package final class Recorder {
     }
 
     /// Whether an app may write one more log entry; if not, the entry becomes a debug entry. Without this limit, an
-    /// app that is suspended and resumed every few seconds would fill the journal or exhaust its rate limit for
-    /// torpord. The history has every event anyway.
+    /// app that is suspended and resumed every few seconds would fill the journal, or exhaust the journal's rate
+    /// limit for torpord. The history has every event anyway.
     private func hasRoom(_ app: AppRuntime, _ level: LogLevel) -> Bool {
         guard level < .warning, level > .debug else { return true }
         switch app.room.take(now: engine.loop.now) {
@@ -180,7 +180,8 @@ package final class Recorder {
         missed.answeredAt = engine.loop.now
     }
 
-    /// Restores what an earlier torpord stored: how the launch went, and when the app entered each state.
+    /// Restores what an earlier torpord stored: the milestones of the launch, and when the app last entered each
+    /// state.
     package func restoreTimeline(_ app: AppRuntime, launch: LaunchMoments, states: StateTimes) {
         guard let began = app.run.launchedAt else { return }
         app.run.timeline = Timeline()
@@ -193,7 +194,7 @@ package final class Recorder {
     }
 }
 
-/// Limits one app's log entries below the level of warnings. Kept small (two words), since every app has one.
+/// Limits one app's log entries below the level of warnings. Kept to 8 bytes, since every app has one.
 struct LogRoom {
     /// Entries per ``window``. A thousand apps that only change states then write 100 per second; journald accepts
     /// 300 per second from a service (RateLimitBurst= in journald.conf(5)).
@@ -206,7 +207,7 @@ struct LogRoom {
     private var began: UInt32 = 0
     private var used: UInt16 = 0
 
-    /// Requests one more entry. `last` is returned once per window, for the first entry that is refused.
+    /// Asks for room for one more entry. `last` is returned once per window, for the first entry that is refused.
     mutating func take(now: Duration) -> Answer {
         let now = UInt32(clamping: now.components.seconds)
         if used == 0 || now &- began >= UInt32(Self.window.components.seconds) {
@@ -224,7 +225,7 @@ struct LogRoom {
 }
 
 extension StoredEvent {
-    /// An event in the form in which the store stores it.
+    /// Converts an event to the row that the store saves.
     package init(_ record: EventRecord) {
         self.init(at: record.at, app: record.app, kind: record.kind, text: record.text)
         sequence = record.sequence

@@ -3,9 +3,9 @@
 package import Lifecycle
 import Linux
 
-/// A moment in the life of an incarnation, for the report about its end.
+/// A moment in the life of an incarnation, for the termination report.
 package enum Moment: Hashable {
-    /// torpord asks the keeper to launch the app; commands that run before it have finished.
+    /// torpord asks the keeper to launch the app, after the commands that run before the launch.
     case planned
     /// The keeper reports that the app's program runs.
     case executed
@@ -28,7 +28,7 @@ package enum Moment: Hashable {
     /// The app's answer to a message.
     package enum Answer: UInt8, CaseIterable { case done, failed, pending }
 
-    /// Whether the moment is a milestone on the way to ready; only the first of each milestone is stored.
+    /// Whether the moment is a milestone of the launch; only the first of each kind is stored.
     var isMilestone: Bool {
         switch self {
         case .planned, .executed, .contact, .ready: true
@@ -39,11 +39,11 @@ package enum Moment: Hashable {
     }
 }
 
-/// What happened to an incarnation since its launch, for the report about its end.
+/// What happened to an incarnation since its launch, for the termination report.
 ///
-/// A moment takes eight bytes, and the number is limited: milestones of the launch stay, and of the rest only the
-/// newest. The timeline is shortened while the app is in no transition, since every app has one. `torpor history` has
-/// all moments.
+/// A moment takes eight bytes, and the number of moments is limited: the milestones of the launch stay, and the
+/// newest of the others. To save memory, since every app has a timeline, the limit is lower while the app is in no
+/// transition. `torpor history` has all moments.
 package struct Timeline {
     /// The upper 48 bits are microseconds since the launch began, enough for nine years; the lower 16 are the moment.
     /// In a gap, the upper bits count the moments that were dropped.
@@ -53,7 +53,7 @@ package struct Timeline {
     package static let most = 48
     static let mostAtRest = 18
 
-    /// One entry of the timeline, as the report contains it.
+    /// One entry of the timeline, as the termination report contains it.
     package enum Entry: Hashable {
         /// A moment and its time since the launch began.
         case moment(Moment, Duration)
@@ -76,18 +76,18 @@ package struct Timeline {
         if entries.count > Self.most { trim(to: Self.most * 2 / 3) }
     }
 
-    /// Drops moments beyond `mostAtRest`, because the app is in no transition now.
+    /// Drops moments beyond `mostAtRest`. Called when the app is in no transition.
     package mutating func rest() {
         if entries.count > Self.mostAtRest { trim(to: Self.mostAtRest) }
     }
 
-    /// When the incarnation reached a milestone, since the launch began; nil if it has not.
+    /// When the incarnation reached a milestone, measured from the start of the launch; nil if it has not.
     package func time(of milestone: Moment) -> Duration? {
         let code = UInt64(MomentCode.encode(milestone))
         return entries.first { $0 & 0xffff == code }.map { .microseconds(Int64($0 >> 16)) }
     }
 
-    /// When the app was sent its first message, since the launch began; nil if it was not.
+    /// When the app was sent its first message, measured from the start of the launch; nil if it was sent none.
     package var firstMessage: Duration? {
         entries.first { $0 & 0xff == UInt64(MomentCode.told) }.map { .microseconds(Int64($0 >> 16)) }
     }
@@ -124,8 +124,8 @@ package struct Timeline {
     }
 }
 
-/// Moments as numbers: the kind in the low byte, its value in the high byte. Numbers may change between versions,
-/// because they are never stored longer than torpord runs.
+/// Encodes moments as numbers: the kind in the low byte, its value in the high byte. The numbers may change between
+/// versions, because they are never stored longer than torpord runs.
 private enum MomentCode {
     static let lastMilestone: UInt8 = 3
     static let told: UInt8 = 6

@@ -30,7 +30,7 @@ package final class BackgroundWorker {
 
     /// - Parameters:
     ///   - name: the name of the threads; at most 15 bytes.
-    /// - isInOrder: whether pieces run one at a time, in order. If not, the caller limits how many run at once.
+    ///   - isInOrder: whether pieces run one at a time, in order. If not, the caller limits how many run at once.
     package init(_ loop: EventLoop, named name: String, isInOrder: Bool = true) {
         self.loop = loop
         self.name = name
@@ -60,7 +60,7 @@ package final class BackgroundWorker {
                 doorbell.signal()
             }
         } catch {
-            // No thread could be created, so run the work on the event loop, although it blocks the loop.
+            // No thread could be created: run the work on the event loop, although that blocks the loop.
             loop.later { [weak self] in self?.answer(Answer(number: number, result: work())) }
         }
     }

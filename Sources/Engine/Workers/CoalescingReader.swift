@@ -34,7 +34,7 @@ package final class CoalescingReader<Question: Sendable, Answer: Sendable> {
     }
 
     private func begin() {
-        // A completion may have asked again, so that the next reading has begun already.
+        // A completion may have asked again, which has already begun the next reading.
         guard underWay.isEmpty, let first = waiting.first else { return }
         let question = waiting.dropFirst().reduce(into: first.question) { join(&$0, $1.question) }
         underWay = waiting.map(\.completion)
@@ -51,7 +51,7 @@ package final class CoalescingReader<Question: Sendable, Answer: Sendable> {
 }
 
 extension CoalescingReader where Question == Void {
-    /// A reader whose readings read everything, so that there are no questions to merge.
+    /// Creates a reader that always reads everything, so that there are no questions to merge.
     package convenience init(_ loop: EventLoop, named name: String, _ read: @escaping @Sendable () -> Answer) {
         self.init(loop, named: name, joining: { _, _ in }) { _ in read() }
     }
