@@ -3,14 +3,14 @@
 /// Decides when a failed policy is retried.
 ///
 /// After each of the first few failures the policy is retried after a short delay. One more failure within the window
-/// puts the policy into quarantine: it is not asked for a minute, the next time for twice as long, up to an hour. If
-/// it then works for a whole window after a quarantine, all earlier failures are forgotten.
+/// puts the policy into quarantine: the policy is not asked for a minute, the next time for twice as long, up to an
+/// hour. If the policy works for a whole window after a quarantine, all earlier failures are forgotten.
 struct FailureLedger: Sendable {
     /// The delay after the first failure; each further failure within the window doubles it.
     static let initial = Duration.milliseconds(100)
     /// How many failures within the window lead to a delay; one more leads to a quarantine.
     static let limit = 5
-    /// How long a failure counts.
+    /// For how long a failure counts.
     static let window = Duration.seconds(600)
     /// The length of the first quarantine; each one that follows is twice as long.
     static let quarantine = Duration.seconds(60)
@@ -22,7 +22,7 @@ struct FailureLedger: Sendable {
 
     private var failures: [Duration] = []
     private var quarantines = 0
-    /// If the policy fails before this time, the last quarantine was too short, and the next one is longer.
+    /// If the policy fails before this time, the next quarantine is longer than the last.
     private var probationEnds = Duration.zero
 
     enum Verdict: Hashable, Sendable {
@@ -39,7 +39,7 @@ struct FailureLedger: Sendable {
             return .retry(after: Self.initial * (1 << (failures.count - 1)))
         }
         let time = min(Self.quarantine * (1 << quarantines), Self.longestQuarantine)
-        // A limit for the shift above: the longest quarantine is reached long before it.
+        // Limits the shift above. The longest quarantine is reached long before 16 doublings.
         quarantines = min(quarantines + 1, 16)
         failures = []
         probationEnds = now + time + Self.window

@@ -5,16 +5,16 @@
 public struct GoalDamping: Sendable {
     /// How many changes of an app's goal are allowed without a pause.
     public static let free = 4
-    /// After these changes, one more is allowed per interval.
+    /// The pause before each further change, once the `free` changes are used up.
     public static let interval = Duration.seconds(10)
 
     private var changes = RateLimit<Int>(free: Self.free, interval: Self.interval)
     private var goals: [Int: UInt32] = [:]
 
-    /// Creates it for apps whose goals no policy has changed yet.
+    /// Creates a limiter without any recorded changes.
     public init() {}
 
-    /// When a policy may set an app's goal to `goal`; nil if it may now.
+    /// When a policy may set an app's goal to `goal`; nil if it may do so now.
     public func heldUntil(_ app: Int, goal: UInt32, now: Duration) -> Duration? {
         goals[app] == goal ? nil : changes.heldUntil(app, now: now)
     }
@@ -26,7 +26,8 @@ public struct GoalDamping: Sendable {
         changes.count(app, now: now)
     }
 
-    /// Forgets a policy's changes of an app's goal: something other than a policy has set it, or the app was removed.
+    /// Forgets policies' changes of an app's goal, because something other than a policy set it or the app was
+    /// removed.
     public mutating func forget(_ app: Int) {
         goals[app] = nil
         changes.forget(app)

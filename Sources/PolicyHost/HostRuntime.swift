@@ -22,7 +22,7 @@ public struct StartedHost {
     /// The pidfd of the host, which shows whether the process ID was reused.
     public let pidfd: Descriptor
 
-    /// Creates it from process ID and pidfd.
+    /// Creates a host from its process ID and pidfd.
     public init(pid: Int32, pidfd: Descriptor) {
         self.pid = pid
         self.pidfd = pidfd
@@ -51,14 +51,14 @@ final class HostRuntime: PolicyRuntime {
     /// If a policy's deadline is not above this, the event loop polls instead of sleeping while it waits for the
     /// answer.
     private static let shortDeadline = Duration.milliseconds(100)
-    /// How long to wait, after the socket was closed, for the exit status of the process, which says how it ended.
+    /// How long to wait for the exit status of the process, which says how it ended, after the socket was closed.
     private static let endPatience = Duration.milliseconds(20)
 
     /// Called once, when the policy was loaded or could not be loaded; nil afterwards.
     private var loaded: ((Result<PolicyDescription, PolicyFailure>) -> Void)?
     /// The policy's description of itself.
     private var description: PolicyDescription?
-    /// Called if the process ends while no question is asked.
+    /// Called if the process ends while no question is pending.
     var onFailure: ((PolicyFailure) -> Void)?
 
     private(set) var pid: Int32?
@@ -72,17 +72,17 @@ final class HostRuntime: PolicyRuntime {
     private var question: (reader: HostAnswerReader, completion: (Result<PolicyAnswer, PolicyFailure>) -> Void)?
     private var serial: UInt64 = 0
     private var message: [UInt8] = []
-    /// Larger than any valid message: so a message that is too long is detected.
+    /// One word larger than any valid message, so that a longer message is detected.
     private let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: HostMessages.largest + 8, alignment: 8)
-    /// The processor that the host is bound to: the one this process ran on at the last question. nil if it is bound
-    /// to none.
+    /// The processor that the host is bound to: the one on which this process ran at the last question. nil if the
+    /// host is not bound.
     private var processor: Int32?
     private var staysNear = true
     private var isClosed = false
     private var end: PolicyEnd?
     private var isEnding = false
     private let machineStalls: () -> Bool
-    /// How long the current step, loading or a question, may still take.
+    /// How long the current step (loading, or a question) may still take.
     private var patience: Patience
 
     /// Starts the host process, which loads the library.
@@ -99,7 +99,7 @@ final class HostRuntime: PolicyRuntime {
         self.loaded = loaded
         self.machineStalls = machineStalls
         deadline = settings.deadline
-        // At first the process does nothing but load the library: it has used no time before.
+        // The process starts by loading the library, so it has used no processor time yet.
         patience = Patience(deadline: Self.loadDeadline, first: Scheduling(ran: .zero, waited: .zero))
         let load = HostMessages.Load(
             path: library.path,
@@ -170,8 +170,8 @@ final class HostRuntime: PolicyRuntime {
         }
     }
 
-    /// Binds the host to the processor that this process runs on. This process waits for the host's answer anyway;
-    /// and to wake another processor, in a virtual machine through the hypervisor, takes several times as long as the
+    /// Binds the host to the processor that this process runs on, since this process only waits for the answer. To
+    /// wake another processor, in a virtual machine through the hypervisor, takes several times as long as the
     /// answer.
     private func comeNear() {
         guard staysNear, let process else { return }
@@ -219,7 +219,8 @@ final class HostRuntime: PolicyRuntime {
         }
     }
 
-    /// Reports that the policy was loaded, once the keeper has reported the process ID too, which may come later.
+    /// Reports that the policy was loaded. Waits until the keeper has reported the process ID too, which may come
+    /// later.
     private func tellLoaded() {
         guard process != nil, let description, let loaded else { return }
         self.loaded = nil
@@ -262,7 +263,7 @@ final class HostRuntime: PolicyRuntime {
         }
     }
 
-    /// Handles the end of the socket: the exit status of the host follows in a moment.
+    /// Handles the end of the socket, and waits a moment for the exit status of the host.
     private func lost() {
         guard !isClosed, !isEnding else { return }
         if let end { return fail(.ended(end, lastLine: lastLine())) }

@@ -9,7 +9,7 @@ struct Patience {
     struct Look {
         /// The state letter of /proc/PID/stat; nil if it cannot be read.
         var state: Character?
-        /// The processor time of the process; nil if it cannot be read.
+        /// How long the process ran and how long it waited for a processor; nil if it cannot be read.
         var scheduling: Scheduling?
         /// Whether tasks of the machine wait for memory, which may keep the process from running.
         var isMachineStalled: Bool
@@ -26,17 +26,16 @@ struct Patience {
 
     /// The interval of checks after the deadline.
     static let interval = Duration.milliseconds(50)
-    /// The minimum extra time after the deadline; if the deadline is longer, the extra time is as long as the
-    /// deadline.
+    /// The minimum extra time after the deadline; a longer deadline is doubled instead.
     static let shortest = Duration.milliseconds(1500)
 
     private var left: Duration
-    /// The first reading of the process's scheduling, at the start or after the deadline; nil before it.
+    /// The process's scheduling when the wait began, or, if unknown, at the first check after the deadline.
     private var first: Scheduling?
 
     /// - Parameters:
     ///   - deadline: the time that the answer may take.
-    ///   - first: the process's scheduling when that time began; nil if it was not read.
+    ///   - first: the process's scheduling when the wait for the answer began; nil if it was not read.
     init(deadline: Duration, first: Scheduling? = nil) {
         left = max(deadline, Self.shortest)
         self.first = first

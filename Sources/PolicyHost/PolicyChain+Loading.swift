@@ -21,8 +21,8 @@ extension PolicyChain {
                 try loadHere(slot, library)
             }
         } catch {
-            // Report the failure later, never at once: the caller that configures the chain expects its policies to
-            // be loading.
+            // Report the failure later, never at once: the caller that configures the chain relies on its policies
+            // being in the state `loading`.
             loop.later { [weak self, weak slot] in
                 guard let self, let slot, slot.generation == generation else { return }
                 self.failed(slot, error)
@@ -75,8 +75,8 @@ extension PolicyChain {
             guard let self, let slot, slot.generation == generation else { return }
             self.failed(slot, failure)
         }
-        // Set the runtime even while it is loading, so that it is closed with its slot. It is not asked before it is
-        // ready.
+        // Set the runtime even while it is loading, so that it is closed together with its slot. It gets no question
+        // before it is ready.
         slot.runtime = runtime
     }
 

@@ -13,12 +13,12 @@ public protocol PolicyChainDelegate: AnyObject {
     func policiesWillBeAsked(_ events: [torpor_policy_event], needs: UInt64, _ ready: @escaping () -> Void)
     /// Applies a piece of advice as far as the rules allow.
     func take(_ decision: PolicyDecision) -> CounselOutcome
-    /// Called after all policies were asked about these events, and their advice was applied, refused or only
+    /// Called after all policies were asked about these events, and each piece of advice was applied, refused or only
     /// reported.
     func policiesAnswered(_ events: [torpor_policy_event], _ decisions: [(PolicyDecision, CounselOutcome)])
     /// A policy's state changed; `sentence` describes the change, `isTrouble` means an error.
     func policy(_ slot: PolicySlot, changed sentence: String, isTrouble: Bool)
-    /// Called when other policies are asked than before, or about other events.
+    /// Called when the set of policies that are asked has changed, or the events that they are asked about.
     func policiesChanged()
 }
 
@@ -61,7 +61,7 @@ public final class PolicyChain {
         var event: torpor_policy_event
         /// The only policy to ask about the event; nil for all.
         var only: PolicySlot?
-        /// Called with the advice about the event, which is then not applied; nil if it is to be applied.
+        /// Gets the advice about the event, which is then not applied; nil to apply the advice.
         var completion: (([PolicyDecision]) -> Void)?
     }
 
@@ -74,8 +74,7 @@ public final class PolicyChain {
         /// The indices of the events that the current policy was asked about.
         var indices: [Int] = []
         var decisions: [(index: Int, slot: PolicySlot, decision: PolicyDecision)] = []
-        /// The policy that first gave advice about one event in one matter; only filled if there are several
-        /// policies.
+        /// For each event and matter, the policy that advised first; only filled if there are several policies.
         var first: [MatterOfEntry: PolicySlot] = [:]
 
         init(_ entries: [Entry]) { self.entries = entries }
@@ -93,8 +92,7 @@ public final class PolicyChain {
     ///   - hosts: starts the processes of isolated policies.
     ///   - guarding: called with a policy's name and true before code of a policy runs in this process, and with
     ///     false after it.
-    ///   - machineStalls: whether tasks of the machine wait for memory: late answers are then not the policies'
-    ///     fault.
+    ///   - machineStalls: whether tasks of the machine wait for memory: then a late answer is not the policy's fault.
     public init(
         loop: EventLoop,
         view: PolicyView,
@@ -111,8 +109,8 @@ public final class PolicyChain {
 
     // MARK: Who is asked
 
-    /// Applies a new configuration. Policies of which only the order changed are not restarted. A policy whose name
-    /// is in `keepingOut` stays in quarantine, with the failure given there.
+    /// Applies a new configuration. A policy of which only the place in the order changed is not restarted. A policy
+    /// whose name is in `keepingOut` stays in quarantine, with the failure given there.
     public func configure(_ settings: [PolicySettings], keepingOut: [String: String] = [:]) {
         var old: [String: PolicySlot] = [:]
         for slot in slots { old[slot.settings.name] = slot }
@@ -146,7 +144,7 @@ public final class PolicyChain {
         return true
     }
 
-    /// Whether some policy or a recording wants events of this kind.
+    /// Whether a policy, or a recording, wants events of this kind.
     public func wants(_ kind: torpor_policy_event_kind) -> Bool {
         isRecorded || slots.contains { $0.wants(kind.rawValue) }
     }
@@ -168,7 +166,7 @@ public final class PolicyChain {
         slots = []
     }
 
-    /// Closes a policy's process; if it is being asked, the next policy is asked instead.
+    /// Closes a policy's process. If the chain waits for that policy's answer, it asks the next policy instead.
     func close(_ slot: PolicySlot) {
         slot.close()
         guard waitingFor === slot else { return }
@@ -188,8 +186,8 @@ public final class PolicyChain {
         enqueue(Entry(event: event))
     }
 
-    /// Asks the policies about an event. Their advice is not applied but passed to `completion`, in order; there may
-    /// be none.
+    /// Asks the policies about an event. Their advice is not applied but passed to `completion`, in order; the list
+    /// may be empty.
     public func ask(_ event: torpor_policy_event, _ completion: @escaping ([PolicyDecision]) -> Void) {
         enqueue(Entry(event: event, completion: completion))
     }
@@ -294,8 +292,7 @@ public final class PolicyChain {
                 if isReturned { self.askNext() }
             }
             guard isOver else {
-                // The policy calls back later, even if it fails. It does not if it is closed before that
-                // (``close(_:)``).
+                // The policy calls back later, even if it fails, except if it is closed before that (``close(_:)``).
                 isReturned = true
                 waitingFor = slot
                 return
@@ -304,7 +301,8 @@ public final class PolicyChain {
         if round != nil { end() }
     }
 
-    /// The policy whose answer the chain waits for; nil if that is a policy in this process.
+    /// The policy whose answer the chain waits for; nil while it waits for none. A policy in this process answers at
+    /// once.
     private weak var waitingFor: PolicySlot?
 
     private func take(_ result: Result<PolicyAnswer, PolicyFailure>, of slot: PolicySlot, nanoseconds: Int64) {
@@ -406,7 +404,7 @@ public final class PolicyChain {
         slot.askTimer?.arm(at: at)
     }
 
-    /// Asks now all policies that have requested to be asked again later.
+    /// Asks all policies now that have requested to be asked again later.
     public func askThoseWhoWait() {
         for slot in slots where slot.asksAgainAt != nil {
             slot.askTimer?.disarm()

@@ -34,8 +34,8 @@ public enum PolicyState: Hashable, Sendable {
     case waiting
     /// The policy is not used, for this reason, until its configuration or its library changes and it is reloaded.
     case refused(String)
-    /// The policy failed too often (the reason is the last failure) and is not asked until ``PolicySlot/retryAt``; if
-    /// that is nil, until a user reloads it.
+    /// The policy failed too often (the reason is the last failure). It is not asked until ``PolicySlot/retryAt``,
+    /// or, if that is nil, until a user reloads the policy.
     case quarantined(String)
 
     /// The state as one word.
@@ -64,7 +64,7 @@ public struct PolicyStatistics: Sendable {
     public var damped = 0
     /// Pieces of advice that would have changed something, from a policy with mode `advise`.
     public var told = 0
-    /// Pieces of advice that an earlier policy in the chain had overruled.
+    /// Pieces of advice that did not apply, since an earlier policy in the chain advised in the same matter.
     public var overruled = 0
     /// Crashes, late answers, invalid answers and floods of advice.
     public var failures = 0

@@ -19,7 +19,7 @@ public final class PolicySlot {
     public internal(set) var lastFailure: String?
     /// The process ID of the policy's process; nil if it has none.
     public var pid: Int32? { runtime?.pid }
-    /// When the policy is reloaded (monotonic clock); nil if it is not.
+    /// When the policy is reloaded (monotonic clock); nil if no reload is due.
     public internal(set) var retryAt: Duration?
     /// When the policy wants to be asked again (monotonic clock); nil if it has not requested that.
     public internal(set) var asksAgainAt: Duration?
@@ -58,12 +58,12 @@ public final class PolicySlot {
     }
 }
 
-/// Asks a policy, which runs in this process or in its own.
+/// Asks a policy questions, whether it runs in this process or in its own.
 protocol PolicyRuntime: AnyObject {
     /// The process ID of the policy's process; nil if the policy runs in this process.
     var pid: Int32? { get }
     /// Asks a question and calls back once, at once or later, but never after ``close()``. Only one question may be
-    /// asked at a time. If it calls back at once, the caller checks whether the answer was in time.
+    /// asked at a time. If the callback comes at once, the caller checks whether the answer was in time.
     func ask(
         _ events: [torpor_policy_event],
         limit: Int,

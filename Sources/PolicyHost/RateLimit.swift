@@ -13,7 +13,7 @@ public struct RateLimit<Key: Hashable & Sendable>: Sendable {
         self.interval = interval
     }
 
-    /// When the next event of the key is allowed; nil if it is allowed now.
+    /// When the next event with this key is allowed; nil if it is allowed now.
     public func heldUntil(_ key: Key, now: Duration) -> Duration? {
         guard let restedAt = restedAt[key] else { return nil }
         let next = restedAt - interval * (free - 1)
@@ -27,6 +27,6 @@ public struct RateLimit<Key: Hashable & Sendable>: Sendable {
         if restedAt.count > 4096 { restedAt = restedAt.filter { $0.value > now } }
     }
 
-    /// Forgets the counted events of the key.
+    /// Forgets the counted events of the key, so that `free` events are allowed at once again.
     public mutating func forget(_ key: Key) { restedAt[key] = nil }
 }
