@@ -41,9 +41,9 @@ package struct ArchiveFolder: Sendable {
     /// function returns. Returns its size in bytes.
     ///
     /// - Parameters:
-    /// - name: the file name of the archive, if not `current`.
-    /// - limit: the most bytes; nil for no limit.
-    /// - owner: the user that may read the archive, if it is not torpord's.
+    ///   - name: the file name of the archive, if not `current`.
+    ///   - limit: the most bytes; nil for no limit.
+    ///   - owner: the user that may read the archive; nil for torpord's own.
     func save(
         _ content: ArchiveContent,
         as name: String? = nil,
@@ -82,8 +82,8 @@ package struct ArchiveFolder: Sendable {
         try Self.synchronise(path)
     }
 
-    /// Renames the current archive to `set-aside`, so that no launch gets it; an earlier one there is replaced. It is
-    /// no error if there is no current archive.
+    /// Renames the current archive to `set-aside`, so that no launch gets it; an archive set aside earlier is
+    /// replaced. It is no error if there is no current archive.
     package func setAside() throws(Errno) {
         do throws(Errno) {
             try File.rename(current, aside)
@@ -157,22 +157,22 @@ struct ArchiveOwner: Hashable, Sendable {
 package enum ArchiveFailure: Error, Hashable, Sendable {
     /// The content is larger than the limit, in bytes.
     case tooLarge(limit: UInt64)
-    /// The request of the app cannot be met; the text is a sentence.
+    /// The app's request cannot be met; the text says why, as a sentence.
     case refused(String)
     /// Writing to the disk failed; the text is a sentence.
     case failed(String)
 }
 
-/// What is to be saved as an archive or snapshot.
+/// What to save as an archive or snapshot.
 package enum ArchiveContent: Sendable {
     /// Data from the app, as Base64 text.
     case data(String)
     /// The output of a command, or the answer of a server.
     case bytes([UInt8])
-    /// A file in the app's state directory, or in another directory. It must belong to one of the users.
+    /// A file in the app's state directory, or in another directory. One of `owners` must own the file.
     case file(name: String, directory: String, owners: Set<UInt32>)
 
-    /// The most bytes of decoded data, because the size of a message to torpord is limited.
+    /// The most bytes of decoded data: larger data does not fit into one message to torpord.
     static let largestData = 512 << 10
 
     enum Source {

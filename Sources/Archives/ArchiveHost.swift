@@ -9,7 +9,7 @@ package import Processes
 package protocol ArchiveHost: AnyObject {
     /// The folder on disk for data that survives a reboot.
     var stateFolder: String { get }
-    /// Whether this is the full name of a scene inside an app.
+    /// Whether `name` is the full name of a scene inside an app.
     func isScene(named name: String) -> Bool
     /// The user id of an app's user; nil if that user is not found.
     func userID(of app: AppRuntime) -> UInt32?

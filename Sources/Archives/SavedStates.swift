@@ -39,7 +39,7 @@ package final class SavedStates: Room, LifecycleObserver {
     }
 
     package func forget(_ app: AppRuntime) {
-        // The folder belongs to a scene inside another app now.
+        // A scene inside another app now has this name, and uses the folder.
         if host.isScene(named: app.name) { return }
         let folder = archives(of: app)
         guard File.exists(folder.path) || folders.isBusy(folder) else { return }
@@ -61,14 +61,14 @@ package final class SavedStates: Room, LifecycleObserver {
         scene.map { AppName.scene(app.name, $0) } ?? app.name
     }
 
-    /// Calls `completion` when everything that was requested so far in the app's folder is done.
+    /// Calls `completion` when all work that was requested so far in the app's archive folder is done.
     package func whenDone(_ app: AppRuntime, scene: String? = nil, _ completion: @escaping () -> Void) {
         folders.whenDone(archives(of: app, scene: scene), completion)
     }
 
     // MARK: What apps ask
 
-    /// Saves an archive. `completion` is called with its size in bytes once it is durable.
+    /// Saves an archive. `completion` is called with the archive's size in bytes once the archive is durable.
     package func saveState(
         of app: AppRuntime,
         scene: String? = nil,
@@ -97,7 +97,7 @@ package final class SavedStates: Room, LifecycleObserver {
                 self.note(app, .stateKept, text: "saved \(whose), \(bytes) byte\(bytes == 1 ? "" : "s")")
             }
             completion(outcome)
-            // Reported once per run of the app, because a full disk stays full.
+            // Report a failed save once per run of the app, because a full disk stays full.
             guard let self, let app, case .failure(.failed(let sentence)) = outcome,
                 app.run.stateNotKeptIn != incarnation
             else { return }
@@ -106,7 +106,7 @@ package final class SavedStates: Room, LifecycleObserver {
         }
     }
 
-    /// Whether the archive is about to be removed or set aside, so that it counts as absent.
+    /// Whether the folder's archive is about to be removed or set aside, so that it counts as absent.
     func takesAway(_ folder: ArchiveFolder) -> Bool { folders.takesAway(folder) }
 
     /// The content that an app wants to save: data, or a file in its state directory.
@@ -119,7 +119,8 @@ package final class SavedStates: Room, LifecycleObserver {
         switch (data, file) {
         case (let data?, nil): return .success(.data(data))
         case (nil, let name?):
-            // An app that was started as root may have changed its user, so its files may belong to its present user.
+            // An app that was started as root may have changed its user: then its files may belong to its present
+            // user.
             let owners = ownUsers(of: app).union([peer.uid])
             return .success(.file(name: name, directory: stateDirectory(of: app), owners: owners))
         case (nil, nil): return .failure(.refused("nothing to keep: give data or file"))
@@ -130,7 +131,7 @@ package final class SavedStates: Room, LifecycleObserver {
     /// The users that own files of the app.
     func ownUsers(of app: AppRuntime) -> Set<UInt32> { host.userID(of: app).map { [$0] } ?? [] }
 
-    /// Removes the archive, because the app requested that.
+    /// Removes the archive, because the app requested the removal.
     package func discardState(
         of app: AppRuntime,
         scene: String? = nil,
@@ -161,7 +162,7 @@ package final class SavedStates: Room, LifecycleObserver {
         }
     }
 
-    /// The path in TORPOR_STATE_DIRECTORY, where the app may store files.
+    /// The folder that TORPOR_STATE_DIRECTORY names, in which the app may store files.
     package func stateDirectory(of app: AppRuntime) -> String { host.stateFolder + "/apps/" + app.name }
 
     private func archiveOwner(_ app: AppRuntime) -> ArchiveOwner? {
@@ -171,7 +172,7 @@ package final class SavedStates: Room, LifecycleObserver {
 
     // MARK: What launches get
 
-    /// The archive for this launch; nil for none. If no launch may get the archive any longer, it is discarded.
+    /// The archive for this launch; nil for none. An archive that no launch may get any longer is discarded.
     package func archiveToRestore(_ app: AppRuntime, _ order: LaunchOrder) -> ArchiveFolder.Found? {
         let folder = archives(of: app)
         if app.restoration == .failed {
@@ -197,14 +198,14 @@ package final class SavedStates: Room, LifecycleObserver {
         return app.lastExit?.at.map { found.savedAt > $0 } ?? false
     }
 
-    /// Keeps the archive for the next launch, because the app declined it.
+    /// Keeps the archive for the next launch, because the app declined to restore its state now.
     package func restorationDeclined(_ app: AppRuntime) {
         guard app.restoration == .offered else { return }
         app.restoration = nil
         record(app)
     }
 
-    /// Sets the archive aside, because the app reported that it could not restore its state from it.
+    /// Sets the archive aside, because the app reported that it could not restore its state from the archive.
     package func restorationFailed(_ app: AppRuntime, _ text: String?) {
         guard app.restoration == .offered else { return }
         setArchiveAside(app, "the app could not restore it" + (text.map { " (\($0))" } ?? ""))
@@ -251,7 +252,7 @@ package final class SavedStates: Room, LifecycleObserver {
 }
 
 extension ArchiveInfo {
-    /// The archive in the form in which clients see it.
+    /// Converts an archive to the form that clients get.
     package init(_ found: ArchiveFolder.Found) {
         self.init(path: found.path, bytes: Int64(clamping: found.bytes), at: found.savedAt)
     }
@@ -266,7 +267,7 @@ package enum Restoration: UInt8 {
 }
 
 extension AppRuntime {
-    /// What became of the archive that the app's launch got; nil if it got none, or that is settled.
+    /// What became of the archive that the app's launch got; nil if the launch got none, or nothing is left to do.
     package var restoration: Restoration? {
         get { slots[RestorationSlot.self] }
         set { slots[RestorationSlot.self] = newValue }
@@ -276,7 +277,7 @@ extension AppRuntime {
 private enum RestorationSlot: Slot { typealias Value = Restoration }
 
 extension Incarnation {
-    /// The number of the incarnation for which it was reported that its state cannot be saved.
+    /// The incarnation whose failure to save its state was already reported; its later failures are not reported.
     var stateNotKeptIn: UInt32? {
         get { slots[StateNotKeptInSlot.self] }
         set { slots[StateNotKeptInSlot.self] = newValue }

@@ -4,8 +4,8 @@ import Engine
 package import EventLoop
 
 /// Limits how many snapshots are taken at once. When the session is locked, all apps enter the background at the same
-/// moment, and each snapshot may take several megabytes of memory. Snapshots above the limit wait in a queue, within
-/// their deadlines.
+/// moment, and each snapshot may take several megabytes of memory. Snapshots above the limit wait in a queue, while
+/// their deadlines continue to run.
 ///
 /// Use it only on the thread of the event loop.
 package final class SnapshotQueue {
@@ -23,7 +23,8 @@ package final class SnapshotQueue {
 
     package init(_ loop: EventLoop) { self.loop = loop }
 
-    /// Calls `begin` when it is the run's turn, never before this returns. The run frees its place with ``leave()``.
+    /// Calls `begin` when there is a place for `run`, never before this function returns. ``leave()`` frees the
+    /// place.
     package func enter(_ run: SnapshotRun, _ begin: @escaping (SnapshotRun) -> Void) {
         waiting.removeAll { $0.run == nil }
         waiting.append(Waiting(run: run, begin: begin))

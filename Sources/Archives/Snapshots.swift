@@ -47,7 +47,7 @@ package final class Snapshots: Room, LifecycleObserver {
         ArchiveFolder(path: host.stateFolder + "/snapshots/" + SavedStates.name(of: app, scene: scene))
     }
 
-    /// Calls `completion` when everything that was requested so far in the app's folder is done.
+    /// Calls `completion` when all work that was requested so far in the app's snapshot folder is done.
     package func whenDone(_ app: AppRuntime, scene: String? = nil, _ completion: @escaping () -> Void) {
         folders.whenDone(snapshots(of: app, scene: scene), completion)
     }
@@ -70,10 +70,10 @@ package final class Snapshots: Room, LifecycleObserver {
 
     // MARK: Those that the configuration says
 
-    /// Takes a snapshot. If one is being taken, this only notes that it is outdated. So an app that shows something
-    /// new all the time starts at most one per second.
+    /// Takes a snapshot. If one is being taken already, only marks that one as outdated: so an app that shows
+    /// something new all the time starts at most one snapshot per second.
     ///
-    /// - Parameter isAnother: whether this snapshot replaces one that was outdated. It is not replaced itself.
+    /// - Parameter isAnother: whether this snapshot replaces an outdated one; then it is not replaced in turn.
     package func takeSnapshot(_ app: AppRuntime, isAnother: Bool = false) {
         guard let specification = app.specification.snapshot else { return snapshotIsOver(app) }
         if let run = app.snapshotRun {
@@ -88,7 +88,7 @@ package final class Snapshots: Room, LifecycleObserver {
             case .success(.file(let name, let directory, let owners)):
                 // The threads for disks read the file. Until then the app must stay in the background.
                 return self.keepSnapshot(.file(name: name, directory: directory, owners: owners), of: app) { _ in
-                    // If another snapshot was requested since, the app stays in the background for that.
+                    // If another snapshot was requested since then, the app stays in the background for that one.
                     if app.snapshotRun == nil { self.snapshotIsOver(app) }
                 }
             case .success(let content): self.keepSnapshot(content, of: app)
@@ -144,7 +144,8 @@ package final class Snapshots: Room, LifecycleObserver {
         }
     }
 
-    /// Removes the snapshot of an app that shows something private. It gets none until it enters the background again.
+    /// Removes the snapshot of an app that shows something private. None is taken until the app enters the background
+    /// again.
     package func declineSnapshot(
         of app: AppRuntime,
         scene: String? = nil,
@@ -156,7 +157,7 @@ package final class Snapshots: Room, LifecycleObserver {
         removeSnapshot(of: app, completion)
     }
 
-    /// Removes the app's snapshot, because it shows the identity that the app had before a change.
+    /// Removes the app's snapshot, because the app now works for another user, who must not see it.
     package func discardForIdentity(of app: AppRuntime) { removeSnapshot(of: app) }
 
     // MARK: What is kept
@@ -221,7 +222,8 @@ package final class Snapshots: Room, LifecycleObserver {
 
     // MARK: What should not be there
 
-    /// Removes a snapshot that the app declined when an earlier torpord ran, in case that could not remove it.
+    /// Removes a snapshot that the app declined under an earlier torpord, which may have ended before it removed the
+    /// snapshot.
     package func removeDeclinedSnapshot(of app: AppRuntime) {
         let machine = coordinator.machine(app.id)
         if machine.isAlive, machine.declinesSnapshot { removeSnapshot(of: app) }
@@ -264,7 +266,7 @@ extension AppRuntime {
         set { slots[SnapshotRunSlot.self] = newValue }
     }
 
-    /// When the last snapshot began in this stay of the app in the background; nil if none did.
+    /// When the last snapshot of the app's current stay in the background began; nil if none did.
     var snapshotBegan: Duration? {
         get { slots[SnapshotBeganSlot.self] }
         set { slots[SnapshotBeganSlot.self] = newValue }

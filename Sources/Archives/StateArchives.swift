@@ -4,8 +4,9 @@ import Engine
 import EventLoop
 import Linux
 
-/// Runs disk work for state archives and snapshots, on threads that exist only while there is work. Work in one folder
-/// is done in order. Work in several folders is done in parallel, so that the disk can make it durable together.
+/// Runs disk work for state archives and snapshots, on threads that exist only while there is work. Work in one
+/// folder is done in order. Work in several folders is done in parallel, so that the disk can flush the results
+/// together.
 ///
 /// Use it only on the thread of the event loop.
 final class StateArchives {
@@ -112,7 +113,7 @@ final class StateArchives {
         pending.values.contains { $0.path == folder.path && $0.takesAway }
     }
 
-    /// Calls `completion` when everything that was requested so far in the folder is done.
+    /// Calls `completion` when all work that was requested so far in the folder is done.
     func whenDone(_ folder: ArchiveFolder, _ completion: @escaping () -> Void) {
         guard let last = pending.filter({ $0.value.path == folder.path }).keys.max(), let entry = pending[last] else {
             return loop.later(completion)
@@ -123,7 +124,7 @@ final class StateArchives {
         }
     }
 
-    /// Requests work. `completion` is called by the event loop, with the size in bytes of what was saved.
+    /// Requests work. `completion` is called by the event loop, with the number of bytes saved.
     func ask(_ work: Work, in folder: ArchiveFolder, _ completion: @escaping (Outcome) -> Void) {
         var size = 0
         if let content = work.content {
@@ -155,7 +156,7 @@ final class StateArchives {
                 queue.waiting.removeAll { $0.ticket == job.ticket && queue.workers == 0 }
                 return queue.workers == 0
             }
-            // A thread exists that will do the job.
+            // Another thread exists, which will do the job.
             guard isAlone else { return }
             forget(job.ticket)
             loop.later { completion(.failure(.failed("no thread for it could be started: \(error)"))) }
