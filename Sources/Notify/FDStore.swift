@@ -4,7 +4,7 @@ public import Linux
 
 /// The descriptors that an app has stored (`FDSTORE=1`) and gets back at its next launch.
 ///
-/// They are ordered by arrival. At the launch they get the numbers 3, 4, … in the same order.
+/// The descriptors are ordered by arrival. At the launch they get the numbers 3, 4, … in that order.
 public struct FDStore {
     /// A descriptor that an app has stored.
     public struct Entry {
@@ -50,7 +50,7 @@ public struct FDStore {
         self.entries = Array(entries.prefix(FDStore.limit))
     }
 
-    /// The value of `LISTEN_FDNAMES`.
+    /// The value of `LISTEN_FDNAMES` for the app's next launch.
     public var names: String { entries.map(\.name).joined(separator: ":") }
 
     /// Applies a message and the descriptors that came with it. The caller must close descriptors that were not stored.

@@ -34,8 +34,8 @@ public enum NotifyField: Hashable, Sendable {
     case taskEnd(String)
     /// `X_TORPOR_SNAPSHOT=1`: the app shows something new while it is in the background.
     case showsNew
-    /// `X_TORPOR_CONTAINER=<signal> <digest>`: the app's container runs. The signal that its image names for ending
-    /// it, and the digest of the image; each nil if there is none.
+    /// `X_TORPOR_CONTAINER=<signal> <digest>`: the app's container runs. `stopSignal` is the signal with which the
+    /// image wants to be stopped; the digest is the image's. Each is nil if the datagram lacks it.
     case containerRuns(stopSignal: Int32?, ImageDigest?)
     /// `X_TORPOR_DONE=<message>`: the app has handled this lifecycle message.
     case done(String)
@@ -59,7 +59,7 @@ public struct NotifyMessage: Hashable, Sendable {
     public static let maximumLength = 65_536
     /// The most lines that are parsed.
     public static let maximumFields = 1_024
-    /// The most bytes of a status, name or unknown value; longer ones are truncated.
+    /// The most bytes of a status, name or unknown value; a longer text is truncated.
     public static let maximumText = 4_096
 
     /// The fields in the order of the datagram.
@@ -108,7 +108,7 @@ extension NotifyMessage {
 
     /// The value of `MONOTONIC_USEC`, in microseconds of CLOCK_MONOTONIC; nil if the message has none.
     public var monotonicUsec: UInt64? { first { if case .monotonicUsec(let value) = $0 { value } else { nil } } }
-    /// The value of `STATUS`; nil if the message has none. An empty one clears the app's last status.
+    /// The value of `STATUS`; nil if the message has none. An empty value clears the app's last status.
     public var status: String? { first { if case .status(let value) = $0 { value } else { nil } } }
     /// The value of `ERRNO`; nil if the message has none.
     public var errno: Int32? { first { if case .errno(let value) = $0 { value } else { nil } } }

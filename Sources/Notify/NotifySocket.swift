@@ -83,8 +83,8 @@ public final class NotifySocket {
         self.buffer = buffer
     }
 
-    /// The next datagram; nil if there is none. It stays queued until ``drop(_:)``: if torpord dies before it acts on
-    /// the datagram, the next torpord reads it again. A datagram without credentials is dropped at once.
+    /// The next datagram; nil if there is none. The datagram stays queued until ``drop(_:)``: if torpord dies before
+    /// it acts on the datagram, the next torpord reads it again. A datagram without credentials is dropped at once.
     public func peek() -> Received? {
         while let datagram = look() {
             guard let sender = datagram.sender else {
