@@ -8,8 +8,8 @@ public struct LogLimits: Hashable, Sendable {
     public var maxSize: UInt64?
     /// `log_max_files`: the number of rotated files to keep; `.1` is the newest.
     public var maxFiles: Int
-    /// `log_max_age`: a file is rotated when its first line is older than this, and a rotated file is removed when
-    /// its last write is. nil for no limit.
+    /// `log_max_age`: a file is rotated when its first line is older than this; a rotated file is removed when its
+    /// last write is older than this. nil for no limit.
     public var maxAge: Duration?
 
     /// Creates limits; the defaults are those of the configuration.
@@ -23,13 +23,13 @@ public struct LogLimits: Hashable, Sendable {
 /// One app's log file: appends time-stamped lines, rotates files, and handles disk errors.
 ///
 /// An error is reported once. From then on output is dropped and counted, and writing is retried at intervals. When
-/// it works again, a line in the log and another report say how much is missing.
+/// writing works again, a line in the log and another report say how much output is missing.
 public final class LogFile {
     /// The path of the current file; rotated files are `path.1`, `path.2` …
     public let path: String
     /// The limits for rotation.
     public var limits: LogLimits
-    /// Called with a sentence when writing starts to fail, and when it works again.
+    /// Called with a sentence when writing starts to fail, and when writing works again.
     public var onTrouble: ((String) -> Void)?
     /// Total bytes of dropped output.
     public private(set) var droppedBytes: UInt64 = 0
@@ -58,7 +58,7 @@ public final class LogFile {
         self.permissions = permissions
     }
 
-    /// The position in the file of the next write.
+    /// The file that the next write goes to, and the file's length in bytes.
     var position: (device: UInt64, inode: UInt64, length: UInt64) { (identity.device, identity.inode, length) }
 
     /// Prepares for a batch of `count` bytes: opens, reopens or rotates the file if necessary. Returns false while
@@ -257,7 +257,7 @@ public final class LogFile {
         }
     }
 
-    /// Removes a log and all its rotated files; for an app that no longer writes there.
+    /// Removes a log and all its rotated files, because the app no longer writes there.
     public static func removeAll(at path: String) {
         try? File.remove(path)
         var number = 1

@@ -23,7 +23,7 @@ public struct LogPosition: Hashable, Sendable {
         self.time = time
     }
 
-    /// Parses a position; nil if `text` is not one.
+    /// Parses a position; nil if `text` is not a position.
     public init?(text: String) {
         let parts = text.utf8.split(separator: UInt8(ascii: ":"), omittingEmptySubsequences: false)
         guard parts.count == 4, let inode = UInt64(Substring(parts[0])), let offset = UInt64(Substring(parts[1])),

@@ -5,7 +5,7 @@ import WireText
 
 /// One line of a log.
 public struct StampedLine: Hashable, Sendable {
-    /// When the line was written, microseconds since 1970; nil if it has no time stamp.
+    /// When the line was written, microseconds since 1970; nil if the line has no time stamp.
     public var time: Int64?
     /// The line without time stamp and newline; invalid UTF-8 is replaced.
     public var text: String
@@ -31,7 +31,7 @@ public struct LogQuery: Hashable, Sendable {
     public var since: Int64?
     /// Select only lines that contain this text.
     public var grep: String? { didSet { search = grep.map(TextSearch.init) } }
-    /// Whether to omit an unfinished last line: a reader that continues at `LogPage.next` gets it there, when it is
+    /// Whether to omit an unfinished last line. A reader that continues at `LogPage.next` gets the line once it is
     /// complete.
     public var onlyWhole: Bool
     private var search: TextSearch?
@@ -61,7 +61,7 @@ struct TextSearch: Hashable, Sendable {
     /// For each prefix of the text, the length of its longest proper prefix that is also its suffix.
     private let borders: [Int32]
 
-    /// The maximum length of a text, in bytes. No line is longer, so longer texts are never found.
+    /// The maximum length of a text, in bytes; longer texts are never found.
     private static let longest = 64 << 10
 
     init(_ text: String) {
@@ -108,7 +108,7 @@ public struct LogPage: Sendable {
 }
 
 /// The search for the lines that a query selects. It goes backwards from the end of the log, a limited number of
-/// bytes at a time, since the first of these lines may be far away.
+/// bytes at a time, since matching lines may be far from the end.
 public struct LogSearch: Sendable {
     /// The query.
     public let query: LogQuery
@@ -116,11 +116,11 @@ public struct LogSearch: Sendable {
     public let end: LogPosition
     /// How many bytes of the last file to return: with `onlyWhole` up to `end`, otherwise also the unfinished line.
     let size: UInt64
-    /// The position of the oldest line that matches so far; if there is none yet, the end.
+    /// The position of the oldest matching line found so far; the end if none was found yet.
     public fileprivate(set) var start: LogPosition
     /// The position of the oldest line that was inspected.
     fileprivate var reached: LogPosition
-    /// Whether the search has ended: no older line matches, or none exists.
+    /// Whether the search has ended: enough lines were found, or no older line can match.
     public fileprivate(set) var isDone: Bool
     /// How many matching lines were found, from `start` on.
     fileprivate var found = 0
@@ -172,7 +172,7 @@ public struct LogReader {
     /// Continues the search backwards for about `limit` bytes.
     public func lookBack(_ search: inout LogSearch, limit: Int) {
         guard !search.isDone else { return }
-        // If the file was removed, the search also ends: no older lines exist.
+        // If the file of `reached` was removed, no older lines exist, so the search ends.
         search.isDone = true
         guard var number = number(of: search.reached) else { return }
         search.isDone = false
@@ -242,7 +242,8 @@ public struct LogReader {
                 return page
             }
             if isLast, let search {
-                // An unfinished line is returned again when it is complete; only pieces of a very long line are not.
+                // An unfinished line is returned again once it is complete. Pieces of a very long line are not
+                // returned again.
                 if !search.query.onlyWhole { page.next.offset = search.end.offset }
                 return page
             }
@@ -321,7 +322,7 @@ public struct LogReader {
         return 0
     }
 
-    /// Visits lines backwards from `end`, each with its offset: about `rest` bytes, but at least one line.
+    /// Visits lines backwards from `end`, each with its offset: about `rest` bytes of them, but at least one line.
     private func backward(
         _ file: Descriptor,
         _ end: UInt64,

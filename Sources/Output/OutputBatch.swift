@@ -6,9 +6,10 @@ import WireText
 /// A journal file through which output passes from a FIFO into a log.
 ///
 /// Reading output from the FIFO and writing it to the log are two steps: a torpord that is killed in between would
-/// lose what it had read. So it splices the bytes from the FIFO into this file in the runtime directory (a tmpfs),
-/// which also records the progress. The keeper holds the file too. One file is enough for all apps: batches are
-/// synchronous, so there is only one at a time. The file is mapped, so updates of its header need no system calls.
+/// lose what it had read. So torpord splices the bytes from the FIFO into this file in the runtime directory (a
+/// tmpfs), and also records its progress in the file. The keeper holds the file too. One file is enough for all apps:
+/// batches are synchronous, so there is only one at a time. The file is mapped, so updates of its header need no
+/// system calls.
 ///
 /// Layout: a page of header, then raw bytes; the batch reaches from `begin` to the end of the file. Header, in native
 /// byte order:
@@ -18,7 +19,7 @@ import WireText
 ///    12  4  begin: offset of the batch's raw bytes in this file
 ///    16  8  device of the log          \
 ///    24  8  inode of the log            | valid while
-///    32  8  its length before           | appending
+///     32  8  the log's length before     | appending
 ///    40  8  time stamp, µs since 1970  /
 ///    48  4  bytes of the path at 64
 ///    64  …  path of the log, at most 4,032 bytes
@@ -26,21 +27,21 @@ import WireText
 /// The steps, after any of which torpord may be killed: set header to `filling`; splice (the file grows); set header
 /// to `appending`; append to the log; move `begin` to the end of the file, or truncate the file to its header. If
 /// nothing follows `begin`, recovery has nothing to do. A `filling` batch is appended as it is. For an `appending`
-/// batch the log is truncated to its length before, and the batch appended again with the same stamp: no line is lost
-/// or duplicated.
+/// batch the log is first truncated to the recorded length, and the batch appended again with the same stamp: no line
+/// is lost or duplicated.
 public final class OutputBatch {
     /// The size of the header in bytes; raw bytes follow it.
     static let headerSize: UInt64 = 4_096
     /// The maximum number of raw bytes in one batch, and so of an app's output per turn of the event loop.
     public static let capacity = 256 << 10
 
-    /// How many raw bytes of finished batches may stay in the file. To truncate it after every line would cost as
-    /// much as the line itself, and never to truncate it would waste memory.
+    /// How many raw bytes of finished batches may stay in the file. Truncating the file after every line would cost
+    /// as much as the line itself, and never truncating it would waste memory.
     private static let mostDone = 64 << 10
     private static let mappedSize = Int(headerSize) + mostDone + capacity
     private static let magic: UInt64 = 0x3254_554f_5052_4f54  // "TORPOUT2"
 
-    /// The journal file, for the keeper to hold.
+    /// The journal file. The keeper holds this descriptor for the next torpord.
     public private(set) var descriptor: Descriptor
     private var mapping: Mapping?
     private let out = Scratch(capacity: 128 << 10)
@@ -81,7 +82,7 @@ public final class OutputBatch {
     }
 
     /// Completes or repeats the batch that an earlier torpord had not finished. `log` returns the log for a path, nil
-    /// if it is unknown. Returns the number of raw bytes recovered.
+    /// for an unknown path. Returns the number of raw bytes recovered.
     @discardableResult
     public func recover(log: (String) -> LogFile?) throws(Errno) -> Int {
         let size = try File.status(descriptor: descriptor.raw).size
@@ -95,7 +96,7 @@ public final class OutputBatch {
         if header.isAppending {
             try file.rewind(to: header.length, device: header.device, inode: header.inode)
             stamp = header.stamp
-            // The log now contains nothing of the batch. Record that, since this recovery may be interrupted too.
+            // The log now contains no part of the batch. Record that, since this recovery may be interrupted too.
             try map().publish(Phase.filling, at: Offset.phase)
         }
         if file.prepare(for: 0, now: stamp) {
@@ -184,7 +185,7 @@ public final class OutputBatch {
 
     /// Discards finished batches. Call it only while no batch is in progress.
     private func empty() throws(Errno) {
-        // After this, nothing follows `begin`, whatever its value.
+        // The truncated file has no bytes after `begin`, whatever the value of `begin`: a recovery has nothing to do.
         try File.truncate(descriptor.raw, to: OutputBatch.headerSize)
         end = OutputBatch.headerSize
         let mapping = try map()
@@ -192,7 +193,7 @@ public final class OutputBatch {
         mapping.publish(UInt32(end), at: Offset.begin)
     }
 
-    /// Records for which log the raw bytes are, before they arrive.
+    /// Records for which log the raw bytes are meant, before they arrive.
     func beginFilling(for log: LogFile) throws(Errno) {
         let mapping = try map()
         mapping.publish(Phase.filling, at: Offset.phase)

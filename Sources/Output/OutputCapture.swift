@@ -5,7 +5,7 @@ public import Linux
 
 /// An error that prevents the capture of output; its description is a sentence.
 public struct OutputError: Error, CustomStringConvertible {
-    /// The sentence.
+    /// The error as a sentence.
     public let description: String
 }
 
@@ -31,8 +31,7 @@ public protocol OutputCaptureDelegate: AnyObject {
 /// An app that writes faster than torpord reads blocks on its own FIFO: each turn of the event loop reads a limited
 /// amount, and the next turn comes after all other ready sources.
 public final class OutputCapture {
-    /// In bytes. A batch of this size shows that the FIFO was at least half full: its default size is 64 KiB
-    /// (pipe(7)).
+    /// A batch of this size (bytes) shows that the FIFO was at least half full: its default size is 64 KiB (pipe(7)).
     private static let largeBatch = 32 << 10
 
     /// The app's name.
@@ -47,7 +46,7 @@ public final class OutputCapture {
     private let place: SharedPath
     private let batch: OutputBatch
     private let loop: EventLoop
-    /// The app's own user, if it has one: the owner of a FIFO that is created again.
+    /// The app's own user, if it has one. This user becomes the owner of a FIFO that is created again.
     public var owner: (uid: UInt32, gid: UInt32)?
     private var fifo: Descriptor?
     private var source: IOSource?
@@ -112,7 +111,7 @@ public final class OutputCapture {
 
     /// Opens a descriptor for the app to write to: blocking, close-on-exec in this process.
     ///
-    /// If the FIFO was removed, it is created again: output that the app writes to the old one is then lost.
+    /// If the FIFO was removed, a new one is created: output that the app writes to the old FIFO is then lost.
     public func writerForApp() throws(OutputError) -> Descriptor {
         do throws(Errno) {
             return try File.open(fifoPath, [.readWrite, .noFollow])
@@ -132,10 +131,10 @@ public final class OutputCapture {
         }
     }
 
-    /// torpord's descriptor of the FIFO, for the keeper to hold.
+    /// The FIFO's descriptor, which the keeper holds for the next torpord.
     public var descriptorToHold: Int32? { fifo?.raw }
 
-    /// Reads what is buffered now. Called before the report about an ended app is written.
+    /// Reads the output that is buffered now. Called before the report about an ended app is written.
     public func drain() {
         guard let fifo else { return }
         // Read no more than is buffered now, since a child of the app may continue to write.
@@ -147,7 +146,7 @@ public final class OutputCapture {
         }
     }
 
-    /// Reads what is buffered and ends the capture; `remove` also removes the FIFO.
+    /// Reads the output that is buffered and ends the capture; with `remove`, also removes the FIFO.
     public func close(remove: Bool = false) {
         drain()
         source?.cancel()
@@ -207,7 +206,7 @@ public final class OutputCapture {
         }
     }
 
-    /// Enlarges the FIFO of an app that keeps it full: then the app and torpord wake less often.
+    /// Enlarges the FIFO of an app that keeps filling it: then the app and torpord wake less often.
     private func enlarge(after count: Int) {
         guard count >= OutputCapture.largeBatch, !isLarge else {
             largeBatches = 0
@@ -247,7 +246,8 @@ public final class OutputCapture {
         }
     }
 
-    /// Discards output, since the journal file has failed: otherwise the app would block.
+    /// Reads output and discards it, since the journal file has failed: otherwise the app would block on its full
+    /// FIFO.
     private func discard(_ fifo: Descriptor) {
         if let bytes = try? Descriptor.read(fifo.raw, maximum: 65_536) { log?.drop(bytes.count) }
     }
