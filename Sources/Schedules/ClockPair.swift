@@ -7,19 +7,19 @@ public struct ClockPair: Sendable, Hashable {
     /// Wall-clock time (CLOCK_REALTIME) in microseconds since 1970. This clock may be set forward or back.
     public var wall: Int64
 
-    /// The moment at which both clocks show these times.
+    /// Creates the moment at which both clocks show these times.
     public init(running: Duration, wall: Int64) {
         self.running = running
         self.wall = wall
     }
 
-    /// The time since boot at which the wall clock will show `time`, unless it is set before.
+    /// The time since boot at which the wall clock will show `time`, unless the wall clock is set before then.
     func running(atWall time: Int64) -> Duration {
         let (difference, overflow) = time.subtractingReportingOverflow(wall)
         return running + .microseconds(overflow ? (time > wall ? Int64.max / 4 : Int64.min / 4) : difference)
     }
 
-    /// What the wall clock will show at this time since boot, unless it is set before.
+    /// What the wall clock will show at this time since boot, unless it is set before then.
     public func wall(atRunning time: Duration) -> Int64 { wall + (time - running).wholeMicroseconds }
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What an app reports after a fetch: torpord told it to look for new content.
+/// What an app reports after a fetch, in which torpord told the app to look for new content.
 public enum FetchResult: String, Sendable, Hashable, CaseIterable {
     /// The app found new content.
     case newData = "new-data"
@@ -10,8 +10,8 @@ public enum FetchResult: String, Sendable, Hashable, CaseIterable {
     case failed
 }
 
-/// When an app looks for new content (a fetch). The interval gets shorter while it finds some, and longer while it
-/// finds none. A value without I/O and clocks.
+/// Decides when an app looks for new content (a fetch). The interval gets shorter while fetches find new content, and
+/// longer while they find none. A value without I/O and clocks.
 public struct FetchState: Sendable, Hashable {
     /// The longest interval, unless `minimum` is longer.
     public static let longest = Duration.seconds(86_400)
@@ -35,9 +35,9 @@ public struct FetchState: Sendable, Hashable {
     /// Whether a fetch is in progress.
     public private(set) var isUnderWay = false
 
-    /// What the results of an app's fetches have changed.
+    /// What torpord has learned from the results of an app's fetches.
     public struct FetchHistory: Sendable, Hashable {
-        /// The adapted interval.
+        /// The interval, adapted to the results.
         public var interval: Duration
         /// How many fetches in a row have failed.
         public var failures = 0
@@ -56,7 +56,7 @@ public struct FetchState: Sendable, Hashable {
         return learned
     }
 
-    /// The fetches of an app, with at most one in the time `minimum`.
+    /// Creates the state of an app's fetches. `minimum` is the shortest interval between two fetches.
     public init(minimum: Duration, _ learned: FetchHistory? = nil, lastWall: Int64? = nil, now: ClockPair) {
         self.minimum = minimum
         interval = max(minimum, min(learned?.interval ?? minimum, Self.ceiling(minimum)))
@@ -77,10 +77,11 @@ public struct FetchState: Sendable, Hashable {
     /// The earliest time for the next fetch if the app or the machine is awake anyway, as time since boot.
     public var opportunity: Duration { max(anchor + max(minimum, interval * 3 / 4), putOffUntil ?? .zero, retry) }
 
-    /// After a failed fetch, the next one never begins before it is due.
+    /// After a failed fetch, when the next fetch is due: it never begins earlier. Zero if the last fetch did not
+    /// fail.
     private var retry: Duration { failures == 0 ? .zero : due }
 
-    /// How much later than `due` a fetch may begin, so that it can begin together with others.
+    /// How much later than `due` a fetch may begin, so that it can begin together with other fetches and timers.
     public var slack: Duration { interval / 4 }
 
     /// Notes that a fetch begins.
@@ -111,7 +112,8 @@ public struct FetchState: Sendable, Hashable {
     /// Notes that a fetch has ended without a result; the interval stays.
     public mutating func endUnknown() { isUnderWay = false }
 
-    /// Postpones the fetch (low battery, short memory, high load) by 60 s to 30 min: the longer this lasts, the longer.
+    /// Postpones the fetch (low battery, short memory, high load) by 60 s to 30 min. The longer the fetch has been
+    /// postponed already, the longer the delay.
     public mutating func putOff(now: ClockPair) {
         let since = putOffSince ?? now.running
         putOffSince = since

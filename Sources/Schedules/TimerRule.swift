@@ -13,19 +13,19 @@ public struct TimerRule: Sendable, Hashable {
     public var afterBoot: Duration?
     /// The timer fires once, this long after torpord started.
     public var afterStart: Duration?
-    /// How much later the timer may fire, so that it can fire together with others.
+    /// How much later the timer may fire, so that it can fire together with other timers and fetches.
     public var accuracy: Duration = .zero
-    /// Each time of the timer is delayed at random by up to this.
+    /// The maximum random delay, which is added to each time at which the timer fires.
     public var randomDelay: Duration = .zero
     /// Whether the timer fires once for all times of `calendar` and `every` that it missed while torpord did not run.
     public var isPersistent = false
     /// Makes the timer's random delays differ from those of other timers and other machines.
     public var seed: UInt64 = 0
 
-    /// A timer that never fires.
+    /// Creates a rule with no times: the timer never fires.
     public init() {}
 
-    /// The random delay of a time (microseconds since 1970); always the same for the same time.
+    /// The random delay that is added to `time` (microseconds since 1970); always the same for the same time.
     func delay(of time: Int64) -> Duration {
         let whole = randomDelay.wholeMicroseconds
         guard whole > 0 else { return .zero }
@@ -38,22 +38,22 @@ public struct TimerRule: Sendable, Hashable {
     }
 }
 
-/// The state of a timer that another torpord needs to continue it.
+/// The state of a timer that a later torpord needs to continue the timer.
 public struct TimerHistory: Sendable, Hashable {
     /// When the timer last fired, in microseconds since 1970; nil if never.
     public var lastWall: Int64?
-    /// When torpord first knew the timer, in microseconds since 1970: earlier times do not count as missed.
+    /// When torpord first had the timer, in microseconds since 1970: earlier times do not count as missed.
     public var sinceWall: Int64
     /// When torpord loaded the timer, as time since boot.
     public var since: Duration
-    /// The time from which the current interval of `every` counts, since boot; nil before the first one.
+    /// The time from which the current interval of `every` counts, since boot; nil before the first interval.
     public var anchor: Duration?
     /// Whether the timer has fired for `afterBoot` in this boot.
     public var cameAfterBoot = false
     /// Whether the timer has fired for `afterStart` since torpord started.
     public var cameAfterStart = false
 
-    /// The history of a timer that is new now.
+    /// Creates the history of a new timer.
     public init(now: ClockPair) {
         sinceWall = now.wall
         since = now.running
@@ -65,7 +65,7 @@ public struct TimerHistory: Sendable, Hashable {
         next.lastWall = lastWall
         next.sinceWall = sinceWall
         next.cameAfterBoot = sameBoot && cameAfterBoot
-        // Intervals that count from boot keep their phase.
+        // Intervals that count from boot keep their phase when torpord restarts.
         if next.cameAfterBoot { next.anchor = anchor }
         return next
     }

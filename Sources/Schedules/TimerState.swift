@@ -4,23 +4,25 @@ public import CalendarTime
 
 /// One timer: computes from its rule and history when it fires next. A value without I/O and clocks.
 public struct TimerState: Sendable {
-    /// When the timer is to fire.
+    /// The rule that says when the timer fires.
     public private(set) var rule: TimerRule
-    /// When the timer fired so far, and since when it is known.
+    /// When the timer has fired so far, and since when torpord has it.
     public private(set) var history: TimerHistory
     /// Only calendar times after this time count, in microseconds since 1970.
     private var calendarBase: Int64
     /// The next calendar time with its random delay, in microseconds since 1970; nil if there is none.
     private var calendarDue: Int64?
 
-    /// - Parameter goesOn: whether an earlier torpord had the timer in this boot, so that it continues unchanged.
+    /// - Parameter goesOn: whether an earlier torpord had the timer in this boot, so that the timer continues
+    ///   unchanged.
     public init(_ rule: TimerRule, _ history: TimerHistory?, goesOn: Bool, now: ClockPair) {
         self.rule = rule
         var history = history ?? TimerHistory(now: now)
         if !goesOn, rule.every != nil, rule.afterBoot == nil, rule.afterStart == nil { history.anchor = now.running }
         let known = history.lastWall ?? history.sinceWall
         if !goesOn, rule.isPersistent, rule.every != nil, history.anchor != nil || history.lastWall != nil {
-            // If the clock was set back since, the timer must not wait for it to catch up.
+            // If the clock was set back since the timer last fired, the timer must not wait until the clock has
+            // caught up.
             history.anchor = now.running - .microseconds(max(0, now.wall - known))
         }
         if !goesOn, !rule.isPersistent, let every = rule.every, let anchor = history.anchor, anchor < now.running {
@@ -31,7 +33,7 @@ public struct TimerState: Sendable {
         findCalendarDue()
     }
 
-    /// The last multiple of `every` after `begin` that is not after `time`.
+    /// The last time that is `begin` plus a multiple of `every`, and not after `time`.
     private static func latest(_ begin: Duration, _ every: Duration, notAfter time: Duration) -> Duration {
         let whole = max(1, every.wholeMicroseconds)
         return begin + .microseconds((time - begin).wholeMicroseconds / whole * whole)
@@ -104,7 +106,7 @@ public struct TimerState: Sendable {
 
     private static let littleStep = Duration.seconds(3_600)
 
-    /// Applies a new time zone of the machine, in which the same expressions mean other times.
+    /// Applies a new time zone of the machine, in which the calendar expressions mean other times.
     public mutating func zoneChanged(_ calendar: [CalendarExpression], now: ClockPair) {
         rule.calendar = calendar
         calendarBase = now.wall

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// All timers and fetches of all apps. Computes when the next ones fire, together where possible. A value without I/O
-/// and clocks.
+/// All timers and fetches of all apps. Computes when the next entries fire, several together where possible. A value
+/// without I/O and clocks.
 public struct Timetable<Key: Hashable & Sendable>: Sendable {
     /// A timer of an app, or the fetches of an app.
     public enum Entry: Sendable {
@@ -19,7 +19,7 @@ public struct Timetable<Key: Hashable & Sendable>: Sendable {
 
     /// A timer or fetch that fires now.
     public struct Arrival: Sendable, Hashable {
-        /// The key of its entry in the timetable.
+        /// The key of the timer or fetch in the timetable.
         public let key: Key
         /// When the entry was due, as time since boot.
         public let due: Duration
@@ -56,11 +56,12 @@ public struct Timetable<Key: Hashable & Sendable>: Sendable {
         entries[key] = .fetch(state)
     }
 
-    /// When the entry is due by itself, as time since boot; nil for never.
+    /// When the entry is due, regardless of other entries, as time since boot; nil for never.
     public func due(_ key: Key, now: ClockPair) -> Duration? { entries[key]?.window(now: now)?.from }
 
-    /// When to wake next, as time since boot; nil for never. Of the entries that are due before the first deadline of
-    /// any entry, this is when the last one is due. So there are as few wakes as possible, each as early as possible.
+    /// When to wake next, as time since boot; nil for never. Considers the entries that are due before any entry's
+    /// latest time, and returns when the last of them is due: so there are as few wakes as possible, each as early as
+    /// possible.
     public func wakeTime(now: ClockPair) -> Duration? {
         var windows: [(from: Duration, to: Duration)] = []
         windows.reserveCapacity(entries.count)
