@@ -4,18 +4,18 @@ public import Varlink
 
 /// Messages to apps about their alerts: mail with its own topic, to which clients may not post.
 public enum AlertMail {
-    /// The topic.
+    /// The topic of these messages.
     public static let topic = "torpor.alerts"
 
-    /// An alert came while the app was in the foreground, or a person answered it.
+    /// Creates the message that an alert came while the app was in the foreground, or that a user answered an alert.
     ///
     /// - Parameters:
-    ///   - number: the number of the alert, so that a repeated one is not told twice.
-    ///   - alert: the app's name for it.
-    ///   - scheduledAt: for when it was scheduled, microseconds since 1970.
-    ///   - payload: what the app gave with it.
-    ///   - action: what the person chose; nil if nobody was asked.
-    ///   - activationToken: what the window manager wants to see before it raises the app's window.
+    ///   - number: the number of the alert. It is part of the key, so that a message that is sent twice arrives once.
+    ///   - alert: the name that the app gave the alert.
+    ///   - scheduledAt: the time for which the alert was scheduled, microseconds since 1970.
+    ///   - payload: the data that the app gave with the alert.
+    ///   - action: the action that the user chose; nil if no user was asked.
+    ///   - activationToken: the token that the window manager requires before it raises the app's window.
     public static func received(
         as message: String,
         number: Int64,

@@ -9,9 +9,10 @@ public enum Coalescing: String, Sendable, Hashable, CaseIterable {
     case all
     /// Only the latest message is delivered.
     case latest
-    /// Only the latest message is delivered, with the number of messages.
+    /// Only the latest message is delivered, with the number of messages combined in it.
     case count
-    /// The payloads, which must be JSON objects, are combined as merge patches (RFC 7396).
+    /// The payloads, which must be JSON objects, are combined: each is applied to the earlier ones as a merge patch
+    /// (RFC 7396).
     case merge
     /// The payload has `before` and `after`. The app gets the change from the first `before` to the last `after`, or
     /// nothing if they are equal (plugged in and removed again). Each `key` is combined separately.
@@ -45,12 +46,12 @@ public struct MailDraft: Sendable, Hashable {
     public var key: String?
     /// The sender of the message: the name of an app, or the source of the event.
     public var sender: String
-    /// How the app is woken for the message; nil if the message waits until the app runs for another reason.
+    /// How the app is woken for the message; nil if the message waits until something else wakes the app.
     public var wake: MailWake?
     /// The apps that got the message before and did not handle it; nil if there are none.
     public var chain: MailChain?
     /// Whether the message has no sender, because it is about a timer, file or device of the app, or about the
-    /// machine. Such a message is done once the app was woken and got it.
+    /// machine. Such a message is done once the app was woken and got the message.
     public var isOwnEvent = false
 
     /// Creates a message from its parts.
@@ -90,13 +91,13 @@ public struct Mail: Sendable, Hashable {
     public internal(set) var lastAt: Int64
     /// Whether the message was sent and is not answered yet, so that new messages are not combined with it.
     public internal(set) var isInFlight = false
-    /// In how many runs of the app the message was sent and not answered: runs that ended without a request, and the
-    /// current run.
+    /// In how many runs of the app the message was sent and not answered. The current run counts, and so do runs that
+    /// ended without a request to end.
     public internal(set) var attempts = 0
     /// The run (incarnation) of the app in which the message was sent; nil while it waits.
     public internal(set) var run: UInt32?
 
-    /// A message with the values that were stored.
+    /// Creates a message with values read from the store.
     public init(
         id: Int64,
         draft: MailDraft,
@@ -133,7 +134,7 @@ public struct Mail: Sendable, Hashable {
             object["url"] = .string(url)
             for name in ["source", "type"] { object[name] = draft.payload[name] ?? .null }
         }
-        // The payload's members are added one by one, so that apps need not know about the mailbox.
+        // Pass the payload's members as parameters of their own, so that apps need not know about the mailbox.
         if draft.topic == TransferMail.topic {
             for member in draft.payload.objectValue?.members ?? [] { object[member.name] = member.value }
         }
@@ -144,6 +145,6 @@ public struct Mail: Sendable, Hashable {
         return .object(object)
     }
 
-    /// The URL that the app is to open; nil if the message is not about a URL.
+    /// The URL that the app should open; nil if the message is not about a URL.
     public var url: String? { draft.topic == OpenedURL.topic ? draft.payload["url"]?.stringValue : nil }
 }

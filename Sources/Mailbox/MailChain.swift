@@ -10,20 +10,21 @@ public struct MailChain: Sendable, Hashable {
     public private(set) var waiting: [String] = []
     /// The sender that addressed the first app.
     public let sender: String
-    /// The number of the message in the mailbox of the last app that got it. It prevents passing the message on twice.
+    /// The number of the message in the mailbox of the last app that got it, so that the message is not passed on
+    /// twice.
     public private(set) var source: Int64 = 0
 
     /// The most apps in a chain.
     public static let limit = 8
 
-    /// A chain of a message that no app got yet.
+    /// Creates the chain of a message that no app got yet.
     public init(sender: String) { self.sender = sender }
 
     /// Notes that an app got the message and did not handle it.
     ///
     /// - Parameters:
     ///   - source: the message's number in that app's mailbox.
-    /// - next: the apps to which that app passes the message on; apps that got it before are left out.
+    ///   - next: the apps to which that app passes the message on; apps that got the message before are left out.
     public mutating func passedOver(_ app: String, source: Int64, next: [String]) {
         if !asked.contains(app) { asked.append(app) }
         self.source = source
@@ -42,7 +43,7 @@ public struct MailChain: Sendable, Hashable {
         ]
     }
 
-    /// Reads a stored chain; nil if the JSON is not one.
+    /// Reads a stored chain; nil if the JSON is not a chain.
     public init?(_ json: JSON) {
         guard let asked = json["asked"]?.arrayValue, let waiting = json["waiting"]?.arrayValue,
             let sender = json["sender"]?.stringValue, let source = json["source"]?.intValue

@@ -25,7 +25,7 @@ public struct Mailbox: Sendable {
         case tooMany(Int)
         /// The message would exceed the size limit of the mailbox, in bytes.
         case tooLarge(Int)
-        /// The payload does not fit the way in which the message is to be combined; the text is a sentence.
+        /// The payload does not fit the message's `coalescing`; the text is a sentence.
         case payload(String)
 
         private static let remedy = "wake the app, or take some out with ‘torpor mailbox APP --drop ID’"
@@ -44,9 +44,9 @@ public struct Mailbox: Sendable {
     public enum Change: Sendable, Hashable {
         /// The message was added.
         case added(Mail)
-        /// The message was combined with this one, which waited already.
+        /// The message was combined with this message, which waited already.
         case changed(Mail)
-        /// The message cancelled this one, which waited already: together they change nothing.
+        /// The message cancelled this message, which waited already: together they change nothing.
         case cancelled(Mail)
     }
 
@@ -58,13 +58,14 @@ public struct Mailbox: Sendable {
     /// A mailbox without messages.
     public init() {}
 
-    /// A mailbox with messages that were stored; they are sorted by number.
+    /// Creates a mailbox with messages read from the store; they are sorted by number.
     public init(keeping items: [Mail]) {
         self.items = items.sorted { $0.id < $1.id }
         bytes = items.reduce(0) { $0 + $1.size }
     }
 
-    /// Adds a message. `at` is in microseconds since 1970. `id` becomes its number if it is not combined with another.
+    /// Adds a message. `at` is in microseconds since 1970. `id` becomes the message's number, unless the message is
+    /// combined with one that waits already.
     ///
     /// - Throws: ``Refusal``; then nothing changes.
     public mutating func add(
@@ -125,9 +126,10 @@ public struct Mailbox: Sendable {
         return items[index]
     }
 
-    /// Notes that runs of the app have ended. Returns messages sent in one of them and not answered: they wait again.
+    /// Notes that runs of the app have ended. Returns the messages sent in these runs and not answered: they wait
+    /// again.
     ///
-    /// - Parameter counts: whether the runs ended without a request, so that a message may have caused that.
+    /// - Parameter counts: whether the runs ended without a request, so that a message may have been the cause.
     public mutating func endAttempts(counts: Bool, where isOver: (UInt32) -> Bool) -> [Mail] {
         var ended: [Mail] = []
         for index in items.indices {

@@ -6,7 +6,7 @@ public enum OpenTarget: Sendable, Hashable {
     /// The absolute path of a file, and its media type if known.
     case file(String, type: String?)
 
-    /// The URL that the app gets.
+    /// The URL that the app gets; for a file, a `file:` URL.
     public var url: String {
         switch self {
         case .url(let url): url
@@ -14,7 +14,7 @@ public enum OpenTarget: Sendable, Hashable {
         }
     }
 
-    /// Why the app cannot be asked to open this, as the rest of a sentence; nil if it can.
+    /// Why the app cannot be asked to open the target, as the rest of a sentence; nil if it can be asked.
     public var problem: String? {
         switch self {
         case .url(let url): OpenedURL.problem(url)

@@ -18,7 +18,7 @@ public enum OpenedURL {
 
     /// Why the URL is refused, as the rest of a sentence; nil if it is allowed.
     ///
-    /// - Parameter isFile: whether the URL must be that of a file, which an operator named.
+    /// - Parameter isFile: whether the URL must have the scheme `file`, because an operator named a file.
     public static func problem(_ url: String, isFile: Bool = false) -> String? {
         let bytes = url.utf8
         if bytes.isEmpty || bytes.count > longest { return "must have 1 to \(longest) bytes" }
@@ -41,7 +41,7 @@ public enum OpenedURL {
         return isScheme(url.utf8[..<colon]) ? url[..<colon].lowercased() : nil
     }
 
-    /// Whether this is a valid scheme: a letter, then letters, digits, `+`, `-` and `.` (RFC 3986, section 3.1).
+    /// Whether `name` is a valid scheme: a letter, then letters, digits, `+`, `-` and `.` (RFC 3986, section 3.1).
     public static func isScheme(_ name: some Collection<UInt8>) -> Bool {
         guard let first = name.first, isLetter(first) else { return false }
         return name.allSatisfy { byte in
@@ -57,7 +57,7 @@ public enum OpenedURL {
         guard rest.starts(with: "//".utf8) else { return nil }
         let ends = "/?#".utf8
         var authority = rest.dropFirst(2).prefix { !ends.contains($0) }
-        // RFC 3986 has no backslash: browsers read it as a slash, other programs as part of the user name.
+        // RFC 3986 has no backslash. Browsers read a backslash as a slash, other programs as part of the user name.
         guard !authority.contains(UInt8(ascii: "\\")) else { return nil }
         if let at = authority.lastIndex(of: UInt8(ascii: "@")) { authority = authority[authority.index(after: at)...] }
         if authority.first == UInt8(ascii: "[") {
@@ -118,10 +118,10 @@ public enum OpenedURL {
         String(wire: text.map { (0x41...0x5a).contains($0) ? $0 | 0x20 : $0 })
     }
 
-    /// The message that asks an app to open the target. `key` names the request, so that a repeated one is delivered
-    /// once.
+    /// Creates the message that asks an app to open the target. `key` names the request, so that a request that is
+    /// sent twice is delivered once.
     ///
-    /// - Parameter source: the app that requested it; nil for a user.
+    /// - Parameter source: the app that requested the opening; nil for a user.
     public static func draft(
         _ target: OpenTarget,
         from sender: String,

@@ -7,15 +7,15 @@ public enum TransferMail {
     /// The topic of these messages.
     public static let topic = "torpor.transfers"
 
-    /// The message that a transfer has ended.
+    /// Creates the message that a transfer has ended.
     ///
     /// - Parameters:
-    /// - status: the status code of the server's last response; nil if there was none.
-    /// - reason: why the transfer failed, as a word; nil if it succeeded.
-    /// - error: why the transfer failed, as a sentence; nil if it succeeded.
-    /// - total: the full size in bytes; nil if unknown.
-    /// - attempts: how often the transfer was started.
-    /// - token: the token of the request that started the transfer; 0 for none. It is part of the key, and not sent.
+    ///   - status: the status code of the server's last response; nil if there was none.
+    ///   - reason: why the transfer failed, as a word; nil if it succeeded.
+    ///   - error: why the transfer failed, as a sentence; nil if it succeeded.
+    ///   - total: the full size in bytes; nil if unknown.
+    ///   - attempts: how often the transfer was started.
+    ///   - token: the token of the request that started the transfer; 0 for none. It is only part of the key.
     public static func ended(
         as message: String,
         transfer: Int64,
@@ -41,13 +41,13 @@ public enum TransferMail {
         return draft(message, payload, key: token == 0 ? "\(transfer)" : "\(transfer) \(token)")
     }
 
-    /// The message that all transfers of a session have ended, or that one waits for a login. The message that says
-    /// which one follows.
+    /// Creates the message that all transfers of a session have ended, or that one transfer waits for a login. A
+    /// message about that transfer itself follows.
     public static func sessionOver(as message: String, session: String) -> MailDraft {
         draft(message, ["session": .string(session)], key: "session/\(session)")
     }
 
-    /// The message that a server requests a login for a transfer.
+    /// Creates the message that a server requests a login for a transfer.
     public static func needsLogin(
         as message: String,
         transfer: Int64,
@@ -81,7 +81,8 @@ public enum TransferMail {
         mail.draft.topic == topic ? mail.draft.payload["transfer"]?.intValue : nil
     }
 
-    /// The token of the request that started the transfer; 0 if it had none, or the message is not about an end.
+    /// The token of the request that started the transfer; 0 if the request had none, or the message is about
+    /// something else.
     public static func token(in mail: Mail) -> UInt64 {
         guard mail.draft.topic == topic, let key = mail.draft.key,
             let blank = key.utf8.firstIndex(of: UInt8(ascii: " "))
