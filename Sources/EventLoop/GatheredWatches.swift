@@ -24,7 +24,8 @@ final class GatheredWatches {
     }
 
     private func areReady() {
-        // A handler processes one item per call, so drain several times. In a flood, waiting would gain nothing.
+        // A handler reads one item per call, so drain several times. If events keep coming, gathering them would gain
+        // nothing.
         var passes = 0
         while passes < Self.mostPasses, table.drain() > 0 { passes += 1 }
         guard passes < Self.mostPasses else { return }

@@ -11,7 +11,7 @@ public final class ManualTime {
     private var armed: [ObjectIdentifier: (at: Duration, number: UInt64, fire: () -> Void)] = [:]
     private var count: UInt64 = 0
 
-    /// A clock that shows this time until it is advanced.
+    /// Creates a clock that shows this time until it is advanced.
     public init(_ now: Duration = .seconds(1000)) { self.now = now }
 
     /// The time at which the next timer fires; nil if none is armed.
@@ -24,7 +24,8 @@ public final class ManualTime {
 
     func disarm(_ timer: ObjectIdentifier) { armed[timer] = nil }
 
-    /// Advances to the earliest timer due by `time` and fires it. If none is due, advances to `time`; returns false.
+    /// Advances to the earliest timer due by `time` and fires it. If none is due, advances to `time` and returns
+    /// false.
     fileprivate func fire(until time: Duration) -> Bool {
         let due = armed.filter { $0.value.at <= time }.min {
             ($0.value.at, $0.value.number) < ($1.value.at, $1.value.number)

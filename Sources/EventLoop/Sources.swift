@@ -3,8 +3,8 @@
 import CSystemd
 public import Linux
 
-/// The handler of an sd-event source. The source object owns it. During a call the handler stays alive, even if the
-/// source object is released.
+/// The handler of an sd-event source. The source object owns this box. During a call the handler stays alive, even if
+/// the source object is released.
 final class HandlerBox<Value> {
     private var handler: ((Value) -> Void)?
 
@@ -56,7 +56,8 @@ public final class TimerSource {
     private let loop: EventLoop
     private var source: OpaquePointer?
     private let box: HandlerBox<Void>
-    /// When the timer fires; nil while disarmed. Still set in its handler, unless that re-arms or disarms the timer.
+    /// When the timer fires; nil while disarmed. The handler still sees the old deadline, until it re-arms or disarms
+    /// the timer.
     public private(set) var deadline: Duration?
 
     init(loop: EventLoop, source: OpaquePointer?, box: HandlerBox<Void>) {
@@ -101,7 +102,7 @@ public final class TimerSource {
     }
 }
 
-/// Delivers a signal to this process as an event. This ends when the last reference to this object is released.
+/// Delivers a signal to this process as an event, until the last reference to this object is released.
 public final class SignalSource {
     private let loop: EventLoop
     private var source: OpaquePointer?

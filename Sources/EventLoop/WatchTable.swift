@@ -49,7 +49,7 @@ final class WatchTable {
         guard let index = live(tag) else { return }
         let fd = entries[index].fd
         // If the descriptor was closed before its watch was cancelled, another watch may have its number: leave that
-        // alone.
+        // watch alone.
         if tags[fd] == tag {
             tags[fd] = nil
             try? poller.remove(fd)
@@ -57,7 +57,7 @@ final class WatchTable {
         let handler = entries[index].handler
         entries[index] = Entry(generation: entries[index].generation &+ 1, fd: -1, events: [], handler: nil)
         free.append(UInt32(index))
-        // Released last, because releasing what the handler captures may cancel further watches.
+        // Release the handler last, because releasing what it captures may cancel further watches.
         _ = handler
     }
 
