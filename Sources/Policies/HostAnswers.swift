@@ -6,7 +6,7 @@ internal import TorporPolicyABI
 /// Decodes the messages of a host process, without I/O. The policy's library in that process may have written every
 /// byte: so each size, count and offset is checked, and no input can crash this process.
 public enum HostAnswers {
-    /// The answer to ``HostMessages/Load``.
+    /// Decodes the host's answer to ``HostMessages/Load``.
     ///
     /// - Throws: ``PolicyFailure/refused(_:)`` with the host's sentence, or ``PolicyFailure/nonsense(_:)``.
     public static func description(_ bytes: UnsafeRawBufferPointer) throws(PolicyFailure) -> PolicyDescription {
@@ -115,7 +115,7 @@ public struct HostAnswerReader {
         }
     }
 
-    /// Reads the advice after a message's header; it must end where the message ends.
+    /// Reads the advice that follows a message's header; it must fill the rest of the message.
     private mutating func takeAdvice(
         _ bytes: UnsafeRawBufferPointer,
         from start: Int,

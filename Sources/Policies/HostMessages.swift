@@ -10,7 +10,7 @@ public enum HostMessages {
     /// The maximum number of events in one question.
     public static let mostEvents = Int(TORPOR_POLICY_EVENT_LIMIT)
 
-    /// What a host process is to load, and its limits.
+    /// The message that tells a host process what to load, and its limits.
     public struct Load: Hashable, Sendable {
         /// The path of the library, for error messages only: the host opens the descriptor that it was started with.
         public var path: String
@@ -27,7 +27,7 @@ public enum HostMessages {
         /// The maximum number of pieces of advice per question.
         public var adviceLimit: Int
 
-        /// Creates the message from its parts.
+        /// Creates a load message from its parts.
         public init(
             path: String,
             options: [PolicyOption] = [],

@@ -59,7 +59,7 @@ public final class HostProcess {
     private var serial: UInt64 = 0
     private var question: [UInt8] = []
 
-    /// Starts a host process that loads a library.
+    /// Starts a host process, which loads a library.
     ///
     /// - Parameters:
     ///   - library: the library, opened by ``LibraryTrust``.
@@ -145,7 +145,8 @@ private final class Link {
 
     func send(_ bytes: [UInt8]) throws(PolicyFailure) {
         if let failure { throw failure }
-        // Read the host's standard error from time to time: if the pipe became full, its last line would be lost.
+        // Read the host's standard error from time to time: if the pipe became full, the host's last line would be
+        // lost.
         sent += 1
         if sent % 32 == 0 { drain() }
         let size: Int?
@@ -167,7 +168,8 @@ private final class Link {
         while true {
             let size: Int?
             do throws(Errno) {
-                // Most later messages have already arrived. So set the timeout again only when half of it has passed.
+                // Most messages after the first have arrived already: to save system calls, set the timeout again
+                // only after half of it.
                 if left == deadline ? timeout != deadline : (timeout ?? deadline) > left * 2 {
                     try Sockets.setReceiveTimeout(socket.raw, left)
                     timeout = left
@@ -196,7 +198,7 @@ private final class Link {
         return failure
     }
 
-    /// Reports how the process ended: its connection was closed, so it has ended or is about to.
+    /// Waits for the process, which has closed its connection, and reports how it ended.
     private func ended() -> PolicyFailure {
         guard let status = child.reap(within: .seconds(1)) else {
             return fail(.nonsense("it closed the connection and did not exit"))

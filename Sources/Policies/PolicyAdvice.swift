@@ -36,7 +36,7 @@ public struct PolicyAnswer: Hashable, Sendable {
     public var advice: [PolicyAdvice]
 
     /// The maximum number of pieces of advice for a question about that many events, with that many apps in the view.
-    /// More advice than this fails the policy (``PolicyFailure/flooded(limit:)``).
+    /// A policy that gives more advice fails (``PolicyFailure/flooded(limit:)``).
     public static func limit(events: Int, apps: Int) -> Int { events * max(64, 4 * apps) }
 
     /// Creates an answer from its parts.

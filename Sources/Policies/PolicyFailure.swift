@@ -54,8 +54,8 @@ public enum PolicyEnd: Hashable, Sendable, CustomStringConvertible {
     /// How the process ended is not known.
     case unknown
 
-    /// Creates it from the `si_code` CLD_EXITED (1), CLD_KILLED (2) or CLD_DUMPED (3) and the exit status or signal,
-    /// as in waitid(2).
+    /// Creates the end of a process from the `si_code` CLD_EXITED (1), CLD_KILLED (2) or CLD_DUMPED (3) and the exit
+    /// status or signal, as in waitid(2).
     public init(code: Int32, status: Int32) {
         switch code {
         case 1: self = .exited(status)
@@ -64,7 +64,7 @@ public enum PolicyEnd: Hashable, Sendable, CustomStringConvertible {
         }
     }
 
-    /// Creates it from a status of waitpid(2).
+    /// Creates the end of a process from a status of waitpid(2).
     public init(waitStatus: Int32) {
         if let code = WaitStatus.exitCode(waitStatus) {
             self = .exited(code)

@@ -98,7 +98,7 @@ public final class PolicyLibrary {
     ) throws(PolicyFailure) -> (
         PolicyDescription, Decide
     ) {
-        // The struct had this size in the first ABI version: no shorter one was ever released.
+        // The struct had this size in the first ABI version: no shorter struct was ever released.
         guard policy.pointee.size >= MemoryLayout<torpor_policy>.size else {
             throw PolicyFailure.refused("\(path) describes itself in \(policy.pointee.size) bytes, which is too few")
         }

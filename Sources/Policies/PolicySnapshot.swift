@@ -8,7 +8,7 @@ public struct PolicyChange: Sendable {
     public var place: Int
     /// The name and tags, if the index now belongs to another app, or the tags changed.
     public var identity: Identity?
-    /// The fields that changed. With `identity` they are compared with the record of an app that never ran.
+    /// The fields that changed. If `identity` is set, the fields are compared with those of an app that never ran.
     public var values: [Value]
 
     /// The name and tags of an app.

@@ -39,7 +39,7 @@ public final class PolicyView {
         descriptor = try Memory.file(named: "torpor-policy-view", size: UInt64(size))
         mapping = try Mapping(descriptor: descriptor.raw, size: size, writable: true)
         try Memory.seal(descriptor.raw)
-        // The mapping begins at a page, and each part is aligned within it.
+        // The mapping begins at a page boundary, and each part is aligned within it.
         let start = mapping.bytes.baseAddress!
         header = start.assumingMemoryBound(to: torpor_policy_wire_view.self)
         machine = (start + 256).assumingMemoryBound(to: torpor_policy_system.self)
@@ -76,7 +76,7 @@ public final class PolicyView {
         )
     }
 
-    /// The number of indices in use up to the highest; some may have no app.
+    /// The highest index in use plus one; indices below it may have no app.
     public var count: Int { Int(header.pointee.app_count) }
 
     /// The machine's record.
@@ -88,7 +88,7 @@ public final class PolicyView {
         }
     }
 
-    /// The record of the app at an index below ``count``; all zeros if the index was never used.
+    /// The record of the app at an index below ``count``; that of an app that never ran if the index has no app.
     public subscript(place: Int) -> torpor_policy_app {
         get {
             precondition(place < count)
