@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Collects a policy's advice. Each piece can have a reason for people, which `torpor events` shows: one line of at
-/// most 200 bytes; the rest is cut off.
+/// Collects a policy's advice. A piece of advice can have a reason for users, which `torpor events` shows: one line
+/// of at most 200 bytes; the rest is cut off.
 public struct Advice {
-    /// Whether there is no room for more; further advice is lost.
+    /// Whether the supervisor takes no more advice, so that further advice is lost.
     public private(set) var isFull = false
     private let reply: UnsafePointer<torpor_policy_reply>
 
     init(_ reply: UnsafePointer<torpor_policy_reply>) { self.reply = reply }
 
-    /// The app should go to that state. From `not-running` it is launched, to `not-running` it is terminated;
-    /// `inactive` is refused, since apps only pass through it.
+    /// Advises that the app should go to `state`. From `not-running` the app is launched, to `not-running` it is
+    /// terminated. `inactive` is refused, since apps only pass through that state.
     public mutating func send(_ app: App, to state: State, because reason: String = "") {
         give(TORPOR_ADVISE_GOAL, app, value: state.rawValue, reason: reason)
     }
 
-    /// The app may stay in the background for that time from now.
+    /// Advises that the app may stay in the background for `time` from now.
     public mutating func grant(_ app: App, _ time: Duration, because reason: String = "") {
         give(TORPOR_ADVISE_GRANT, app, time: time.microseconds, reason: reason)
     }
@@ -30,7 +30,7 @@ public struct Advice {
         give(TORPOR_ADVISE_ADMIT, app, reason: reason)
     }
 
-    /// Answers ``Event/launch(_:_:)``: the policy is asked again after that time.
+    /// Answers ``Event/launch(_:_:)``: the policy is asked again after `time`.
     public mutating func delay(_ app: App, by time: Duration, because reason: String = "") {
         give(TORPOR_ADVISE_DELAY, app, time: time.microseconds, reason: reason)
     }
@@ -40,7 +40,7 @@ public struct Advice {
         give(TORPOR_ADVISE_REFUSE, app, reason: reason)
     }
 
-    /// Answers ``Event/ended(_:_:restartsAfter:)``: the app is restarted after that time.
+    /// Answers ``Event/ended(_:_:restartsAfter:)``: the app is restarted after `time`.
     public mutating func restart(_ app: App, after time: Duration, because reason: String = "") {
         give(TORPOR_ADVISE_RESTART, app, time: time.microseconds, reason: reason)
     }
@@ -50,12 +50,12 @@ public struct Advice {
         give(TORPOR_ADVISE_GIVE_UP, app, reason: reason)
     }
 
-    /// The app gets the resource profile of that state, whatever state it is in.
+    /// Advises that the app gets the resource profile of `state`, whatever state the app is in.
     public mutating func profile(_ app: App, of state: State, because reason: String = "") {
         give(TORPOR_ADVISE_PROFILE, app, value: state.rawValue, reason: reason)
     }
 
-    /// ``Event/timer`` comes after that time, at least 100 ms; the earliest of several requests counts.
+    /// Requests ``Event/timer`` after `time`, at least 100 ms; the earliest of several requests counts.
     public mutating func askAgain(after time: Duration, because reason: String = "") {
         give(TORPOR_ADVISE_ASK_AGAIN, nil, time: time.microseconds, reason: reason)
     }
@@ -86,7 +86,7 @@ public struct Advice {
         }
     }
 
-    /// The reason without line breaks, cut to whole characters within 200 bytes.
+    /// The reason in one line, cut off after the last character that fits into 200 bytes.
     private static func line(_ reason: String) -> String {
         var reason = reason
         let fits = reason.withUTF8 { $0.count <= reasonLimit && $0.allSatisfy { $0 >= 0x20 } }

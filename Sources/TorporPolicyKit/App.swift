@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// An app as it is now: a view into the supervisor's memory, valid until the question is answered. Only its ``place``
-/// can be kept.
+/// An app as it is now: a view into the supervisor's memory, valid until the policy has answered the question. Only
+/// the app's ``place`` can be kept.
 public struct App {
     @usableFromInline
     let raw: UnsafePointer<torpor_policy_app>
     @usableFromInline
     let view: UnsafePointer<torpor_policy_view>
-    /// Its index, the same as long as it is configured.
+    /// The app's index, which stays the same while the app is configured.
     public let place: UInt32
 
     @inlinable
@@ -29,23 +29,23 @@ public struct App {
 
     // MARK: What it does
 
-    /// Its current state.
+    /// The app's current state.
     @inlinable
     public var state: State { State(rawValue: field(\.state, else: 0)) ?? .notRunning }
-    /// The transition in progress.
+    /// The app's transition in progress.
     @inlinable
     public var edge: Edge { Edge(rawValue: field(\.edge, else: 0)) ?? .none }
-    /// The state that was last requested.
+    /// The state that was last requested for the app.
     @inlinable
     public var goal: State { State(rawValue: field(\.goal, else: 0)) ?? .notRunning }
-    /// The number of its current or last run, from 1; 0 before the first.
+    /// The number of the app's current or last run, from 1; 0 before the first run.
     @inlinable
     public var incarnation: UInt32 { field(\.incarnation, else: 0) }
-    /// How many processes it has.
+    /// How many processes the app has.
     @inlinable
     public var processes: Int { Int(field(\.processes, else: 0)) }
 
-    /// When it last entered that state; nil if it never did.
+    /// When the app last entered `state`; nil if it never did.
     @inlinable
     public func since(_ state: State) -> Time? {
         let times = field(\.state_since, else: (.min, .min, .min, .min, .min))
@@ -58,25 +58,26 @@ public struct App {
         }
     }
 
-    /// When it was last in the foreground; now while it is; nil if it never was.
+    /// When the app was last in the foreground, or a connection woke it; the current time while it is in the
+    /// foreground.
     @inlinable
     public var lastUse: Time? { Time(known: field(\.last_use, else: .min)) }
-    /// When this run began.
+    /// When the app's current run began.
     @inlinable
     public var launchedAt: Time? { Time(known: field(\.launched_at, else: .min)) }
-    /// When its time in the background ends or ended.
+    /// When the app's time in the background ends or ended.
     @inlinable
     public var grantEnds: Time? { Time(known: field(\.grant_ends, else: .min)) }
 
-    /// Whether it is in the foreground and stays there, or is on its way there.
+    /// Whether the app is in the foreground and stays there, or is on its way there.
     @inlinable
     public var isInFront: Bool {
         guard goal.isForeground, edge != .terminating else { return false }
         return state.isForeground || edge == .launching || edge == .enteringForeground
     }
 
-    /// Whether it is in the background and nothing prevents a suspension: no task, no hold, no app that requires it,
-    /// no debugger. It may still have background time left.
+    /// Whether the app is in the background and nothing prevents a suspension: no task, no hold, no app that requires
+    /// it, no debugger. The app may still have background time left.
     @inlinable
     public var canBeSuspended: Bool {
         state == .background && edge == .none && !isHeld && !isRequired && !isTraced
@@ -84,61 +85,61 @@ public struct App {
 
     // MARK: How it ended
 
-    /// How the previous run ended.
+    /// How the app's previous run ended.
     @inlinable
     public var lastReason: EndReason { EndReason(rawValue: field(\.last_reason, else: 0)) }
-    /// When it will be restarted; nil if it will not be.
+    /// When the app will be restarted; nil if it will not be.
     @inlinable
     public var nextRestart: Time? { Time(known: field(\.next_restart, else: .min)) }
-    /// Restarts that count towards the limit.
+    /// How many of the app's restarts count towards the limit.
     @inlinable
     public var restartsInWindow: Int { Int(field(\.restarts_in_window, else: 0)) }
-    /// The limit of these restarts; one more, and the supervisor gives up.
+    /// The limit of restarts: after one more, the supervisor gives up.
     @inlinable
     public var restartLimit: Int { Int(field(\.restart_limit, else: 0)) }
 
     // MARK: What it may and must
 
-    /// As configured, 0 by default; apps with higher priority are terminated later.
+    /// The app's configured priority, 0 by default. Apps with higher priority are terminated later.
     @inlinable
     public var priority: Int { Int(field(\.priority, else: 0)) }
-    /// How many background tasks it has begun.
+    /// How many background tasks the app has begun.
     @inlinable
     public var tasks: Int { Int(field(\.tasks, else: 0)) }
-    /// How many other holds keep it in the background.
+    /// How many other holds keep the app in the background.
     @inlinable
     public var holds: Int { Int(field(\.holds, else: 0)) }
-    /// Whether a task or a hold keeps it in the background.
+    /// Whether a task or a hold keeps the app in the background.
     @inlinable
     public var isHeld: Bool { tasks > 0 || holds > 0 }
-    /// It was restarted too often; the supervisor gave up until a user resets it.
+    /// Whether the app was restarted too often, so that the supervisor gave up until a user resets the app.
     @inlinable
     public var hasFailed: Bool { has(1) }
-    /// It runs once and exits.
+    /// Whether the app runs once and exits.
     @inlinable
     public var isOneshot: Bool { has(2) }
-    /// It would exit instead of entering the background.
+    /// Whether the app would exit instead of entering the background.
     @inlinable
     public var exitsOnSuspend: Bool { has(3) }
-    /// It is never evicted.
+    /// Whether the app is never evicted.
     @inlinable
     public var isNeverEvicted: Bool { has(4) }
-    /// An eviction terminates it without notice: it could prepare, or is configured so.
+    /// Whether an eviction terminates the app without notice, since the app could prepare or is configured so.
     @inlinable
     public var isEvictedAtOnce: Bool { has(5) }
-    /// A running app requires it: it is neither suspended nor terminated.
+    /// Whether a running app requires this app, so that it is neither suspended nor terminated.
     @inlinable
     public var isRequired: Bool { has(6) }
-    /// A user stopped it: only a user starts it again.
+    /// Whether a user stopped the app, so that only a user starts it again.
     @inlinable
     public var isStartedByPersonOnly: Bool { has(7) }
-    /// It must send heartbeats.
+    /// Whether the app must send heartbeats.
     @inlinable
     public var isWatched: Bool { has(8) }
-    /// A debugger is attached.
+    /// Whether a debugger is attached to the app.
     @inlinable
     public var isTraced: Bool { has(9) }
-    /// An interruption keeps it inactive.
+    /// Whether an interruption keeps the app inactive.
     @inlinable
     public var isInterrupted: Bool { has(10) }
 
@@ -147,52 +148,52 @@ public struct App {
 
     // MARK: What was measured of it (``PolicyDescription/needs``)
 
-    /// When it was last measured; nil before.
+    /// When the app was last measured; nil before the first measurement.
     @inlinable
     public var measuredAt: Time? { Time(known: field(\.measured_at, else: .min)) }
-    /// Bytes in memory, 0 before it was measured.
+    /// The app's memory in bytes; 0 before the first measurement.
     @inlinable
     public var memory: UInt64 { field(\.memory, else: 0) }
-    /// The processor time of this run in microseconds, 0 before it was measured.
+    /// The processor time of the app's run in microseconds; 0 before the first measurement.
     @inlinable
     public var processorMicroseconds: UInt64 { field(\.cpu_time, else: 0) }
-    /// The processor time of this run.
+    /// The processor time of the app's run.
     @inlinable
     public var processorTime: Duration { .microseconds(Int64(clamping: processorMicroseconds)) }
-    /// Thousandths of one processor between the last two measurements; nil before there are two.
+    /// Thousandths of one processor that the app used between the last two measurements; nil before the second.
     @inlinable
     public var processorPermille: Int? {
         let permille = field(\.cpu_permille, else: .max)
         return permille == .max ? nil : Int(permille)
     }
-    /// How many TCP connections are open; nil if unknown.
+    /// How many TCP connections the app has; nil if unknown.
     @inlinable
     public var connections: Int? {
         let count = field(\.connections, else: .max)
         return count == .max ? nil : Int(count)
     }
-    /// When data last went over one of its connections, or one to its ports was closed.
+    /// When data last went over one of the app's connections, or a connection to one of its ports was closed.
     @inlinable
     public var lastTraffic: Time? { Time(known: field(\.last_traffic, else: .min)) }
-    /// When it last sent WATCHDOG=1.
+    /// When the app last sent WATCHDOG=1.
     @inlinable
     public var lastHeartbeat: Time? { Time(known: field(\.last_heartbeat, else: .min)) }
-    /// How many messages are queued for it.
+    /// How many messages are queued for the app.
     @inlinable
     public var mailCount: Int { Int(field(\.mail, else: 0)) }
-    /// How many messages to it no app handled.
+    /// How many messages to the app were handled by no app.
     @inlinable
     public var unhandledCount: Int { Int(field(\.unhandled, else: 0)) }
 
     // MARK: Its names
 
-    /// Its name. Allocates a string: to compare, use ``isNamed(_:)`` or ``matches(_:)-(Selector)``.
+    /// The app's name. Allocates a string: to compare, use ``isNamed(_:)`` or ``matches(_:)-(Selector)``.
     public var name: String { String(decoding: nameBytes, as: UTF8.self) }
 
-    /// Whether this is its name.
+    /// Whether the app has this name. Allocates nothing.
     public func isNamed(_ name: String) -> Bool { nameBytes.elementsEqual(name.utf8) }
 
-    /// Its tags. Allocates strings: to check one, use ``hasTag(_:)``.
+    /// The app's tags. Allocates strings: to check for a tag, use ``hasTag(_:)``.
     public var tags: [String] {
         var tags: [String] = []
         forEachTag { tag in
@@ -202,7 +203,7 @@ public struct App {
         return tags
     }
 
-    /// Whether it has the tag.
+    /// Whether the app has the tag. Allocates nothing.
     public func hasTag(_ tag: String) -> Bool {
         var isFound = false
         forEachTag { bytes in
@@ -212,18 +213,18 @@ public struct App {
         return isFound
     }
 
-    /// Whether the selector matches it.
+    /// Whether the selector matches the app.
     public func matches(_ selector: Selector) -> Bool { selector.matches(self) }
 
-    /// Whether one of the selectors matches it.
+    /// Whether one of the selectors matches the app.
     public func matches(_ selectors: [Selector]) -> Bool { selectors.contains { $0.matches(self) } }
 
-    /// Its name's bytes without the NUL; empty if the view is damaged.
+    /// The bytes of the app's name without the NUL; empty if the view is damaged.
     var nameBytes: UnsafeRawBufferPointer {
         text(at: Int(field(\.name, else: .max))) ?? UnsafeRawBufferPointer(start: nil, count: 0)
     }
 
-    /// Calls `body` with each tag's bytes until that returns false.
+    /// Calls `body` with the bytes of each tag until `body` returns false.
     func forEachTag(_ body: (UnsafeRawBufferPointer) -> Bool) {
         var start = Int(field(\.tags, else: .max))
         for _ in 0..<field(\.tag_count, else: 0) {
@@ -232,7 +233,7 @@ public struct App {
         }
     }
 
-    /// The text at that offset; nil if it is not within the view's strings.
+    /// The text at an offset in the view's strings; nil if the offset is outside the strings.
     private func text(at start: Int) -> UnsafeRawBufferPointer? {
         let end = Int(view.pointee.string_size)
         guard start < end, let strings = UnsafeRawPointer(view.pointee.strings) else { return nil }

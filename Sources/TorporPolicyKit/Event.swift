@@ -1,26 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// An event or a question for a policy. Kinds that only later supervisors have are ``unknown(_:)``.
+/// An event or a question for a policy. Kinds that only later supervisors know become ``unknown(_:)``.
 public enum Event {
     /// The policy was loaded: it should examine everything.
     case started
-    /// The configuration changed: apps were added, removed or changed. A place may have another app now.
+    /// The configuration changed: apps were added, removed or changed. A place may now belong to another app.
     case appsChanged
     /// The app changed its state.
     case stateChanged(App, from: State, to: State)
     /// The app's goal changed, but not by a policy.
     case goalChanged(App, from: State, to: State)
-    /// The app's time in the background is used up, and nothing holds it there: it may be suspended.
+    /// The app's time in the background is used up, and no task or hold keeps it there: it may be suspended.
     case timeUsed(App)
     /// The app is about to be launched.
     case launch(App, LaunchReason)
-    /// The app ended. It is restarted after a time, or not at all (nil).
+    /// The app ended. It is restarted after `restartsAfter`, or not at all (nil).
     case ended(App, EndReason, restartsAfter: Duration?)
-    /// The time is up that the policy asked for (``Advice/askAgain(after:because:)``).
+    /// The time that the policy requested by ``Advice/askAgain(after:because:)`` has come.
     case timer
     /// The pressure on memory changed.
     case pressureChanged(from: Pressure, to: Pressure)
-    /// In which order should apps be evicted if memory is short?
+    /// A question: in which order should apps be evicted if memory is short?
     case eviction
     /// An event that this version of the kit does not know, or about an app that does not exist.
     case unknown(UInt32)

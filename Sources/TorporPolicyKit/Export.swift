@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
 extension Policy {
-    /// The policy's table for `torpor_policy_entry`; nil if it needs a later ABI than the supervisor's.
+    /// The policy's table for `torpor_policy_entry`; nil if the policy needs a later ABI than the supervisor has.
     public static func exported(to abi: UInt32) -> UnsafePointer<torpor_policy>? {
         guard abi >= description.minimumABI else { return nil }
         return Exported.table(of: Self.self)
     }
 }
 
-/// What a library exports. C functions get no context, so they find the policy's type here.
+/// What a library exports. C functions get no context, so they find the policy's type in these static variables.
 private enum Exported {
-    // Written once by the entry point, before any other call; a single thread calls a policy.
+    // Written once by the entry point, before any other call. Only a single thread calls a policy.
     nonisolated(unsafe) static var type: (any Policy.Type)?
     nonisolated(unsafe) static var table: UnsafePointer<torpor_policy>?
 
@@ -61,14 +61,14 @@ private enum Exported {
     }
 }
 
-/// The object behind the pointer that the supervisor holds.
+/// The object that the supervisor's pointer to the policy refers to.
 private class Instance {
     func decide(_ event: Event, in view: View, advice: inout Advice) -> Verdict { .continue }
 }
 
 private final class InstanceOf<Made: Policy>: Instance {
-    // A single thread calls a policy, never recursively. A pointer avoids the exclusivity check of a variable at each
-    // call.
+    // A single thread calls a policy, never recursively. A pointer avoids the exclusivity check that a variable would
+    // need at each call.
     private let policy: UnsafeMutablePointer<Made>
 
     init(_ policy: Made) {
@@ -105,7 +105,7 @@ private func create(
     }
 }
 
-/// Writes a sentence, cut off at the end of the buffer.
+/// Writes a sentence with its NUL into `room`, cut off after the last character that fits.
 private func say(_ sentence: String, into room: UnsafeMutablePointer<CChar>?, _ size: Int) {
     guard let room, size > 0 else { return }
     var count = 0

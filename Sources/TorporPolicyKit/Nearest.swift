@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Finds the name that was probably meant.
+/// Finds the name that a user probably meant.
 public enum Nearest {
     /// The closest of the names, if one is close enough.
     public static func name(to text: String, among names: [String]) -> String? {
@@ -12,7 +12,7 @@ public enum Nearest {
             .min { $0 < $1 }?.1
     }
 
-    /// The edit distance: insertions, deletions, replacements and swaps of neighbours.
+    /// The edit distance: the number of insertions, deletions, replacements and swaps of neighbours.
     private static func distance(_ left: [UInt8], _ right: [UInt8]) -> Int {
         var rows = [Array(0...right.count)]
         for (i, byte) in left.enumerated() {

@@ -2,7 +2,7 @@
 
 /// A value of the options, or a table or list of them.
 ///
-/// The supervisor passes tables and lists flattened, `rules.0.when`; this restores the structure.
+/// The supervisor passes tables and lists flattened, such as `rules.0.when`; this tree restores the structure.
 final class OptionTree {
     /// A value of TOML.
     enum Value {
@@ -12,7 +12,7 @@ final class OptionTree {
         case boolean(Bool)
         case date(String)
 
-        /// Its type, for error messages.
+        /// The value's type, for error messages.
         var kind: String {
             switch self {
             case .string: "a string"
@@ -23,7 +23,7 @@ final class OptionTree {
             }
         }
 
-        /// As TOML writes it.
+        /// The value as TOML writes it.
         var written: String {
             switch self {
             case .string(let text): "\"\(text)\""
@@ -78,7 +78,7 @@ final class OptionTree {
 
     subscript(key: String) -> OptionTree? { children.first { $0.key == key }?.tree }
 
-    /// Its elements, if it is a list: its keys are the numbers from 0, in any order.
+    /// The elements, if this is a list: a table whose keys are the numbers from 0, in any order. Otherwise nil.
     var elements: [OptionTree]? {
         guard value == nil, !children.isEmpty else { return nil }
         var elements = [OptionTree?](repeating: nil, count: children.count)
@@ -89,6 +89,6 @@ final class OptionTree {
         return elements.compactMap(\.self)
     }
 
-    /// Its type, for error messages.
+    /// The type of the value, list or table, for error messages.
     var kind: String { value?.kind ?? (elements != nil ? "a list" : "a table") }
 }

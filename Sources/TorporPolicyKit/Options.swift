@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The options of a policy, or one of the tables among them. An error is a sentence that begins with the option.
+/// The options of a policy, or of one table among them. An error is a sentence that begins with the option's key.
 public struct Options {
     private let tree: OptionTree
     private let path: String
@@ -15,26 +15,26 @@ public struct Options {
         self.path = path
     }
 
-    /// The keys that are configured, in their order.
+    /// The keys that are configured, in the order of the configuration.
     public var keys: [String] { tree.children.map(\.key) }
 
-    /// Whether it is configured.
+    /// Whether the option is configured.
     public func has(_ key: String) -> Bool { tree[key] != nil }
 
-    /// An error about an option: its full key and the sentence.
+    /// Creates an error about an option: the option's full key and the sentence.
     public func error(_ key: String, _ sentence: String) -> PolicyError { PolicyError("\(full(key)) \(sentence)") }
 
     private func full(_ key: String) -> String { path.isEmpty ? key : "\(path).\(key)" }
 
     // MARK: Values
 
-    /// A string that is not empty.
+    /// The option's string. Throws if the value is empty or not a string.
     public func string(_ key: String, default fallback: String) throws(PolicyError) -> String {
         guard let tree = tree[key] else { return fallback }
         return try text(key, tree, as: "a string")
     }
 
-    /// One of the words of an enumeration.
+    /// The option's word, one of an enumeration. Throws if the value is another word or not a string.
     public func word<Word>(
         _ key: String,
         default fallback: Word
@@ -45,7 +45,7 @@ public struct Options {
         return word
     }
 
-    /// A list of words of an enumeration; a single word is a list of one.
+    /// The option's words, a list of words of an enumeration; a single word counts as a list of one.
     public func words<Word>(
         _ key: String,
         default fallback: [Word] = []
@@ -59,7 +59,7 @@ public struct Options {
         return words
     }
 
-    /// An integer in a range.
+    /// The option's integer. Throws if it is not in the range, or not an integer.
     public func integer(_ key: String, default fallback: Int, in range: ClosedRange<Int>) throws(PolicyError) -> Int {
         guard let tree = tree[key] else { return fallback }
         guard case .integer(let integer) = tree.value else { throw wrong(key, tree, "a whole number") }
@@ -72,7 +72,7 @@ public struct Options {
         return Int(integer)
     }
 
-    /// A number in a range.
+    /// The option's number. Throws if it is not in the range, or not a number.
     public func number(
         _ key: String,
         default fallback: Double,
@@ -94,14 +94,14 @@ public struct Options {
         return number
     }
 
-    /// `true` or `false`.
+    /// The option's boolean. Throws if the value is not `true` or `false`.
     public func boolean(_ key: String, default fallback: Bool) throws(PolicyError) -> Bool {
         guard let tree = tree[key] else { return fallback }
         guard case .boolean(let boolean) = tree.value else { throw wrong(key, tree, "true or false") }
         return boolean
     }
 
-    /// A duration as in `"500ms"`, `"5s"`, `"1h30min"`.
+    /// The option's duration, written as `"500ms"`, `"5s"` or `"1h30min"`. Throws if it is not in the range.
     public func duration(
         _ key: String,
         default fallback: Duration,
@@ -121,7 +121,7 @@ public struct Options {
         return duration
     }
 
-    /// A size as in `"64MiB"`, in bytes.
+    /// The option's size in bytes, written as `"64MiB"`. Throws if it is not in the range.
     public func size(
         _ key: String,
         default fallback: UInt64,
@@ -141,7 +141,8 @@ public struct Options {
         return size
     }
 
-    /// A percentage such as `"2%"` or `"0.5%"`, as a fraction: 0.02.
+    /// The option's percentage, written as `"2%"` or `"0.5%"`, as a fraction such as 0.02. Throws if not in the
+    /// range.
     public func share(
         _ key: String,
         default fallback: Double,
@@ -161,7 +162,7 @@ public struct Options {
 
     // MARK: Lists and tables
 
-    /// A list of strings; a single string is a list of one.
+    /// The option's list of strings; a single string counts as a list of one.
     public func strings(_ key: String, default fallback: [String] = []) throws(PolicyError) -> [String] {
         guard let tree = tree[key] else { return fallback }
         if case .string = tree.value { return [try text(key, tree, as: "a list of strings")] }
@@ -173,7 +174,7 @@ public struct Options {
         return texts
     }
 
-    /// A list of app names, patterns with `*` and `?`, and `tag:NAME`.
+    /// The option's list of app names, patterns with `*` and `?`, and `tag:NAME`.
     public func selectors(_ key: String, default fallback: [Selector] = []) throws(PolicyError) -> [Selector] {
         guard tree[key] != nil else { return fallback }
         var selectors: [Selector] = []
@@ -186,7 +187,7 @@ public struct Options {
         return selectors
     }
 
-    /// A list of tables: `rules = [{ apps = ["web"] }, …]`.
+    /// The option's list of tables, such as `rules = [{ apps = ["web"] }, …]`; empty if it is not configured.
     public func tables(_ key: String) throws(PolicyError) -> [Options] {
         guard let tree = tree[key] else { return [] }
         guard let elements = tree.elements else { throw wrong(key, tree, "a list of tables") }
@@ -199,7 +200,7 @@ public struct Options {
         return tables
     }
 
-    /// A table: `limits = { web = 3 }`.
+    /// The option's table, such as `limits = { web = 3 }`; empty if it is not configured.
     public func table(_ key: String) throws(PolicyError) -> Options {
         guard let tree = tree[key] else { return Options(OptionTree(), at: full(key)) }
         guard tree.value == nil, tree.elements == nil else { throw wrong(key, tree, "a table") }
@@ -227,7 +228,7 @@ public struct Options {
 
     // MARK: Unknown keys
 
-    /// Refuses options that are not described.
+    /// Throws if an option is configured that the policy does not describe.
     func requireKnown(_ descriptions: [OptionDescription]) throws(PolicyError) {
         try requireKnown(
             tree,
@@ -236,9 +237,9 @@ public struct Options {
         )
     }
 
-    /// - Parameter known: the rest of the described paths that begin with `path`.
+    /// - Parameter known: the described paths that begin with `path`, without that beginning.
     private func requireKnown(_ tree: OptionTree, _ path: [String], _ known: [[String]]) throws(PolicyError) {
-        // A described path ends here: at a value, or a list of values.
+        // An empty remainder means that a described path ends here, at a value or a list of values.
         let known = known.filter { !$0.isEmpty }
         if known.isEmpty, !path.isEmpty { return }
         for (key, child) in tree.children {

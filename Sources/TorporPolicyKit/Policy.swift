@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The line that exports a policy uses the header's types; it needs no import of its own.
+// Re-export the C header: the line that exports a policy uses its types, and needs no import of its own.
 @_exported public import TorporPolicyABI
 
 /// A lifecycle policy: it is told what happens to apps, and advises what should happen next.
 ///
-/// It changes nothing itself: the supervisor follows its advice as far as the rules allow. A single thread calls it,
-/// never recursively, and it should answer within microseconds. Equal questions about equal views should get equal
-/// answers: use no clock and no random numbers, only the view and what the policy remembers.
+/// A policy changes nothing itself: the supervisor follows its advice as far as the rules allow. A single thread
+/// calls a policy, never recursively, and the policy should answer within microseconds. Equal questions about equal
+/// views should get equal answers: use no clock and no random numbers, only the view and what the policy remembers.
 ///
-/// A library has one policy, exported in one line:
+/// A library exports one policy, in one line:
 ///
 ///     @c(torpor_policy_entry)
 ///     public func entry(_ abi: UInt32) -> UnsafePointer<torpor_policy>? { Mobile.exported(to: abi) }
 public protocol Policy {
-    /// Its name, the events that it is asked about, and its options.
+    /// The policy's name, the events that it is asked about, and its options.
     static var description: PolicyDescription { get }
 
-    /// A policy with its options. Unknown options are refused before this is called.
+    /// Creates the policy with its options. Options that it does not describe were refused before.
     ///
     /// - Throws: ``PolicyError`` with a sentence that says what to write.
     init(options: Options) throws(PolicyError)
@@ -25,16 +25,16 @@ public protocol Policy {
     /// Answers a question.
     ///
     /// - Parameters:
-    ///   - event: what happened.
-    ///   - view: all apps and the machine. It, and every app from it or from the event, is valid until this returns:
-    ///     keep an app's ``App/place``, never an ``App``.
+    ///   - event: what happened, or the question.
+    ///   - view: all apps and the machine. The view, and every ``App`` from the view or the event, is valid until this
+    ///     function returns: keep an app's ``App/place``, never the ``App``.
     ///   - advice: collects the advice.
     mutating func decide(_ event: Event, in view: View, advice: inout Advice) -> Verdict
 }
 
 /// Whether further policies are asked about the event.
 public enum Verdict: Sendable, Hashable {
-    /// The policies after this one are asked too, but their advice for the same app in the same matter is ignored.
+    /// The policies after this one are asked too, but their advice about the same app in the same matter is ignored.
     case `continue`
     /// No other policy is asked about this event.
     case decided
@@ -49,10 +49,10 @@ public enum Verdict: Sendable, Hashable {
 
 /// An error in a policy's options.
 public struct PolicyError: Error, Sendable, Hashable, CustomStringConvertible {
-    /// A sentence that begins with the option and says what to write.
+    /// A sentence that begins with the option's key and says what to write.
     public var description: String
 
-    /// An error.
+    /// Creates an error from a sentence.
     ///
     /// - Parameter description: a sentence that begins with the option's key: `max_active must be at least 1`.
     public init(_ description: String) { self.description = description }
@@ -60,22 +60,22 @@ public struct PolicyError: Error, Sendable, Hashable, CustomStringConvertible {
 
 /// How a policy describes itself.
 public struct PolicyDescription: Sendable {
-    /// Its name: lower case, no spaces.
+    /// The policy's name: lower case, no spaces.
     public var name: String
-    /// Its version.
+    /// The policy's version.
     public var version: String
-    /// What it does, in a sentence.
+    /// What the policy does, in a sentence.
     public var summary: String
-    /// The events that it is asked about.
+    /// The events that the policy is asked about.
     public var events: Events
-    /// The measurements that it needs.
+    /// The measurements that the policy needs.
     public var needs: Needs
-    /// Its options; other options are refused.
+    /// The policy's options; other options are refused.
     public var options: [OptionDescription]
-    /// The earliest version of the policy ABI that it can work with.
+    /// The earliest version of the policy ABI that the policy can work with.
     public var minimumABI: UInt32
 
-    /// A description.
+    /// Creates a description from its parts.
     public init(
         name: String,
         version: String,
@@ -97,16 +97,17 @@ public struct PolicyDescription: Sendable {
 
 /// The description of an option, for users.
 public struct OptionDescription: Sendable, Hashable {
-    /// Its key. A key in the tables of a list is `rules.*.apps`, one in a table with free keys `limits.*`.
+    /// The option's key. In the tables of a list it is written as `rules.*.apps`, in a table with free keys as
+    /// `limits.*`.
     public var key: String
-    /// The type of its value: `integer`, `duration`, `list of selectors` …
+    /// The type of the option's value: `integer`, `duration`, `list of selectors` …
     public var type: String
-    /// The default, as it would be written.
+    /// The default, as a user would write it.
     public var defaultValue: String
-    /// What it does, in a sentence.
+    /// What the option does, in a sentence.
     public var meaning: String
 
-    /// A description.
+    /// Creates a description from its parts.
     public init(_ key: String, _ type: String, default defaultValue: String, _ meaning: String) {
         self.key = key
         self.type = type
@@ -120,7 +121,7 @@ public struct Events: OptionSet, Sendable, Hashable {
     /// The `TORPOR_EVENT_BIT` of each event.
     public let rawValue: UInt64
 
-    /// Takes bits of `TORPOR_EVENT_BIT`.
+    /// Creates a set from bits of `TORPOR_EVENT_BIT`.
     public init(rawValue: UInt64) { self.rawValue = rawValue }
 
     private init(_ kind: torpor_policy_event_kind) { rawValue = 1 << UInt64(kind.rawValue) }
@@ -147,17 +148,17 @@ public struct Events: OptionSet, Sendable, Hashable {
     public static let eviction = Events(TORPOR_EVENT_EVICTION)
 }
 
-/// Measurements that the supervisor makes from time to time. What no policy needs is not measured.
+/// Measurements that the supervisor makes from time to time, if a policy needs them.
 public struct Needs: OptionSet, Sendable, Hashable {
-    /// `TORPOR_NEEDS_…`.
+    /// The bits `TORPOR_NEEDS_…`.
     public let rawValue: UInt64
 
-    /// Takes bits of `TORPOR_NEEDS_…`.
+    /// Creates a set from bits of `TORPOR_NEEDS_…`.
     public init(rawValue: UInt64) { self.rawValue = rawValue }
 
     /// ``App/memory``.
     public static let memory = Needs(rawValue: 1 << 0)
-    /// ``App/processorTime`` and ``App/processorShare``.
+    /// ``App/processorTime`` and ``App/processorPermille``.
     public static let processor = Needs(rawValue: 1 << 1)
     /// ``App/connections`` and ``App/lastTraffic``.
     public static let connections = Needs(rawValue: 1 << 2)

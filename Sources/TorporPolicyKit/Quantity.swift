@@ -16,8 +16,8 @@ public enum Quantity {
         ("TB", 1_000_000_000_000),
     ]
 
-    /// Parses `"500ms"`, `"5s"`, `"1.5s"`, `"1h30min"`, units from the largest to the smallest; nil if it is not
-    /// valid or longer than ``longest``.
+    /// Parses a duration such as `"500ms"`, `"1.5s"` or `"1h30min"`, with units from the largest to the smallest. nil
+    /// if the text is not valid, or the duration is longer than ``longest``.
     public static func duration(_ text: String) -> Duration? {
         var rest = Substring(text)
         var total: Int64 = 0
@@ -38,7 +38,7 @@ public enum Quantity {
         return .microseconds(total)
     }
 
-    /// Parses `"64MiB"`, `"512K"` (both binary), `"1GB"` (decimal), `"100B"`, in bytes; nil if it is not valid.
+    /// Parses `"64MiB"`, `"512K"` (both binary), `"1GB"` (decimal), `"100B"` as bytes; nil if the text is not valid.
     public static func size(_ text: String) -> UInt64? {
         var rest = Substring(text)
         guard let (whole, fraction) = number(&rest), let unit = sizes.first(where: { $0.name == rest })?.bytes
@@ -48,14 +48,14 @@ public enum Quantity {
         return product + UInt64(Double(unit) * fraction)
     }
 
-    /// Parses `"2%"`, `"0.5%"` as 0.02 and 0.005; nil if it is not valid.
+    /// Parses `"2%"`, `"0.5%"` as 0.02 and 0.005; nil if the text is not valid.
     public static func share(_ text: String) -> Double? {
         var rest = Substring(text)
         guard let (whole, fraction) = number(&rest), rest == "%" else { return nil }
         return (Double(whole) + fraction) / 100
     }
 
-    /// A size in its largest binary unit: `64 MiB`, `1.5 GiB`.
+    /// Writes a size in its largest binary unit: `64 MiB`, `1.5 GiB`.
     public static func text(_ bytes: UInt64) -> String {
         let units: [(String, UInt64)] = [("TiB", 1 << 40), ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)]
         for (name, size) in units where bytes >= size {
@@ -66,7 +66,7 @@ public enum Quantity {
         return "\(bytes) B"
     }
 
-    /// A fraction as a percentage: `2%`.
+    /// Writes a fraction as a percentage: `2%`.
     static func percent(_ share: Double) -> String {
         let percent = share * 100
         return percent == percent.rounded() ? "\(Int(percent))%" : "\(percent)%"

@@ -2,13 +2,13 @@
 
 /// Selects apps: a name, a pattern with `*` and `?`, or `tag:NAME`, which may be a pattern too.
 public struct Selector: Sendable, Hashable, CustomStringConvertible {
-    /// As it was written.
+    /// The selector as it was written.
     public let description: String
     private let pattern: [UInt8]
     private let isTag: Bool
     private let isPlain: Bool
 
-    /// A selector; nil if the name or tag is empty.
+    /// Creates a selector; nil if the name or tag is empty.
     public init?(_ text: String) {
         let bytes = Array(text.utf8)
         let prefix = Array("tag:".utf8)
@@ -19,7 +19,7 @@ public struct Selector: Sendable, Hashable, CustomStringConvertible {
         if pattern.isEmpty || pattern.contains(0) { return nil }
     }
 
-    /// Whether it matches the app. Allocates nothing.
+    /// Whether the selector matches the app. Allocates nothing.
     public func matches(_ app: App) -> Bool {
         guard isTag else { return matches(app.nameBytes) }
         var isFound = false
@@ -30,12 +30,12 @@ public struct Selector: Sendable, Hashable, CustomStringConvertible {
         return isFound
     }
 
-    /// `*` is any number of characters, `?` one.
+    /// Whether the pattern matches the text: `*` matches any number of characters, `?` one.
     func matches(_ text: UnsafeRawBufferPointer) -> Bool {
         if isPlain { return text.elementsEqual(pattern) }
         var p = 0
         var t = 0
-        // The position of the last `*`, and how much it matched: only that one is retried.
+        // The position of the last `*`, and how far into the text it matches: on a mismatch only that `*` is retried.
         var star: (pattern: Int, text: Int)?
         while t < text.count {
             if p < pattern.count, pattern[p] == UInt8(ascii: "*") {

@@ -2,18 +2,18 @@
 
 /// The states of an app (docs/lifecycle.md).
 public enum State: UInt32, Sendable, Hashable, CaseIterable {
-    /// It has no processes.
+    /// The app has no processes.
     case notRunning = 0
-    /// It runs, but gets no user events: just launched, interrupted, or in a transition.
+    /// The app runs, but gets no user events: just launched, interrupted, or in a transition.
     case inactive = 1
-    /// It runs and is in use.
+    /// The app runs and is in use.
     case active = 2
-    /// It runs and is not in use.
+    /// The app runs and is not in use.
     case background = 3
-    /// It is suspended: stopped, but in memory.
+    /// The app is suspended: stopped, but in memory.
     case suspended = 4
 
-    /// The name in messages and configuration: `not-running`.
+    /// The state's name in messages and configuration, such as `not-running`.
     public var name: String {
         switch self {
         case .notRunning: "not-running"
@@ -24,17 +24,17 @@ public enum State: UInt32, Sendable, Hashable, CaseIterable {
         }
     }
 
-    /// Whether it is inactive or active.
+    /// Whether the state is inactive or active.
     public var isForeground: Bool { self == .active || self == .inactive }
 }
 
 /// The transition that an app is in.
 public enum Edge: UInt32, Sendable, Hashable, CaseIterable {
-    /// None.
+    /// The app is in no transition.
     case none = 0
-    /// It is being launched.
+    /// The app is being launched.
     case launching = 1
-    /// To active.
+    /// From inactive to active.
     case activating = 2
     /// From active to inactive.
     case deactivating = 3
@@ -42,93 +42,93 @@ public enum Edge: UInt32, Sendable, Hashable, CaseIterable {
     case enteringBackground = 4
     /// From the background to inactive.
     case enteringForeground = 5
-    /// It is being suspended.
+    /// The app is being suspended.
     case suspending = 6
-    /// It is being resumed.
+    /// The app is being resumed.
     case resuming = 7
-    /// It is being terminated.
+    /// The app is being terminated.
     case terminating = 8
 }
 
 /// Why an app ended, `TORPOR_REASON_…`.
 public struct EndReason: RawRepresentable, Sendable, Hashable {
-    /// `TORPOR_REASON_…`; later versions have more.
+    /// The number `TORPOR_REASON_…`; later versions have more.
     public let rawValue: UInt32
 
-    /// From `TORPOR_REASON_…`.
+    /// Creates a reason from a number `TORPOR_REASON_…`.
     public init(rawValue: UInt32) { self.rawValue = rawValue }
 
     private init(_ reason: torpor_policy_reason) { rawValue = reason.rawValue }
 
-    /// It has not ended yet.
+    /// The app has not ended yet.
     public static let none = EndReason(TORPOR_REASON_NONE)
-    /// It exited with 0.
+    /// The app exited with status 0.
     public static let exitSuccess = EndReason(TORPOR_REASON_EXIT_SUCCESS)
-    /// It exited with another status.
+    /// The app exited with another status than 0.
     public static let exitFailure = EndReason(TORPOR_REASON_EXIT_FAILURE)
-    /// A signal killed it.
+    /// A signal killed the app.
     public static let signal = EndReason(TORPOR_REASON_SIGNAL)
-    /// A signal killed it, and it left a core dump.
+    /// A signal killed the app, and it left a core dump.
     public static let coreDump = EndReason(TORPOR_REASON_CORE_DUMP)
-    /// It was not ready in time.
+    /// The app was not ready in time.
     public static let launchDeadline = EndReason(TORPOR_REASON_LAUNCH_DEADLINE)
-    /// It did not enter the background in time.
+    /// The app did not enter the background in time.
     public static let backgroundDeadline = EndReason(TORPOR_REASON_BACKGROUND_DEADLINE)
-    /// A heartbeat was missing.
+    /// The app missed a heartbeat.
     public static let watchdog = EndReason(TORPOR_REASON_WATCHDOG)
-    /// A background task did not end in time.
+    /// A background task of the app did not end in time.
     public static let taskExpired = EndReason(TORPOR_REASON_TASK_EXPIRED)
-    /// It held a lock that another process waited for.
+    /// The app held a lock that another process waited for, while it was being suspended.
     public static let lockWhileSuspending = EndReason(TORPOR_REASON_LOCK_WHILE_SUSPENDING)
-    /// The kernel's OOM killer killed it.
+    /// The kernel's OOM killer killed the app.
     public static let oomKill = EndReason(TORPOR_REASON_OOM_KILL)
     /// The reason is unknown.
     public static let unknown = EndReason(TORPOR_REASON_UNKNOWN)
-    /// An app that it requires failed.
+    /// Another app that this app requires failed.
     public static let dependencyFailed = EndReason(TORPOR_REASON_DEPENDENCY_FAILED)
-    /// A new configuration or a changed setting replaced it.
+    /// The app was replaced, because of a new configuration or a changed setting.
     public static let replaced = EndReason(TORPOR_REASON_REPLACED)
-    /// It exceeded its memory limit.
+    /// The app exceeded its memory limit.
     public static let memoryLimit = EndReason(TORPOR_REASON_MEMORY_LIMIT)
-    /// It did not answer a message in time.
+    /// The app did not answer a message in time.
     public static let unresponsive = EndReason(TORPOR_REASON_UNRESPONSIVE)
-    /// It was woken too often.
+    /// The app was woken too often.
     public static let wakeStorm = EndReason(TORPOR_REASON_WAKE_STORM)
-    /// Its memory was needed.
+    /// The app was terminated because its memory was needed.
     public static let evicted = EndReason(TORPOR_REASON_EVICTED)
-    /// A user stopped it.
+    /// A user stopped the app.
     public static let stopped = EndReason(TORPOR_REASON_STOPPED)
-    /// It exits instead of entering the background.
+    /// The app exits instead of entering the background.
     public static let exitsOnSuspend = EndReason(TORPOR_REASON_EXITS_ON_SUSPEND)
     /// The supervisor was shut down.
     public static let shutdown = EndReason(TORPOR_REASON_SHUTDOWN)
-    /// A user force-quit it.
+    /// A user force-quit the app.
     public static let forceQuit = EndReason(TORPOR_REASON_FORCE_QUIT)
-    /// It could not be launched.
+    /// The app could not be launched.
     public static let launchFailed = EndReason(TORPOR_REASON_LAUNCH_FAILED)
 }
 
 /// Why an app is launched, `TORPOR_LAUNCH_…`.
 public struct LaunchReason: RawRepresentable, Sendable, Hashable {
-    /// `TORPOR_LAUNCH_…`; later versions have more.
+    /// The number `TORPOR_LAUNCH_…`; later versions have more.
     public let rawValue: UInt32
 
-    /// From `TORPOR_LAUNCH_…`.
+    /// Creates a reason from a number `TORPOR_LAUNCH_…`.
     public init(rawValue: UInt32) { self.rawValue = rawValue }
 
     private init(_ reason: torpor_policy_launch) { rawValue = reason.rawValue }
 
-    /// A user requested it.
+    /// A user requested the launch.
     public static let user = LaunchReason(TORPOR_LAUNCH_BY_USER)
-    /// The supervisor starts.
+    /// The supervisor has started, and launches its apps.
     public static let boot = LaunchReason(TORPOR_LAUNCH_AT_BOOT)
-    /// It is restarted after it ended.
+    /// The app is restarted after it ended.
     public static let restart = LaunchReason(TORPOR_LAUNCH_AS_RESTART)
-    /// Another app requires it.
+    /// Another app requires this app.
     public static let dependent = LaunchReason(TORPOR_LAUNCH_FOR_DEPENDENT)
-    /// An event needs it.
+    /// An event needs the app.
     public static let event = LaunchReason(TORPOR_LAUNCH_FOR_EVENT)
-    /// A policy asked for it.
+    /// A policy advised the launch.
     public static let policy = LaunchReason(TORPOR_LAUNCH_BY_POLICY)
 }
 

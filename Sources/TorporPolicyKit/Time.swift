@@ -4,45 +4,45 @@
 ///
 /// Sums and differences saturate: nothing here overflows, whatever a view contains.
 public struct Time: Sendable, Hashable, Comparable, CustomStringConvertible {
-    /// Microseconds.
+    /// The time in microseconds of CLOCK_MONOTONIC.
     public var microseconds: Int64
 
-    /// A moment.
+    /// Creates a moment.
     @inlinable
     public init(microseconds: Int64) { self.microseconds = microseconds }
 
-    /// A time from a view; nil if it is TORPOR_NEVER.
+    /// Creates a moment from a time in a view; nil if that is TORPOR_NEVER.
     @inlinable
     init?(known microseconds: Int64) {
         if microseconds == .min { return nil }
         self.microseconds = microseconds
     }
 
-    /// Whether it comes before the other.
+    /// Whether the left moment is earlier.
     @inlinable
     public static func < (left: Time, right: Time) -> Bool { left.microseconds < right.microseconds }
 
-    /// How long after the other it is.
+    /// How much later the left moment is; negative if it is earlier.
     @inlinable
     public static func - (left: Time, right: Time) -> Duration {
         let (difference, overflow) = left.microseconds.subtractingReportingOverflow(right.microseconds)
         return .microseconds(overflow ? (left < right ? Int64.min : Int64.max) : difference)
     }
 
-    /// The time that many microseconds later.
+    /// The moment that is `count` microseconds later.
     @inlinable
     public func advanced(byMicroseconds count: Int64) -> Time {
         let (sum, overflow) = microseconds.addingReportingOverflow(count)
         return Time(microseconds: overflow ? (count < 0 ? .min : .max) : sum)
     }
 
-    /// The time that much later. In loops over many apps, microseconds are faster.
+    /// The moment that is `duration` later. In loops over many apps, ``advanced(byMicroseconds:)`` is faster.
     @inlinable
     public static func + (time: Time, duration: Duration) -> Time {
         time.advanced(byMicroseconds: duration.microseconds)
     }
 
-    /// The time that much earlier.
+    /// The moment that is `duration` earlier.
     @inlinable
     public static func - (time: Time, duration: Duration) -> Time {
         let microseconds = duration.microseconds
@@ -50,12 +50,12 @@ public struct Time: Sendable, Hashable, Comparable, CustomStringConvertible {
         return Time(microseconds: overflow ? (microseconds < 0 ? .max : .min) : difference)
     }
 
-    /// Microseconds, as a number.
+    /// The number of microseconds, with its unit.
     public var description: String { "\(microseconds) µs" }
 }
 
 extension Duration {
-    /// Whole microseconds; the minimum or maximum of Int64 if they do not fit.
+    /// The duration in whole microseconds; the minimum or maximum of Int64 if they do not fit.
     @inlinable
     public var microseconds: Int64 {
         let (seconds, attoseconds) = components
@@ -64,7 +64,7 @@ extension Duration {
         return overflow || overflowOfSum ? (seconds < 0 ? .min : .max) : sum
     }
 
-    /// In words, in its two largest units: `2 h 5 min`, `40 s`, `250 ms`.
+    /// The duration in words, in its two largest units: `2 h 5 min`, `40 s`, `250 ms`.
     public var inWords: String {
         let total = microseconds.magnitude
         let sign = self < .zero ? "-" : ""

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// All apps and the machine as they are now: a view into the supervisor's own memory, without a copy, valid until the
-/// question is answered.
+/// policy has answered the question.
 public struct View {
     @usableFromInline
     let raw: UnsafePointer<torpor_policy_view>
 
-    /// A view; nil if the struct is too short.
+    /// Wraps the C struct; nil if the struct is too short.
     @usableFromInline
     init?(_ raw: UnsafePointer<torpor_policy_view>) {
         guard raw.pointee.size >= MemoryLayout<torpor_policy_view>.size else { return nil }
@@ -23,7 +23,7 @@ public struct View {
         let view = raw.pointee
         guard place < view.app_count, let apps = view.apps else { return nil }
         let app = (apps + Int(place) &* Int(view.app_size)).assumingMemoryBound(to: torpor_policy_app.self)
-        // `size` and `flags` must exist; the accessors check the other fields.
+        // `size` and `flags` must exist. The accessors check the other fields.
         guard app.pointee.size >= 8, app.pointee.flags & 1 != 0 else { return nil }
         return App(raw: app, view: raw, place: place)
     }
@@ -32,7 +32,7 @@ public struct View {
     @inlinable
     public var placeCount: Int { Int(raw.pointee.app_count) }
 
-    /// The app with that name; nil if there is none. Linear search.
+    /// The app with that name; nil if there is none. Searches linearly.
     public func app(named name: String) -> App? {
         for app in apps where app.isNamed(name) { return app }
         return nil
@@ -42,7 +42,7 @@ public struct View {
     @inlinable
     public var machine: Machine { Machine(raw: raw.pointee.system) }
 
-    /// The current time.
+    /// The current time (CLOCK_MONOTONIC), as in ``Machine/now``.
     @inlinable
     public var now: Time { machine.now }
 
@@ -56,7 +56,7 @@ public struct View {
         @usableFromInline
         init(view: View) { self.view = view }
 
-        /// The next one.
+        /// The next app; nil after the last one.
         @inlinable
         public mutating func next() -> App? {
             let count = view.raw.pointee.app_count
@@ -100,20 +100,20 @@ public struct Machine {
     /// The number of processors.
     @inlinable
     public var processors: Int { Int(field(\.processors, else: 1)) }
-    /// When the values below were measured; nil before.
+    /// When the properties below were measured; nil before the first measurement.
     @inlinable
     public var measuredAt: Time? { Time(known: field(\.measured_at, else: .min)) }
 
-    /// Bytes; nil if unknown.
+    /// The machine's memory in bytes; nil if unknown.
     @inlinable
     public var memoryTotal: UInt64? { known(field(\.memory_total, else: 0)) }
-    /// Bytes; nil if unknown.
+    /// The available memory in bytes; nil if unknown.
     @inlinable
     public var memoryAvailable: UInt64? { known(field(\.memory_available, else: 0)) }
-    /// Bytes; nil if unknown or without swap.
+    /// The size of swap in bytes; nil if unknown or without swap.
     @inlinable
     public var swapTotal: UInt64? { known(field(\.swap_total, else: 0)) }
-    /// Bytes; nil if unknown or without swap.
+    /// The free swap in bytes; nil if unknown or without swap.
     @inlinable
     public var swapFree: UInt64? { swapTotal == nil ? nil : field(\.swap_free, else: 0) }
 
@@ -143,7 +143,7 @@ public struct Machine {
     @inlinable
     public var load15: Double { Double(field(\.load_15, else: 0)) / 100 }
 
-    /// Where its power comes from.
+    /// Where the machine's power comes from.
     @inlinable
     public var power: Power { Power(rawValue: field(\.power, else: 0)) ?? .unknown }
     /// The battery's charge in percent; nil without a battery.
