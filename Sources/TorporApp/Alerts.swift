@@ -3,28 +3,28 @@
 public import TorporAPI
 public import Varlink
 
-/// An alert of the app that came while the app was in the foreground, or that a person answered.
+/// An alert of the app that came while the app was in the foreground, or that a user answered.
 public struct ReceivedAlert: Hashable, Sendable {
     let parameters: JSON
 
-    /// The app's name for it.
+    /// The name that the app gave the alert.
     public var id: String { parameters["alert"]?.stringValue ?? "" }
-    /// For when it was scheduled, microseconds since 1970.
+    /// The time for which the alert was scheduled, microseconds since 1970.
     public var scheduledAt: Int64 { parameters["scheduled_at"]?.intValue ?? 0 }
-    /// What the app gave with it.
+    /// The data that the app gave with the alert.
     public var payload: JSON { parameters["payload"] ?? .null }
-    /// What a person chose: `default` for the alert itself, or the id of an action; nil if it came.
+    /// The user's choice: `default` for the alert itself, or the id of an action; nil if no user has answered.
     public var action: String? { parameters["action"]?.stringValue }
-    /// What a window manager wants to see before it raises the app's window (xdg-activation).
+    /// The token that the window manager requires before it raises the app's window (xdg-activation).
     public var activationToken: String? { parameters["activation_token"]?.stringValue }
 }
 
-/// Alerts for people, and the number at the app's entry.
+/// Alerts for users, and the badge: a number at the app's entry.
 extension TorporApp {
     private static let nobody = AppError(code: .failed, "there is no supervisor that could show alerts")
 
-    /// Shows people an alert, now, later or again and again; one of the same id is replaced. Returns it once it is
-    /// durable. A request without a token gets one.
+    /// Shows users an alert, now, later or repeatedly, and replaces an alert with the same id. Returns the alert once
+    /// it is durable. A request without a token gets one, so that a retry schedules no second alert.
     ///
     /// - Throws: ``AppError`` without a supervisor, or with the reason of a refusal.
     @discardableResult
@@ -39,10 +39,10 @@ extension TorporApp {
         return info
     }
 
-    /// Cancels alerts, scheduled and open ones.
+    /// Cancels alerts, whether they are scheduled or open.
     public func cancelAlerts(_ ids: [String]) async throws(AppError) {
         guard isSupervised else { throw Self.nobody }
-        // An earlier supervisor would cancel all.
+        // An older supervisor would take an empty list for all alerts.
         if !ids.isEmpty { _ = try await call(.cancelAlert(ids: ids)) }
     }
 
@@ -59,7 +59,7 @@ extension TorporApp {
         return (reply["alerts"]?.arrayValue ?? []).compactMap { try? AlertInfo(json: $0) }
     }
 
-    /// Shows a number, 1 to 9999, at the app's entry, or with 0 none.
+    /// Shows a number from 1 to 9999 at the app's entry; 0 removes the number.
     public func setBadge(_ count: Int) async throws(AppError) {
         guard isSupervised else { throw Self.nobody }
         _ = try await call(.setBadge(count: Int64(count)))

@@ -11,30 +11,31 @@
 /// (``TorporApp/timeToAnswer``). A method that throws answers `failed`, with the error as the reason; the lifecycle
 /// continues. A delegate can be a structure, an actor or a class of the main actor.
 public protocol AppDelegate: Sendable {
-    /// The app is being launched; nothing is restored yet. Here the restoration (or the URL that it was launched for)
-    /// can be declined: ``TorporApp/decline(_:)``.
+    /// The app is being launched; nothing is restored yet. By ``TorporApp/decline(_:)`` the app can decline the
+    /// restoration here, or the URL that it was launched for.
     func willFinishLaunching(_ app: TorporApp, options: LaunchOptions) async throws
 
-    /// Restores what was saved before the app was evicted, crashed or the machine was rebooted.
+    /// Restores the state that the app saved before it was evicted or crashed, or the machine rebooted.
     func restoreState(_ app: TorporApp, state: SavedState) async throws
 
-    /// The last step of the launch: when this returns, the app is ready and its clients can connect. Work that lasts
-    /// as long as the app is started here, in a task of its own.
+    /// The last step of the launch: when this method returns, the app is ready and its clients can connect. Start
+    /// work that lasts as long as the app here, in a task of its own.
     func didFinishLaunching(_ app: TorporApp, options: LaunchOptions) async throws
 
     /// Opens a URL.
     func openURL(_ app: TorporApp, url: String) async throws
 
-    /// Opens a URL, and returns whether the app can handle it.
+    /// Opens a URL, and returns whether the app can handle the URL.
     func openURL(_ app: TorporApp, url: String) async throws -> MailResult
 
-    /// The same with the source of the URL. Without this method ``openURL(_:url:)`` is called.
+    /// Opens a URL from `source`, and returns whether the app can handle the URL. The default calls
+    /// ``openURL(_:url:)``.
     func openURL(_ app: TorporApp, url: String, source: OpenSource) async throws -> MailResult
 
     /// The app is in the foreground and in use.
     func didBecomeActive(_ app: TorporApp) async throws
 
-    /// The app is interrupted, or on its way to the background. A server is taken out of rotation.
+    /// The app is interrupted, or on its way to the background. A server should be taken out of its rotation here.
     func willResignActive(_ app: TorporApp) async throws
 
     /// The app is no longer in use. It may soon be suspended, and then be terminated without notice: save the state
@@ -44,12 +45,13 @@ public protocol AppDelegate: Sendable {
     /// The app comes back to the foreground.
     func willEnterForeground(_ app: TorporApp) async throws
 
-    /// A scene inside the app connects (`scenes = { inside = true }`). `state` is what the scene saved of itself with
-    /// ``TorporApp/saveState(_:scene:)``; declining ``Declined/restoration`` keeps it for the next time.
+    /// A scene inside the app connects (`scenes = { inside = true }`). `state` is the state that the app saved for
+    /// the scene by ``TorporApp/saveState(_:scene:)``; declining ``Declined/restoration`` keeps the state for the
+    /// next time.
     ///
-    /// If this throws, the scene is not connected, and the error is reported to the client that opened it. An app with
-    /// scenes inside gets launch, memory and termination messages for itself, and the messages of the foreground and
-    /// the background for each scene.
+    /// If this method throws, the scene is not connected, and the error is reported to the client that opened the
+    /// scene. An app with scenes inside gets launch, memory and termination messages for itself, and the messages of
+    /// the foreground and the background for each scene.
     func sceneWillConnect(
         _ app: TorporApp,
         scene: String,
@@ -63,32 +65,33 @@ public protocol AppDelegate: Sendable {
     /// The scene is interrupted, or on its way to the background.
     func sceneWillResignActive(_ app: TorporApp, scene: String) async throws
 
-    /// The scene is out of use: save its state here. ``Declined/snapshot`` can be declined.
+    /// The scene is out of use: save its state here. The app can decline ``Declined/snapshot`` here.
     func sceneDidEnterBackground(_ app: TorporApp, scene: String) async throws
 
     /// The scene comes back to the foreground.
     func sceneWillEnterForeground(_ app: TorporApp, scene: String) async throws
 
-    /// The scene is disconnected: free what it holds. It may connect again later, with its session and its state.
+    /// The scene is disconnected: free its memory. The scene may connect again later, with its session and its state.
     func sceneDidDisconnect(_ app: TorporApp, scene: String) async throws
 
-    /// These scenes no longer exist: remove what the app keeps of them.
+    /// These scenes no longer exist: remove the app's data about them.
     func didDiscardScenes(_ app: TorporApp, scenes: [String]) async throws
 
-    /// The app was suspended for that time and runs again: connections may be closed, and clocks have advanced.
+    /// The app was suspended for `gap` and runs again: connections may be closed, and clocks have advanced.
     func resumed(_ app: TorporApp, after gap: Duration) async throws
 
-    /// Memory is short: free what can be computed again.
+    /// Memory is short: free what the app can compute again.
     func didReceiveMemoryWarning(_ app: TorporApp) async throws
 
-    /// The same with the level. Without this method ``didReceiveMemoryWarning(_:)`` is called.
+    /// Memory is short, to the degree `level`. The default calls ``didReceiveMemoryWarning(_:)``.
     func didReceiveMemoryWarning(_ app: TorporApp, level: MemoryLevel) async throws
 
-    /// A background task must end within `remaining`, or the app is terminated. Only for tasks that were not begun
-    /// with ``TorporApp/withBackgroundTask(_:onExpiry:isolation:_:)``.
+    /// A background task must end within `remaining`, or the app is terminated. Called only for tasks that another
+    /// process of the app began: ``TorporApp/beginBackgroundTask(_:onExpiry:)`` has a closure for those of this
+    /// process.
     func taskExpiring(_ app: TorporApp, task: String, remaining: Duration) async throws
 
-    /// The app is about to be terminated: the last chance to save. Not called before an eviction, a force quit or a
+    /// The app is about to be terminated: its last chance to save. Not called before an eviction, a force quit or a
     /// crash.
     func willTerminate(_ app: TorporApp, reason: String) async throws
 
@@ -111,7 +114,7 @@ public protocol AppDelegate: Sendable {
     /// The session was unlocked.
     func protectedDataDidBecomeAvailable(_ app: TorporApp) async throws
 
-    /// All transfers of a session have ended, or one waits for a login. The details follow as further messages.
+    /// All transfers of a session have ended, or one transfer waits for a login. Messages with the details follow.
     func handleEventsForBackgroundTransfer(_ app: TorporApp, session: String) async throws
 
     /// A download or upload has ended; `error` is nil if it succeeded.
@@ -120,11 +123,11 @@ public protocol AppDelegate: Sendable {
     /// A server asks for a login: answer with ``TorporApp/answerLogin(_:user:password:)``.
     func transferNeedsLogin(_ app: TorporApp, login: TransferLogin) async throws
 
-    /// An alert came while the app was in the foreground, or a person answered it.
+    /// An alert came while the app was in the foreground, or a user answered an alert.
     func didReceiveLocalNotification(_ app: TorporApp, alert: ReceivedAlert) async throws
 
     /// An event of one of the app's sources (timers, paths, devices, regions), or a message from a program or another
-    /// app.
+    /// app. Returns whether the app can handle it.
     func didReceiveEvent(_ app: TorporApp, mail: ReceivedMail) async throws -> MailResult
 
     /// A change of the machine: power, screens, accessories, language.
@@ -133,18 +136,18 @@ public protocol AppDelegate: Sendable {
     /// A message pushed from outside of the machine (`background_modes = ["remote-notification"]`).
     func didReceiveRemoteNotification(_ app: TorporApp, mail: ReceivedMail) async throws -> MailResult
 
-    /// A message from the app's mailbox: called by those of the three methods above that are not implemented. Without
-    /// this method ``received(_:message:)`` is called.
+    /// A message from the app's mailbox. The defaults of `didReceiveEvent`, `didReceiveNotification` and
+    /// `didReceiveRemoteNotification` call this method; its own default calls ``received(_:message:)``.
     func didReceive(_ app: TorporApp, mail: ReceivedMail) async throws
 
-    /// The same, and returns whether the app can handle it.
+    /// A message from the app's mailbox. Returns whether the app can handle the message.
     func didReceive(_ app: TorporApp, mail: ReceivedMail) async throws -> MailResult
 
     /// A message that this version of the library has no method for, or whose method is not implemented: messages
     /// from the mailbox, discarded scenes, and changes of settings, identity, time and protected data.
     func received(_ app: TorporApp, message: OtherMessage) async throws
 
-    /// The supervisor is gone. Messages continue when it or its successor is back. Nothing has to be done.
+    /// The connection to the supervisor is lost. Nothing has to be done: messages continue when a supervisor is back.
     func supervisorLost(_ app: TorporApp) async
 }
 
@@ -157,11 +160,11 @@ extension AppDelegate {
     public func didFinishLaunching(_ app: TorporApp, options: LaunchOptions) async throws {}
     /// Leaves the URL to another app.
     public func openURL(_ app: TorporApp, url: String) async throws { throw NotImplemented() }
-    /// Calls the method without a result.
+    /// Calls the `openURL` that returns no result.
     public func openURL(_ app: TorporApp, url: String) async throws -> MailResult {
         try await MailResult.of { try await openURL(app, url: url) as Void }
     }
-    /// Calls the method without a source.
+    /// Calls the `openURL` that has no source.
     public func openURL(_ app: TorporApp, url: String, source: OpenSource) async throws -> MailResult {
         try await openURL(app, url: url)
     }
@@ -198,7 +201,7 @@ extension AppDelegate {
     public func resumed(_ app: TorporApp, after gap: Duration) async throws {}
     /// Does nothing.
     public func didReceiveMemoryWarning(_ app: TorporApp) async throws {}
-    /// Calls the method without a level.
+    /// Calls ``didReceiveMemoryWarning(_:)``, which has no level.
     public func didReceiveMemoryWarning(_ app: TorporApp, level: MemoryLevel) async throws {
         try await didReceiveMemoryWarning(app)
     }
@@ -206,7 +209,7 @@ extension AppDelegate {
     public func taskExpiring(_ app: TorporApp, task: String, remaining: Duration) async throws {}
     /// Does nothing.
     public func willTerminate(_ app: TorporApp, reason: String) async throws {}
-    /// Does not check.
+    /// Does not check for new content.
     public func performFetch(_ app: TorporApp) async throws -> FetchResult? { nil }
     /// Calls ``received(_:message:)``.
     public func settingsDidChange(_ app: TorporApp, change: SettingsChange) async throws {
@@ -260,14 +263,14 @@ extension AppDelegate {
     public func didReceive(_ app: TorporApp, mail: ReceivedMail) async throws {
         try await received(app, message: OtherMessage(name: mail.name, parameters: mail.parameters))
     }
-    /// Calls the method without a result.
+    /// Calls the `didReceive` that returns no result.
     public func didReceive(_ app: TorporApp, mail: ReceivedMail) async throws -> MailResult {
         try await MailResult.of { try await didReceive(app, mail: mail) as Void }
     }
     /// Leaves the message to another app.
     public func received(_ app: TorporApp, message: OtherMessage) async throws { throw NotImplemented() }
 
-    /// A message for this app alone counts as done if the app does not implement a method for it.
+    /// Passes on a message that is for this app alone: it counts as done even if the app has no method for it.
     private func handOn(_ app: TorporApp, _ name: String, _ parameters: JSON) async throws {
         _ = try await MailResult.of {
             try await received(app, message: OtherMessage(name: name, parameters: parameters))

@@ -16,7 +16,7 @@ public struct AppError: Error, Hashable, Sendable, CustomStringConvertible {
         public static let tooLarge = Code(name: "tooLarge")
         /// The app is ending, and the supervisor no longer answered.
         public static let ending = Code(name: "ending")
-        /// Something else.
+        /// Any other error.
         public static let failed = Code(name: "failed")
     }
 

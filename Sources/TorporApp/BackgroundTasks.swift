@@ -4,35 +4,35 @@ import Linux
 import TorporAPI
 import Varlink
 
-/// What to do shortly before a task's time is up.
+/// A background task, and what to do shortly before its time is up.
 struct ExpiringTask {
     var name: String
     var onExpiry: (@Sendable (Duration) async -> Void)?
     var cancel: (@Sendable () -> Void)?
-    /// Its expiry was announced. With very little time left, that happens before it is known what to cancel.
+    /// Whether the task's expiry was announced. With very little time left, that happens before `cancel` is set.
     var isExpiring = false
 }
 
-/// The tasks of this process.
+/// The background tasks that this process began.
 struct BackgroundTasks {
     var begun: [Int64: ExpiringTask] = [:]
-    /// How many tasks of a name were requested and have no token yet.
+    /// How many tasks were requested and have no token yet, by name.
     var asked: [String: Int] = [:]
-    /// The remaining time of tasks whose expiry was announced before their token was known here.
+    /// The remaining time of tasks whose expiry was announced before the reply with their token arrived, by token.
     var expiredEarly: [Int64: Duration] = [:]
 
-    /// The supervisor answered the request for a task of this name.
+    /// Notes that the supervisor has answered the request for a task of this name.
     mutating func answered(_ name: String) {
         asked[name, default: 1] -= 1
         if asked[name] == 0 { asked[name] = nil }
-        // An announcement that no task claimed by now was not for this process.
+        // No request is unanswered, so announcements that no task has claimed were not for this process.
         if asked.isEmpty { expiredEarly = [:] }
     }
 }
 
 /// A background task that was begun: in the background, the app is not suspended before the task ends.
 public struct BackgroundTask: Sendable {
-    /// What it is for.
+    /// The task's name, which says what it is for.
     public let name: String
     fileprivate let token: Int64?
     fileprivate let app: TorporApp
@@ -48,9 +48,9 @@ extension TorporApp {
     /// Runs `body` as a background task: if the app enters the background, it is not suspended before `body` returns
     /// or the time for tasks (`task_time`) is used up.
     ///
-    /// Shortly before that (`expiry_warning`) `onExpiry` is called with the remaining time, and then `body` is
-    /// cancelled. If it does not return in time, the app is terminated (`task-expired`). If the calling task is
-    /// cancelled, so is `body`.
+    /// Shortly before the time is up (`expiry_warning`), `onExpiry` is called with the remaining time, and then
+    /// `body` is cancelled. If `body` does not return in time, the app is terminated (`task-expired`). If the calling
+    /// task is cancelled, so is `body`.
     ///
     /// - Throws: what `body` throws; ``AppError`` if the supervisor refuses the task, in which case `body` does not
     ///   run.
@@ -104,11 +104,11 @@ extension TorporApp {
         return BackgroundTask(name: name, token: token, app: self)
     }
 
-    /// Handles taskExpiring; false if the task does not belong to this process.
+    /// Handles the message taskExpiring; returns false if the task does not belong to this process.
     func expire(token: Int64, name: String, remaining: Duration) async -> Bool {
         let (isHere, onExpiry) = state.withLock { state in
             if let task = state.tasks.begun[token] { return (true, task.onExpiry) }
-            // The announcement may arrive before the answer with the token.
+            // The announcement may arrive before the reply with the token.
             guard state.tasks.asked[name] != nil else { return (false, nil) }
             state.tasks.expiredEarly[token] = remaining
             return (true, nil)

@@ -12,7 +12,7 @@ final class Engine: Sendable {
         case link(AppLink.Event)
         /// SIGTERM or SIGINT arrived, or the program asked to end.
         case signal
-        /// The time for a message from the supervisor is over.
+        /// The time in which the supervisor would have sent a first message is over.
         case silence
     }
 
@@ -56,7 +56,7 @@ final class Engine: Sendable {
         try WorkerThread.start(named: "torpor-app") { [self] in run(parts) }
     }
 
-    /// Handed to the thread; only the thread uses them.
+    /// Values handed to the thread, which is the only one to use them.
     private struct ThreadParts: @unchecked Sendable {
         let poller: Poller
         let link: AppLink?
@@ -73,7 +73,7 @@ final class Engine: Sendable {
         }
     }
 
-    /// Emits `silence` after that time.
+    /// Emits ``Item/silence`` after `time`.
     func listen(for time: Duration) {
         Task { [out] in
             try? await Task.sleep(for: time)
@@ -81,7 +81,7 @@ final class Engine: Sendable {
         }
     }
 
-    /// The program asks to end: the thread emits ``Item/signal``, in order with other items.
+    /// Ends the program on its own request: the thread emits ``Item/signal``, in order with other items.
     func end() { signals.signal() }
 
     /// Ends the thread; later calls get no answer.
@@ -113,11 +113,11 @@ final class Engine: Sendable {
                 isEnding = true
                 out.yield(.signal)
             }
-            // At the end do not wait for a supervisor that is gone too.
+            // When the program ends, do not wait for a supervisor that is gone.
             if let link, isOver || isEnding && !link.isAttached { link.giveUp() }
             if isOver { break }
         }
-        // Lets a second Ctrl-C end a program that hangs at its end.
+        // Restore the default actions, so that a second Ctrl-C ends a program that hangs at its end.
         if takesSignals { for number in Self.endingSignals { try? Signal.ignore(number, false) } }
         out.finish()
     }

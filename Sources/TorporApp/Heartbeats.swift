@@ -4,7 +4,8 @@ import AppConnection
 import Linux
 
 extension TorporApp {
-    /// Sends `WATCHDOG=1`, for a program that sends its own heartbeats from where they prove more.
+    /// Sends `WATCHDOG=1`, for a program that sends heartbeats itself, from the code whose progress they should
+    /// prove.
     public func sendHeartbeat() {
         guard let socket = environment.notifySocket else { return }
         try? NotifySpeech.say("WATCHDOG=1", to: socket)
@@ -23,7 +24,7 @@ extension TorporApp {
         try? NotifySpeech.say("STATUS=" + line, to: socket)
     }
 
-    /// Starts a task that sends heartbeats at half the required interval; nil if none are required.
+    /// Starts a task that sends heartbeats at half the required interval; nil if the app need not send any.
     func startHeartbeats() -> Task<Void, Never>? {
         guard let period = environment.watchdog, environment.notifySocket != nil else { return nil }
         return Task { [weak self] in

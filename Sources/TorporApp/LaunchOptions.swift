@@ -2,7 +2,7 @@
 
 import Linux
 
-// Re-exports types of members, so that an app needs no second import.
+// Re-export types that public members use, so that an app needs no second import.
 @_exported public import enum Varlink.JSON
 @_exported public import struct Varlink.JSONObject
 
@@ -13,20 +13,20 @@ public struct LaunchOptions: Sendable {
 
     init(_ json: JSON) { self.json = json }
 
-    /// Without a supervisor: launched by a user into the foreground.
+    /// The options without a supervisor: launched by a user into the foreground.
     static let unsupervised = LaunchOptions(["reason": "user", "foreground": true])
 
-    /// `user`, `boot`, `restart`, `dependency`, `event` or `policy`.
+    /// Why the app was launched: `user`, `boot`, `restart`, `dependency`, `event` or `policy`.
     public var reason: String { json["reason"]?.stringValue ?? "user" }
-    /// Whether it is launched into the foreground; false: it gets didEnterBackground next.
+    /// Whether the app is launched into the foreground. If false, it gets didEnterBackground next.
     public var isForeground: Bool { json["foreground"]?.boolValue ?? true }
-    /// The name of the event that it was launched for: the name of a timer, a socket or a topic.
+    /// The name of the event that the app was launched for: the name of a timer, a socket or a topic.
     public var event: String? { json["event"]?["name"]?.stringValue }
-    /// The source of that event: `timer`, `socket`, `message` and so on.
+    /// The source of the event that the app was launched for: `timer`, `socket`, `message` and so on.
     public var eventSource: String? { json["event"]?["source"]?.stringValue }
-    /// The event's data.
+    /// The data of the event that the app was launched for.
     public var payload: JSON? { json["payload"].flatMap { $0.isNull ? nil : $0 } }
-    /// The URL that it was launched for; it is asked to open that next.
+    /// The URL that the app was launched for, and which it is asked to open next.
     public var url: String? { json["url"]?.stringValue }
     /// How the previous run ended, such as `evicted`.
     public var previousTermination: String? { json["previous_termination"]?.stringValue }
@@ -36,8 +36,8 @@ public struct LaunchOptions: Sendable {
     }
     /// Whether no run of the app has launched successfully before, according to its data folders (`data_folders`).
     public var isFirstLaunch: Bool { json["first_launch"]?.boolValue ?? false }
-    /// The version before this one; nil if this is not the first launch of a version. Empty if the configuration did
-    /// not name one then.
+    /// The app's previous version if this is the first launch of another version, otherwise nil. Empty if the
+    /// configuration named no version then.
     public var updatedFrom: String? { json["updated_from"]?.stringValue }
     /// The scene that this app is, such as `alice` of `code@alice`; nil for an app that is not a scene.
     public var scene: String? { json["scene"]?.stringValue }
@@ -47,7 +47,7 @@ public struct LaunchOptions: Sendable {
 
 /// What the app saved in an earlier run.
 public struct SavedState: Hashable, Sendable {
-    /// A file that the app can read.
+    /// The path of a file that the app can read.
     public let path: String
 
     /// Reads the file, at most `limit` bytes; throws errors of the file system.
@@ -63,7 +63,7 @@ public struct SavedState: Hashable, Sendable {
 /// What an app may decline.
 public struct Declined: Hashable, Sendable {
     let name: String
-    /// Opening the URL.
+    /// Opening the URL that the app was launched for.
     public static let url = Declined(name: "url")
     /// Restoring the state, of the app or of one of its scenes; the state is kept for the next time.
     public static let restoration = Declined(name: "restoration")
@@ -78,6 +78,6 @@ public struct FetchResult: Hashable, Sendable {
     public static let newData = FetchResult(name: "new-data")
     /// No new content: the next check comes later.
     public static let noData = FetchResult(name: "no-data")
-    /// The check failed: the next one comes later with each failure.
+    /// The check failed: each failure delays the next check further.
     public static let failed = FetchResult(name: "failed")
 }

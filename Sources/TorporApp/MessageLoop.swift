@@ -10,7 +10,7 @@ struct MessageLoop<Delegate: AppDelegate> {
     let app: TorporApp
     let delegate: Delegate
 
-    /// Returns when the app is to end.
+    /// Returns when the app should end.
     func run() async throws(AppError) {
         var launch = Launch.due
         var isAttached = false
@@ -25,8 +25,8 @@ struct MessageLoop<Delegate: AppDelegate> {
             case .link(.attached(let situation)):
                 defer { isAttached = true }
                 if isAttached { break }
-                // A delegate that attaches after the launch gets no launch messages: the supervisor did not wait for
-                // it.
+                // A delegate that attaches after the launch gets no launch messages from the supervisor, which did
+                // not wait for the delegate.
                 if situation.transition != "launching", Self.statesAfterLaunch.contains(situation.state) {
                     launch = await launchHere(
                         LaunchOptions(situation.options),
@@ -43,8 +43,8 @@ struct MessageLoop<Delegate: AppDelegate> {
         }
     }
 
-    /// Who sends the delegate its launch messages: the supervisor if it waits for the delegate (`ready =
-    /// "delegate"`).
+    /// How the delegate gets its launch messages: from the supervisor if that waits for the delegate (`ready =
+    /// "delegate"`), otherwise from this process.
     private enum Launch {
         case due
         case told
@@ -53,10 +53,11 @@ struct MessageLoop<Delegate: AppDelegate> {
 
     private static var statesAfterLaunch: Set<String> { ["active", "background", "suspended"] }
     private static var launchMessages: Set<String> { ["willFinishLaunching", "restoreState", "didFinishLaunching"] }
-    /// A supervisor with launch messages sends them within this time after the delegate attached.
+    /// A supervisor that sends launch messages does so within this time after the delegate attached.
     private static var silence: Duration { .milliseconds(500) }
 
-    /// The launch of an app whose supervisor does not wait for its delegate, but perhaps for READY=1.
+    /// Sends the launch messages from this process: the supervisor does not wait for the delegate, but perhaps for
+    /// READY=1.
     private func launchHere(_ options: LaunchOptions, isActive: Bool = false) async -> Launch {
         for name in ["willFinishLaunching", "didFinishLaunching"] {
             do {
@@ -102,7 +103,7 @@ struct UnsupervisedLoop<Delegate: AppDelegate> {
     let app: TorporApp
     let delegate: Delegate
 
-    /// Returns when the app is to end.
+    /// Returns when the app should end.
     func run() async {
         let options: JSON = ["options": app.launchOptions.json]
         for name in ["willFinishLaunching", "didFinishLaunching", "didBecomeActive"] { await tell(name, options) }
@@ -125,7 +126,7 @@ struct UnsupervisedLoop<Delegate: AppDelegate> {
 }
 
 extension AppDelegate {
-    /// Calls the method of a message.
+    /// Calls the delegate's method for a message.
     func dispatch(_ name: String, _ parameters: JSON, _ app: TorporApp) async throws -> MailResult {
         func milliseconds(_ name: String) -> Duration { .milliseconds(parameters[name]?.intValue ?? 0) }
         func text(_ name: String) -> String { parameters[name]?.stringValue ?? "" }
@@ -164,7 +165,7 @@ extension AppDelegate {
         case "resumed":
             try await resumed(app, after: .seconds(parameters["gap_s"]?.doubleValue ?? 0))
         case "didReceiveMemoryWarning":
-            // Supervisors before 0.2 did not send it.
+            // Supervisors before 0.2 did not send the level.
             let level = parameters["level"]?.stringValue.map(MemoryLevel.init(name:)) ?? .warning
             try await didReceiveMemoryWarning(app, level: level)
         case "taskExpiring":

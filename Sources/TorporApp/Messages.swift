@@ -2,28 +2,28 @@
 
 /// A message from the app's mailbox: from another app or a program, or of timers, files, devices and the system.
 public struct ReceivedMail: Hashable, Sendable {
-    /// The message that delivers it: `didReceiveEvent`, `didReceiveNotification`, `didReceiveRemoteNotification`.
+    /// The delegate's message: `didReceiveEvent`, `didReceiveNotification` or `didReceiveRemoteNotification`.
     public let name: String
     /// The message's parameters: an object.
     public let parameters: JSON
 
-    /// Its unique number: each is delivered once.
+    /// The mail's unique number: mail with this number is delivered only once.
     public var id: Int64 { parameters["id"]?.intValue ?? 0 }
-    /// The topic.
+    /// The mail's topic.
     public var topic: String { parameters["topic"]?.stringValue ?? "" }
-    /// Its key within the topic.
+    /// The mail's key within the topic.
     public var key: String? { parameters["key"]?.stringValue }
-    /// The content.
+    /// The mail's content.
     public var payload: JSON { parameters["payload"] ?? .null }
     /// The sender.
     public var sender: String { parameters["sender"]?.stringValue ?? "" }
-    /// How many messages were coalesced into it.
+    /// How many messages were coalesced into this mail.
     public var count: Int64 { parameters["count"]?.intValue ?? 1 }
 }
 
-/// A message without a method in this library.
+/// A message for which this library has no method.
 public struct OtherMessage: Hashable, Sendable {
-    /// Its name.
+    /// The message's name.
     public let name: String
     /// The message's parameters: an object.
     public let parameters: JSON
@@ -32,9 +32,9 @@ public struct OtherMessage: Hashable, Sendable {
 /// An app's answer to a URL or a message from its mailbox.
 public struct MailResult: Hashable, Sendable {
     let name: String
-    /// The app has handled it.
+    /// The app has handled the URL or message.
     public static let done = MailResult(name: "done")
-    /// The app cannot handle it: another app may get it.
+    /// The app cannot handle the URL or message: another app may get it.
     public static let unhandled = MailResult(name: "unhandled")
 
     /// The result of a method that returns nothing.
@@ -50,7 +50,7 @@ public struct MailResult: Hashable, Sendable {
 
 /// The source of a URL.
 public struct OpenSource: Hashable, Sendable {
-    /// The app that opened it; nil for a user.
+    /// The app that opened the URL; nil for a user.
     public let app: String?
     /// The media type of a file, such as `text/markdown`; nil for other targets, or if it is unknown.
     public let type: String?
@@ -58,7 +58,7 @@ public struct OpenSource: Hashable, Sendable {
 
 /// How short memory is.
 public struct MemoryLevel: Hashable, Sendable {
-    /// The name in the message; later supervisors may have more.
+    /// The level's name in the message; later supervisors may have more levels.
     public let name: String
     /// The machine is short of memory.
     public static let warning = MemoryLevel(name: "warning")
@@ -76,7 +76,7 @@ public struct SettingsChange: Hashable, Sendable {
     public var changed: [String] {
         mail.payload["changed"]?.arrayValue?.compactMap(\.stringValue) ?? []
     }
-    /// The file that changed, one of `settings_files` or `identity_files`; the last one if there were several.
+    /// The file that changed, one of `settings_files` or `identity_files`; the last of them if several changed.
     public var path: String? { mail.payload["path"]?.stringValue }
 }
 

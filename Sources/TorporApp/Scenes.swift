@@ -9,10 +9,11 @@ public struct SceneConnectionOptions: Hashable, Sendable {
 
     /// The object that the scene was opened with; nil if it was opened without one.
     public var session: JSON? { json["session"].flatMap { $0.isNull ? JSON?.none : $0 } }
-    /// Whether the scene is about to enter the foreground; false: it connects in the background.
+    /// Whether the scene is about to enter the foreground. If false, it connects in the background.
     public var isForeground: Bool { json["foreground"]?.boolValue ?? true }
     /// Whether the scene connects for the first time.
     public var isNew: Bool { json["new"]?.boolValue ?? false }
-    /// The directory of the scene's cgroup, for the processes that work for it (`scenes.cgroups`); nil if it has none.
+    /// The directory of the scene's cgroup, for processes that work for the scene (`scenes.cgroups`); nil without a
+    /// cgroup.
     public var cgroup: String? { json["cgroup"]?.stringValue }
 }

@@ -6,20 +6,20 @@ import TorporAPI
 import Varlink
 
 extension TorporApp {
-    /// Longest state that is sent in the call, in bytes; longer ones go through a file.
+    /// The longest state that is sent in the call, in bytes; a longer state goes through a file.
     static let mostSentBytes = 512 << 10
 
-    /// Saves the app's state, to be restored at the next launch after an eviction, a crash or a reboot. Returns when
-    /// it is durable; it replaces what was saved before. Without a supervisor nothing is saved.
+    /// Saves the app's state, to be restored at the next launch after an eviction, a crash or a reboot. Replaces the
+    /// state saved before, and returns when the new one is durable. Without a supervisor nothing is saved.
     ///
     /// With `scene`, saves the state of this scene inside the app, which is restored when the scene connects.
     ///
-    /// - Throws: ``AppError/Code/tooLarge`` if it has more bytes than `state_limit`.
+    /// - Throws: ``AppError/Code/tooLarge`` if the state has more bytes than `state_limit`.
     public func saveState(_ bytes: [UInt8], scene: String? = nil) async throws(AppError) {
         try await save(bytes, as: "state") { .saveState(data: $0, file: $1, scene: scene) }
     }
 
-    /// Saves a file in the app's state directory as the state; it is copied, and can be removed afterwards.
+    /// Saves a file in the app's state directory as the state. The file is copied, so it can be removed afterwards.
     public func saveState(file name: String, scene: String? = nil) async throws(AppError) {
         guard isSupervised else { return }
         _ = try await call(.saveState(data: nil, file: name, scene: scene))

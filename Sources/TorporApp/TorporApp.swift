@@ -20,7 +20,7 @@ public final class TorporApp: Sendable {
     public var isSupervised: Bool { environment.socket != nil }
     /// The app's name; nil without a supervisor.
     public var name: String? { environment.app }
-    /// Why it was launched.
+    /// Why the app was launched.
     public let launchOptions: LaunchOptions
     /// The directory for the app's files (TORPOR_STATE_DIRECTORY).
     public var stateDirectory: String? { environment.stateDirectory }
@@ -59,7 +59,7 @@ public final class TorporApp: Sendable {
     /// Runs the app: attaches to the supervisor, passes messages to the delegate, and returns when the app should end
     /// (SIGTERM, or Ctrl-C without a supervisor), or after ``finish()``.
     ///
-    /// When the supervisor is replaced, it attaches again; no message is lost or delivered twice. Without a
+    /// When the supervisor is replaced, the app attaches again; no message is lost or delivered twice. Without a
     /// supervisor (no TORPOR_APP_SOCKET) the delegate gets the messages of a launch into the foreground, and of the
     /// end.
     ///
@@ -101,8 +101,8 @@ public final class TorporApp: Sendable {
         }
     }
 
-    /// For a process of an app whose delegate is another process: it can hold background tasks, save state and make
-    /// calls.
+    /// Connects a process of an app whose delegate is another process. This process can then hold background tasks,
+    /// save state and make calls.
     public static func withoutDelegate() throws(AppError) -> TorporApp {
         try TorporApp(environment: AppEnvironment(), isDelegate: false, takesSignals: false)
     }
@@ -112,7 +112,7 @@ public final class TorporApp: Sendable {
 
     // MARK: While a message is in flight
 
-    /// Time left for the current message; nil if there is none, or it has no deadline.
+    /// The time left to answer the current message; nil if there is no message, or it has no deadline.
     public var timeToAnswer: Duration? {
         state.withLock { $0.inFlight?.answerBy }.map { max(.zero, $0 - Clock.monotonic()) }
     }
@@ -127,7 +127,7 @@ public final class TorporApp: Sendable {
         state.withLock { $0.inFlight?.answerBy = Clock.monotonic() + expected }
     }
 
-    /// Declines what the app is offered, as part of the answer to the current message.
+    /// Declines something that the app is offered (``Declined``), as part of the answer to the current message.
     public func decline(_ what: Declined) {
         state.withLock { state in
             if state.inFlight?.declined.contains(what) == false { state.inFlight?.declined.append(what) }
@@ -150,8 +150,8 @@ public final class TorporApp: Sendable {
         return try await call(.state)["state"]?.stringValue ?? "active"
     }
 
-    /// Asks another app to open a URL, whose scheme must be in this app's `may_open`. That app is brought to the
-    /// foreground. Returns that app's name once the request is durable, before the URL is opened.
+    /// Asks another app to open a URL, whose scheme must be in this app's `may_open`. The other app is brought to the
+    /// foreground. Returns its name once the request is durable, before the URL is opened.
     ///
     /// - Throws: ``AppError``: `notPermitted` if `may_open` does not include the scheme, `failed` if no app opens it.
     @discardableResult

@@ -7,11 +7,11 @@ import Varlink
 public struct FinishedTransfer: Hashable, Sendable {
     let parameters: JSON
 
-    /// The number that its start returned.
+    /// The transfer's number, which the call that started it returned.
     public var id: Int64 { parameters["transfer"]?.intValue ?? 0 }
-    /// The name of its group of transfers.
+    /// The name of the session: the group of transfers that this one belongs to.
     public var session: String { parameters["session"]?.stringValue ?? "" }
-    /// The source or the destination.
+    /// The URL: the source of a download, the destination of an upload.
     public var url: String { parameters["url"]?.stringValue ?? "" }
     /// The absolute path of the file.
     public var path: String { parameters["path"]?.stringValue ?? "" }
@@ -19,19 +19,19 @@ public struct FinishedTransfer: Hashable, Sendable {
     public var bytes: Int64 { parameters["bytes"]?.intValue ?? 0 }
     /// The HTTP status of the server's last answer.
     public var status: Int? { parameters["status"]?.intValue.map { Int($0) } }
-    /// SHA-256 of a downloaded file, 64 hexadecimal digits.
+    /// The SHA-256 of a downloaded file, 64 hexadecimal digits.
     public var sha256: String? { parameters["sha256"]?.stringValue }
-    /// Why it failed, a sentence; nil if it succeeded.
+    /// Why the transfer failed, a sentence; nil if it succeeded.
     public var error: String? { parameters["error"]?.stringValue }
 }
 
-/// A server that asks for a login.
+/// A server's request for a login.
 public struct TransferLogin: Hashable, Sendable {
     let parameters: JSON
 
     /// The number of the transfer that waits for the login.
     public var id: Int64 { parameters["transfer"]?.intValue ?? 0 }
-    /// The source or the destination.
+    /// The URL: the source of a download, the destination of an upload.
     public var url: String { parameters["url"]?.stringValue ?? "" }
     /// The realm of the server's challenge.
     public var realm: String? { parameters["realm"]?.stringValue }
@@ -43,15 +43,15 @@ public struct TransferLogin: Hashable, Sendable {
 extension TorporApp {
     private static let nobody = AppError(code: .failed, "there is no supervisor that could transfer files")
 
-    /// Starts a download; `transferDidFinish` reports its end, even if the app was terminated in between. Returns its
-    /// number once the request is durable.
+    /// Starts a download; `transferDidFinish` reports its end, even if the app was terminated in between. Returns the
+    /// transfer's number once the request is durable.
     ///
     /// - Parameters:
     ///   - url: an http or https URL.
     ///   - file: a name below the app's state directory, or a path there or in one of its data folders.
-    ///   - session: groups transfers; the app is launched or woken when all of a session have ended.
+    ///   - session: the transfer's group; the app is launched or woken when all transfers of a session have ended.
     ///   - sha256: the expected SHA-256, 64 hexadecimal digits.
-    ///   - isDiscretionary: whether it waits for a good moment.
+    ///   - isDiscretionary: whether the transfer waits for good conditions of power, network and load.
     /// - Throws: ``AppError`` without a supervisor, or with the reason of a refusal.
     public func download(
         _ url: String,
@@ -91,7 +91,8 @@ extension TorporApp {
     }
 
     /// Starts a transfer with header fields, a POST or a priority, otherwise like
-    /// ``download(_:to:session:sha256:isDiscretionary:)``. A request without a token gets one.
+    /// ``download(_:to:session:sha256:isDiscretionary:)``. A request without a token gets one, so that a retry starts
+    /// no second transfer.
     public func startTransfer(_ request: StartTransferRequest) async throws(AppError) -> Int64 {
         guard isSupervised else { throw Self.nobody }
         var request = request
@@ -99,7 +100,7 @@ extension TorporApp {
         return try await call(.startTransfer(request))["id"]?.intValue ?? 0
     }
 
-    /// The app's transfers, including ended ones whose message it has not answered; empty without a supervisor.
+    /// The app's transfers, with ended transfers whose message the app has not answered; empty without a supervisor.
     public func transfers(session: String? = nil) async throws(AppError) -> [TransferInfo] {
         guard isSupervised else { return [] }
         let reply = try await call(.transfers(session: session))
