@@ -3,72 +3,74 @@
 public import TorporAPI
 public import Varlink
 
-/// An alert of an app for people: scheduled, or open, which means that it came and was not answered yet.
+/// An alert of an app for users: scheduled, or open, which means that it has come and no user has answered it yet.
 ///
-/// Each time a repeated alert comes is an alert of its own with an ``opening``; the repeated one stays scheduled.
+/// Each time that a repeated alert comes, a new alert with an ``opening`` is made; the repeated alert stays
+/// scheduled.
 public struct Alert: Hashable, Sendable {
     /// How much an alert matters.
     public enum Urgency: String, Hashable, Sendable, CaseIterable {
         case low, normal, critical
     }
 
-    /// When it is due.
+    /// When an alert is due.
     public enum Time: Hashable, Sendable {
-        /// At that moment, in microseconds since 1970.
+        /// At a moment, in microseconds since 1970.
         case at(Int64)
-        /// When some time has passed, however the clock is set: at `running` since the boot `boot`, or, after another
-        /// boot, at `wall`. Both in microseconds.
+        /// After some time, even if the wall clock is set in between: when the clock of boot `boot` shows `running`,
+        /// or, in another boot, when the wall clock shows `wall`. Both in microseconds.
         case after(wall: Int64, running: Int64, boot: String)
-        /// When clocks show a time: microseconds as if it were UTC, in a zone by its name, or the machine's.
+        /// At a local time, in microseconds since 1970 as if it were UTC, in the named zone; nil for the machine's
+        /// zone.
         case local(Int64, zone: String?)
         /// At each time of a calendar expression.
         case calendar(String)
     }
 
-    /// Unique among all alerts, and never used again.
+    /// The alert's number, unique among all alerts and never reused.
     public var number: Int64
     /// The app's name.
     public var app: String
-    /// The app's name for it.
+    /// The name that the app gave the alert.
     public var id: String
-    /// One line of plain text.
+    /// The title: one line of plain text.
     public var title: String
-    /// Plain text, possibly with newlines.
+    /// The body: plain text, possibly with newlines.
     public var body = ""
-    /// How much it matters.
+    /// How much the alert matters.
     public var urgency = Urgency.normal
-    /// A name of the XDG sound theme.
+    /// The sound: a name of the XDG sound theme.
     public var sound: String?
-    /// The app's badge once it comes.
+    /// The app's badge once the alert comes.
     public var badge: Int64?
-    /// The buttons.
+    /// The alert's buttons.
     public var actions: [AlertAction] = []
-    /// What a person opens by it.
+    /// The URL that a user opens by the alert.
     public var url: String?
-    /// What the app is told with it.
+    /// Data that the app gets back with the alert.
     public var payload: JSON = .null
-    /// Whether it also wakes the app in the background.
+    /// Whether the alert also wakes or launches the app in the background when it comes.
     public var wake = false
     /// The request's token for idempotent retries; 0 for none.
     public var token: UInt64 = 0
-    /// When it is due.
+    /// When the alert is due.
     public var time: Time
-    /// An operator scheduled it, who may open any URL.
+    /// Whether an operator scheduled the alert, so that it may open any URL.
     public var isOperators = false
-    /// Calendar times after this one count, in microseconds since 1970.
+    /// Only calendar times after this moment count, in microseconds since 1970.
     public var base: Int64
-    /// The end of the quiet hours that it waits for, in microseconds since 1970.
+    /// The end of the quiet hours that hold the alert back, in microseconds since 1970; nil if none do.
     public var heldUntil: Int64?
-    /// Set once it came.
+    /// What became of the alert; nil before it comes.
     public var opening: Opening?
 
-    /// An alert without its options.
+    /// Creates an alert without options.
     public init(number: Int64, app: String, id: String, title: String, time: Time, base: Int64) {
         (self.number, self.app, self.id, self.title) = (number, app, id, title)
         (self.time, self.base) = (time, base)
     }
 
-    /// The calendar expression of a repeated one.
+    /// The calendar expression of a repeated alert; nil for other alerts.
     public var calendar: String? { if case .calendar(let text) = time { text } else { nil } }
 }
 
@@ -76,50 +78,50 @@ public struct Alert: Hashable, Sendable {
 public struct Opening: Hashable, Sendable {
     /// An app that is inactive because of a critical alert.
     public struct Interrupted: Hashable, Sendable {
-        /// Its name.
+        /// The app's name.
         public var app: String
-        /// The run that was interrupted.
+        /// The number of the app's run that was interrupted.
         public var incarnation: UInt32
 
         /// Memberwise initializer.
         public init(app: String, incarnation: UInt32) { (self.app, self.incarnation) = (app, incarnation) }
     }
 
-    /// A person's answer that the app has not got yet.
+    /// A user's answer that the app has not got yet.
     public struct Answer: Hashable, Sendable {
-        /// `default`, or the id of an action.
+        /// The user's choice: `default`, or the id of an action.
         public var action: String
-        /// What a window manager wants to see before it raises the app's window.
+        /// The token that the window manager requires before it raises the app's window.
         public var token: String?
 
         /// Memberwise initializer.
         public init(action: String, token: String?) { (self.action, self.token) = (action, token) }
     }
 
-    /// For when it was scheduled, in microseconds since 1970.
+    /// The time for which the alert was scheduled, in microseconds since 1970.
     public var scheduledAt: Int64
-    /// When it came, in microseconds since 1970.
+    /// When the alert came, in microseconds since 1970.
     public var openedAt: Int64
-    /// The repeated alert that it belongs to.
+    /// The number of the repeated alert that led to this alert; nil for other alerts.
     public var parent: Int64?
-    /// Whether it was decided that it is shown, and the app, which has `wake`, told.
+    /// Whether torpord has decided to show the alert, and has notified the app if necessary.
     public var isDelivered = false
-    /// How often its commands were started.
+    /// How often the alert's commands were started.
     public var tries: Int64 = 0
-    /// Its commands have ended, or need not run.
+    /// Whether the alert's commands have ended, or need not run.
     public var isRun = false
-    /// A screen has shown it.
+    /// Whether a screen has shown the alert.
     public var isShown = false
-    /// The alert has left the screen, since its time there was over: it is not shown again.
+    /// Whether the alert has left the screen because its time there was over: then it is not shown again.
     public var hasLeft = false
-    /// It is one of many that were shown as one: the number of that one.
+    /// The number under which this alert and others are shown as one; nil if it is shown alone.
     public var bundle: Int64?
-    /// The apps that it interrupts.
+    /// The apps that the alert interrupts.
     public var interrupted: [Interrupted] = []
-    /// A person's answer, until it is carried out.
+    /// A user's answer, until torpord has carried it out.
     public var answer: Answer?
 
-    /// An alert that comes now.
+    /// Creates the state of an alert that comes now.
     public init(scheduledAt: Int64, openedAt: Int64, parent: Int64? = nil) {
         (self.scheduledAt, self.openedAt, self.parent) = (scheduledAt, openedAt, parent)
     }
@@ -156,7 +158,7 @@ extension Alert {
         if let json = fields["opening"], json != .null { opening = try Opening(json: json) }
     }
 
-    /// The stored form.
+    /// Encodes the alert for the store.
     public var json: JSON {
         var object: JSONObject = [
             "number": .int(number), "app": .string(app), "id": .string(id), "title": .string(title),

@@ -9,28 +9,29 @@ import WireText
 public enum AlertRules {
     /// How many alerts of an app may be scheduled.
     public static let most = 64
-    /// How many alerts of an app may be open; then the oldest is closed for a new one.
+    /// How many alerts of an app may be open; one more closes the oldest.
     public static let mostOpen = 64
-    /// Characters of a title.
+    /// The longest title, in characters.
     static let longestTitle = 80
-    /// Bytes of a body.
+    /// The longest body, in bytes.
     static let longestBody = 1024
-    /// Bytes of a payload, as JSON.
+    /// The longest payload, in bytes of JSON.
     static let longestPayload = 8192
     /// How many buttons an alert may have.
     static let mostActions = 4
-    /// Characters of a button.
+    /// The longest label of a button, in characters.
     static let longestLabel = 40
     /// The greatest badge.
     public static let greatestBadge: Int64 = 9999
-    /// How late a request for a time may come, in microseconds: it is due at once.
+    /// How far in the past a requested time may be, and the minimum between two times of a repeated alert;
+    /// microseconds.
     static let grace: Int64 = 60_000_000
     /// The latest time, in microseconds since 1970: the year 2200.
     static let end: Int64 = 84_010 * 86_400_000_000
-    /// What a person chooses who chooses the alert itself.
+    /// The action of a user who chooses the alert itself instead of a button.
     public static let defaultAction = "default"
 
-    /// What is wrong with a badge; nil if it is right.
+    /// Why a badge is invalid; nil if it is valid.
     public static func problem(badge: Int64) -> FieldError? {
         if (0...greatestBadge).contains(badge) { return nil }
         return FieldError(field: "badge", problem: "must be 0, for none, to \(greatestBadge)")
@@ -46,7 +47,7 @@ public enum AlertRules {
             }
     }
 
-    /// What is wrong with a line that a terminal and a person read as it is written; nil if nothing is.
+    /// Why a text cannot be shown as a line, to users and on terminals; nil if it can.
     static func problem(ofLine text: String, limit: Int) -> String? {
         let scalars = text.unicodeScalars
         if scalars.contains(where: { $0.value == 10 || $0.value == 13 || $0.value == 0x85 || $0.value >> 1 == 0x1014 })
@@ -61,7 +62,7 @@ public enum AlertRules {
         return scalars.count > limit * 4 ? "has too many combining characters: leave them out" : nil
     }
 
-    /// The same for a text, in which newlines are allowed.
+    /// Why a text, which may have several lines, cannot be shown; nil if it can.
     static func problem(ofText text: String) -> String? {
         if text.utf8.count > longestBody {
             return "has \(text.utf8.count) bytes: at most \(longestBody) are allowed"
@@ -75,18 +76,19 @@ public enum AlertRules {
         return "has the character \(code), which controls a terminal or changes the direction of text: leave it out"
     }
 
-    /// Whether the character leaves a mark on a screen.
+    /// Whether the character is visible on a screen.
     private static func isVisible(_ scalar: Unicode.Scalar) -> Bool {
         let properties = scalar.properties
         if properties.isWhitespace || properties.isDefaultIgnorableCodePoint { return false }
         switch properties.generalCategory {
         case .control, .format, .surrogate, .unassigned, .nonspacingMark, .enclosingMark: return false
-        // A Braille cell without dots.
+        // U+2800, a Braille cell without dots, is invisible too.
         default: return scalar.value != 0x2800
         }
     }
 
-    /// A body with the newlines of Unix, and with spaces for tabs, as programs' output has them.
+    /// Replaces newlines of other systems by those of Unix, and tabs by spaces, since a body may be a program's
+    /// output.
     static func plain(_ text: String) -> String {
         guard text.utf8.contains(where: { $0 == 9 || $0 == 13 }) else { return text }
         var bytes: [UInt8] = []
@@ -105,17 +107,17 @@ public enum AlertRules {
     }
 }
 
-/// The clocks, and where zones come from, when a request is judged.
+/// The clocks and time zones against which alerts are checked.
 public struct AlertClock {
-    /// Microseconds since 1970.
+    /// The wall clock, in microseconds since 1970.
     public var wall: Int64
-    /// Microseconds since boot, including sleep.
+    /// The time since boot in microseconds, including sleep.
     public var running: Int64
-    /// Names the boot.
+    /// The id of the boot.
     public var boot: String
-    /// The machine's zone.
+    /// The machine's time zone.
     public var zone: TimeZone
-    /// The zone of that name.
+    /// Finds a time zone by its name; nil if there is none.
     public var zoneNamed: (String) -> TimeZone?
 
     /// Memberwise initializer.
@@ -130,7 +132,7 @@ public struct AlertClock {
         (self.zone, self.zoneNamed) = (zone, zoneNamed)
     }
 
-    /// A calendar expression in the machine's zone.
+    /// Parses a calendar expression, by default in the machine's zone.
     func expression(_ text: String) throws(CalendarError) -> CalendarExpression {
         try CalendarExpression(text, zones: Zones(local: zone, named: zoneNamed))
     }
@@ -142,7 +144,7 @@ public struct AlertClock {
         func zone(named name: String) -> TimeZone? { named(name) }
     }
 
-    /// When an alert is due, in microseconds since 1970; nil for a repeated one that never comes again.
+    /// When an alert is due, in microseconds since 1970; nil for a repeated alert that never comes again.
     public func due(_ alert: Alert) -> Int64? {
         let moment: Int64? =
             switch alert.time {
@@ -164,7 +166,7 @@ public struct AlertClock {
 }
 
 extension Alert {
-    /// Checks a request.
+    /// Creates an alert from a request, after checking it.
     ///
     /// - Throws: ``FieldError`` that says which parameter is wrong and what to write.
     public init(
@@ -292,7 +294,7 @@ extension Alert {
         guard var last = expression.next(after: clock.wall) else {
             throw FieldError(field: "calendar", problem: "never comes")
         }
-        // Enough to find a shorter distance: expressions with seconds have it within each of their minutes.
+        // Checking three distances is enough: an expression with seconds repeats within each of its minutes.
         for _ in 0..<3 {
             guard let next = expression.next(after: last) else { break }
             guard next - last >= AlertRules.grace else {
@@ -309,9 +311,9 @@ extension Alert {
 
 /// The hours in which only critical alerts are shown.
 public enum QuietHours {
-    /// When the quiet time around a moment ends, in microseconds since 1970; nil outside.
+    /// When the quiet hours that contain `moment` end, in microseconds since 1970; nil if none contain it.
     ///
-    /// - Parameter windows: minutes after midnight, the end possibly on the next day.
+    /// - Parameter windows: the quiet hours, in minutes after midnight; an end before its start is on the next day.
     public static func end(_ windows: [(start: Int, end: Int)], at moment: Int64, in zone: TimeZone) -> Int64? {
         var latest: Int64?
         let time = LocalTime(moment, in: zone)
@@ -323,7 +325,7 @@ public enum QuietHours {
             guard isWithin else { continue }
             let isTomorrow = minute >= window.end
             let local = Int64(time.dayNumber + (isTomorrow ? 1 : 0)) * 1440 + Int64(window.end)
-            // Clocks may be set back over the end.
+            // If local clocks are set back, the computed end may lie before `moment`: then take a second later.
             let end = max(zone.moment(ofLocal: local * 60_000_000), moment + 1_000_000)
             latest = max(latest ?? end, end)
         }

@@ -6,33 +6,33 @@ public struct AlertTable: Sendable {
     public struct Arrival: Hashable, Sendable {
         /// The alert, with an ``Alert/opening``.
         public var alert: Alert
-        /// The repeated alert that it belongs to, as it is from now on.
+        /// The repeated alert that led to this alert, as it is from now on; nil for other alerts.
         public var parent: Alert?
-        /// It is too old to be shown.
+        /// Whether the alert is too old to be shown.
         public var isMissed: Bool
     }
 
     private var alerts: [Int64: Alert] = [:]
     private var numbers: [String: Set<Int64>] = [:]
-    /// When the scheduled ones are due, in microseconds since 1970. Those that wait for time to pass are not here.
+    /// When the scheduled alerts are due, in microseconds since 1970; without those of the kind `after`.
     private var dues: [Int64: Int64] = [:]
 
     /// An empty table.
     public init() {}
 
-    /// Whether there is none.
+    /// Whether the table has no alerts.
     public var isEmpty: Bool { alerts.isEmpty }
 
-    /// Whether some are scheduled.
+    /// Whether any alert is scheduled.
     public var hasScheduled: Bool { alerts.values.contains { $0.opening == nil } }
 
-    /// Whether some are open.
+    /// Whether any alert is open.
     public var hasOpen: Bool { alerts.values.contains { $0.opening != nil } }
 
-    /// The alert of that number. Setting it also finds out when it is due, by the clock.
+    /// The alert with that number; nil if there is none.
     public subscript(number: Int64) -> Alert? { alerts[number] }
 
-    /// Adds or replaces an alert.
+    /// Adds or replaces an alert, and computes when it is due.
     public mutating func set(_ alert: Alert, _ clock: AlertClock) {
         alerts[alert.number] = alert
         numbers[alert.app, default: []].insert(alert.number)
@@ -42,7 +42,7 @@ public struct AlertTable: Sendable {
         dues[alert.number] = clock.due(alert)
     }
 
-    /// Changes an open alert.
+    /// Changes the state of an open alert.
     public mutating func update(_ number: Int64, _ change: (inout Opening) -> Void) {
         guard var opening = alerts[number]?.opening else { return }
         change(&opening)
@@ -73,12 +73,12 @@ public struct AlertTable: Sendable {
         numbers[app] == nil ? [] : scheduled(of: app).filter { $0.heldUntil != nil }
     }
 
-    /// Lets an alert that quiet hours hold back come at once. Returns it.
+    /// Lets an alert come at once that quiet hours hold back. Returns the alert; nil if it is not held back.
     public mutating func release(_ number: Int64, _ clock: AlertClock) -> Alert? {
         guard var alert = alerts[number], alert.opening == nil, let end = alert.heldUntil, end > clock.wall else {
             return nil
         }
-        // Not nil: it waited for this, and is not missed.
+        // Set to the current time, not to nil: the alert waited for this moment, so it does not count as missed.
         alert.heldUntil = clock.wall
         set(alert, clock)
         return alert
@@ -97,16 +97,16 @@ public struct AlertTable: Sendable {
         return dues[alert.number]
     }
 
-    /// When the next one is due, in microseconds since 1970; nil for never.
+    /// When the next alert is due, in microseconds since 1970; nil for never.
     public func nextDue(_ clock: AlertClock) -> Int64? {
         alerts.values.lazy.compactMap { due($0, clock) }.min()
     }
 
-    /// Takes out what is due, the earliest first.
+    /// Opens the alerts that are due, and returns them, the earliest first.
     ///
     /// - Parameters:
-    ///   - missedAfter: how late an alert may be, in microseconds.
-    ///   - number: returns a new number.
+    ///   - missedAfter: how late an alert may be, in microseconds, before it counts as missed.
+    ///   - number: returns a new number, for an alert that a repeated alert leads to.
     public mutating func arrive(_ clock: AlertClock, missedAfter: Int64, number: () -> Int64) -> [Arrival] {
         var dueNow: [(alert: Alert, at: Int64)] = []
         for alert in alerts.values {
@@ -114,7 +114,7 @@ public struct AlertTable: Sendable {
         }
         dueNow.sort { ($0.at, $0.alert.number) < ($1.at, $1.alert.number) }
         return dueNow.map { alert, at in
-            // Of a repeated one only the last.
+            // Of the times that a repeated alert missed, only the last counts.
             let scheduled = max(clock.latest(alert) ?? at, alert.base)
             let isMissed = clock.wall - max(scheduled, alert.heldUntil ?? scheduled) > missedAfter
             var came = alert
@@ -135,16 +135,16 @@ public struct AlertTable: Sendable {
         }
     }
 
-    /// For when an alert was scheduled, also if quiet hours hold it back.
+    /// The time for which an alert was scheduled, even if quiet hours hold the alert back.
     private func scheduled(_ alert: Alert, _ clock: AlertClock) -> Int64? {
         var plain = alert
         plain.heldUntil = nil
         return clock.due(plain)
     }
 
-    /// Puts an alert that came back until quiet hours are over. Returns it.
+    /// Closes an alert that came in quiet hours, and schedules it for their end. Returns the alert.
     ///
-    /// A repeated one comes back as a time of its own, so that nothing of it is lost.
+    /// If a repeated alert led to it, the alert is scheduled on its own, so that it is not lost.
     public mutating func hold(_ number: Int64, until moment: Int64, _ clock: AlertClock) -> Alert? {
         guard var alert = alerts[number], let opening = alert.opening else { return nil }
         alert.opening = nil
@@ -154,15 +154,16 @@ public struct AlertTable: Sendable {
         return alert
     }
 
-    /// The clock was set, or the zone has changed (`isElsewhere`). Returns the alerts that changed.
+    /// Adapts the alerts after the clock was set or the zone has changed (`isElsewhere`). Returns the alerts that
+    /// changed.
     ///
-    /// As for timers: if the clock was set back, times of the calendar repeat; in another zone, they count from now.
+    /// As for timers: if the clock was set back, calendar times repeat; in another zone, they count from now.
     public mutating func clockChanged(_ clock: AlertClock, isElsewhere: Bool) -> [Alert] {
         var changed: [Alert] = []
         for var alert in all where alert.opening == nil {
             let before = alert
             if alert.calendar != nil { alert.base = isElsewhere ? clock.wall : min(alert.base, clock.wall) }
-            // Found out again when it is due.
+            // When the alert is due, quiet hours are checked again.
             alert.heldUntil = nil
             set(alert, clock)
             if alert != before { changed.append(alert) }
@@ -173,28 +174,29 @@ public struct AlertTable: Sendable {
 
 /// Shows many alerts of an app as one: more than five in ten seconds.
 public struct AlertBundles: Sendable {
-    /// How many are shown alone.
+    /// How many alerts are shown alone within ``window``.
     static let most = 5
-    /// In which time.
+    /// The time in which up to ``most`` alerts are shown alone.
     static let window = Duration.seconds(10)
 
-    /// The one that stands for the others.
+    /// Several alerts that are shown as one.
     public struct Bundle: Hashable, Sendable {
-        /// The number under which it is shown.
+        /// The number under which the bundle is shown: that of its first alert.
         public var number: Int64
-        /// How many it stands for, itself included.
+        /// How many alerts are in the bundle.
         public var count: Int
-        /// When it is complete.
+        /// When the bundle is complete: later alerts do not join it.
         public var until: Duration
     }
 
     private var recent: [String: [Duration]] = [:]
     private var bundles: [String: Bundle] = [:]
 
-    /// No bundle.
+    /// Creates bundles for apps that have shown no alert yet.
     public init() {}
 
-    /// An alert of the app is shown now: the bundle that it belongs to; nil if it is shown alone.
+    /// Notes that an alert of the app is shown now. Returns the bundle that the alert joins; nil if it is shown
+    /// alone.
     public mutating func show(_ number: Int64, of app: String, now: Duration) -> Bundle? {
         if var bundle = bundles[app], now < bundle.until {
             bundle.count += 1
@@ -216,6 +218,6 @@ public struct AlertBundles: Sendable {
     /// When the bundle of an app is complete; zero if it has none.
     public func end(of app: String) -> Duration { bundles[app]?.until ?? .zero }
 
-    /// The app is gone.
+    /// Forgets an app that was removed.
     public mutating func forget(_ app: String) { (recent[app], bundles[app]) = (nil, nil) }
 }
