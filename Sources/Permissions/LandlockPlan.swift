@@ -18,11 +18,11 @@ public struct LandlockRights: OptionSet, Hashable, Sendable {
     static let makeSocket = LandlockRights(rawValue: 1 << 9)
     static let makeFIFO = LandlockRights(rawValue: 1 << 10)
     static let makeSymlink = LandlockRights(rawValue: 1 << 12)
-    /// Version 2; before it, no file can be linked or renamed into another folder.
+    /// Since version 2 of Landlock; in version 1, no file can be linked or renamed into another folder.
     static let refer = LandlockRights(rawValue: 1 << 13)
-    /// Version 3.
+    /// Since version 3 of Landlock.
     static let truncate = LandlockRights(rawValue: 1 << 14)
-    /// Version 5: ioctl(2) on devices.
+    /// Since version 5 of Landlock: ioctl(2) on devices.
     static let deviceControl = LandlockRights(rawValue: 1 << 15)
 
     static let read: LandlockRights = [.execute, .readFile, .readFolder]
@@ -35,7 +35,7 @@ public struct LandlockRights: OptionSet, Hashable, Sendable {
     /// The rights that a rule for a file, not a folder, may have.
     public static let ofFiles: LandlockRights = [.execute, .writeFile, .readFile, .truncate, .deviceControl]
 
-    /// All rights that a version of Landlock knows, also those to make device nodes (bits 6 and 11).
+    /// All rights that a version of Landlock knows, including those to make device nodes (bits 6 and 11).
     static func all(_ version: Int) -> LandlockRights {
         switch version {
         case ..<1: []
@@ -47,18 +47,18 @@ public struct LandlockRights: OptionSet, Hashable, Sendable {
     }
 }
 
-/// Folders and files of an app that its sandbox opens, besides those that it was allowed.
+/// Folders and files that an app's sandbox opens in addition to those that permissions allow.
 public struct SandboxPlaces: Hashable, Sendable {
-    /// The program.
+    /// The path of the program, which the app may run.
     public var executable: String
-    /// The working directory, if it is configured: it may be read.
+    /// The working directory, if it is configured: the app may read it.
     public var directory: String?
-    /// The state directory, the data folders: they may be written.
+    /// The state directory and the data folders: the app may write to them.
     public var writable: [String] = []
-    /// The app's folder in the runtime directory: its files may be written, none made.
+    /// The app's folder in the runtime directory: the app may write to the files in it, but make none.
     public var runtime: String?
 
-    /// Creates one with only a program.
+    /// Creates the places of an app with only a program.
     public init(executable: String) { self.executable = executable }
 }
 
@@ -70,36 +70,37 @@ public struct LandlockPlan: Hashable, Sendable {
         public var path: String
         /// The rights; for a file, those of ``LandlockRights/ofFiles``.
         public var rights: LandlockRights
-        /// Whether wildcards count.
+        /// Whether ``path`` is a pattern.
         public var isPattern = false
-        /// Whether a missing path is worth a message: it was asked for.
+        /// Whether the configuration names the path, so that a message reports if it is missing.
         public var isDeclared = false
     }
 
-    /// The rights on files that need a rule.
+    /// The rights on files that the ruleset restricts: the app has them only where a rule grants them.
     public var handledFiles: LandlockRights
-    /// Bit 0: bind(2), bit 1: connect(2), for TCP; version 4.
+    /// Restricted operations on TCP sockets: bit 0 is bind(2), bit 1 connect(2). Since version 4 of Landlock.
     public var handledNetwork: UInt64
-    /// Bit 0: abstract Unix sockets, bit 1: signals, both to processes outside the sandbox; version 6.
+    /// Restricted access to processes outside the sandbox: bit 0 is abstract Unix sockets, bit 1 signals. Since
+    /// version 6.
     public var scoped: UInt64
     /// The rules for paths.
     public var rules: [Rule]
-    /// The TCP ports that may be bound and connected.
+    /// The TCP ports that the app may bind and connect to, if ``handledNetwork`` restricts them.
     public var ports: [UInt16]
 
-    /// Most paths of an app, after patterns were expanded.
+    /// The most paths of an app, after patterns were expanded.
     public static let mostPaths = 256
-    /// The newest version of Landlock whose rights are used here.
+    /// The newest version of Landlock that this code knows.
     public static let newest = 7
 
     /// Programs and libraries.
     private static let programs = ["/usr", "/lib", "/lib32", "/lib64", "/libx32", "/bin", "/sbin"]
     private static let readable = ["/etc", "/proc", "/sys"]
     private static let devices = ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"]
-    /// Where the files lie that /etc/resolv.conf may lead to.
+    /// The folders that /etc/resolv.conf may be a symlink into.
     private static let resolvers = ["/run/systemd/resolve", "/run/resolvconf", "/run/NetworkManager"]
 
-    /// Nil if nothing is left that Landlock would have to withhold and may be withheld without it.
+    /// Creates the ruleset of an app; nil if the kernel has no Landlock.
     ///
     /// - Parameter version: the version of Landlock, from 0 (none).
     public init?(_ grants: PermissionGrants, _ places: SandboxPlaces, version: Int) {
@@ -129,7 +130,7 @@ public struct LandlockPlan: Hashable, Sendable {
         }
         for files in grants.files {
             var rights: LandlockRights = files.isReadOnly ? .read : .write
-            // A device needs ioctl(2).
+            // A device node also needs the right to ioctl(2).
             if !files.isReadOnly, files.path == "/" || files.path == "/dev" || files.path.hasPrefix("/dev/") {
                 rights.insert(.deviceControl)
             }

@@ -27,7 +27,8 @@ public enum Permission: Hashable, Sendable {
             case .serial: ["/dev/tty[A-Z]*", "/dev/serial"]
             case .usb: ["/dev/bus/usb", "/dev/hidraw*"]
             case .input: ["/dev/input", "/dev/uinput"]
-            // Consoles and pseudo-terminals: through those of its user an app could type into other programs.
+            // Consoles and pseudo-terminals: through the terminals of its user, an app could type into other
+            // programs.
             case .tty: ["/dev/tty", "/dev/tty[0-9]*", "/dev/console", "/dev/ptmx", "/dev/pts"]
             }
         }
@@ -94,7 +95,7 @@ public enum Permission: Hashable, Sendable {
         return .files(path: "/" + kept.joined(separator: "/"), isReadOnly: isReadOnly)
     }
 
-    /// The name, in normal form.
+    /// The permission's name, in normal form.
     public var name: String {
         switch self {
         case .files(let path, let isReadOnly): "files:" + path + (isReadOnly ? ":ro" : "")

@@ -2,9 +2,9 @@
 
 /// An entry of `[apps.NAME.permissions]`: what an app asks for, and why.
 public struct PermissionDeclaration: Hashable, Sendable {
-    /// The answer that applies as long as no person has given one.
+    /// The answer that applies until a user has given one.
     public enum Default: String, CaseIterable, Sendable {
-        /// Withheld until a person answers.
+        /// The permission is withheld until a user answers.
         case ask
         case allow
         case deny
@@ -14,16 +14,16 @@ public struct PermissionDeclaration: Hashable, Sendable {
     public var permission: Permission
     /// Why the app needs the permission, in one line; shown with the question.
     public var purpose: String
-    /// The purpose by language.
+    /// The purpose in other languages, by language.
     public var purposes: [String: String] = [:]
-    /// The answer without a person's.
+    /// The answer that applies until a user has given one.
     public var initial = Default.ask
     /// The TCP ports that `network` opens, sorted; empty for all of them, and for other permissions.
     public var ports: [UInt16] = []
 
-    /// Most permissions of an app.
+    /// The most permissions that an app may declare.
     public static let most = 64
-    /// Most ports of `network`.
+    /// The most ports of `network`.
     public static let mostPorts = 64
 
     /// Creates a declaration with the default answer `ask`.
@@ -35,20 +35,20 @@ public struct PermissionDeclaration: Hashable, Sendable {
     /// The name of the permission.
     public var name: String { permission.name }
 
-    /// What else the answer is about: a wider one needs another answer.
+    /// The ports that an answer is about. A declaration of more ports needs another answer.
     public var scope: [UInt16] { ports }
 
-    /// Whether an answer for `scope` covers this declaration too: its ports are among those of the answer.
+    /// Whether an answer for `scope` covers this declaration: all its ports are among those of the answer.
     public func isCovered(by scope: [UInt16]) -> Bool {
         scope.isEmpty || (!ports.isEmpty && ports.allSatisfy(scope.contains))
     }
 }
 
-/// A person's answer.
+/// A user's answer to a permission that an app declares.
 public struct PermissionAnswer: Hashable, Sendable {
     /// The name of the permission.
     public var name: String
-    /// Whether it was allowed.
+    /// Whether the user allowed the permission.
     public var isAllowed: Bool
     /// The ports that the answer was about; empty for all.
     public var scope: [UInt16]
@@ -61,19 +61,19 @@ public struct PermissionAnswer: Hashable, Sendable {
     }
 }
 
-/// What applies to a permission.
+/// Whether a permission applies.
 public enum PermissionState: String, CaseIterable, Sendable {
     case allowed
     case denied
-    /// No person has answered yet, so the permission is withheld.
+    /// No user has answered yet, so the permission is withheld.
     case asked
 }
 
 /// How a sandboxed app is confined.
 public enum SandboxMode: String, CaseIterable, Sendable {
-    /// To what it was allowed.
+    /// The app may do only what its permissions allow.
     case permissions = "true"
-    /// As code of strangers: besides that, it may make no namespaces and keys, and has limits of its own.
+    /// The app is confined as untrusted code: it also may make no namespaces and keys, and has limits of its own.
     case agent
 }
 
@@ -84,7 +84,7 @@ public struct Sandbox: Hashable, Sendable {
     /// What the app asks for, sorted by name.
     public var declarations: [PermissionDeclaration] = []
 
-    /// An app without a sandbox.
+    /// Creates the sandbox of an app that has none.
     public init() {}
 
     /// The state of each declared permission.
@@ -97,7 +97,8 @@ public struct Sandbox: Hashable, Sendable {
     static func state(of declaration: PermissionDeclaration, _ answers: [PermissionAnswer]) -> PermissionState {
         let name = declaration.name
         if let answer = answers.last(where: { $0.name.utf8.elementsEqual(name.utf8) }) {
-            // A refusal of less is a refusal of more. A permission for less says nothing about more.
+            // If a user denied fewer ports, more ports are denied too. If a user allowed fewer ports, more ports need
+            // a question.
             if !answer.isAllowed { return .denied }
             if declaration.isCovered(by: answer.scope) { return .allowed }
             return declaration.initial == .deny ? .denied : .asked
@@ -109,12 +110,12 @@ public struct Sandbox: Hashable, Sendable {
         }
     }
 
-    /// What the app may do.
+    /// What the app may do, given these answers.
     public func grants(_ answers: [PermissionAnswer] = []) -> PermissionGrants {
         PermissionGrants(states(answers).filter { $0.state == .allowed }.map(\.declaration))
     }
 
-    /// Whether torpord does this for the app.
+    /// Whether torpord may do `gift` for the app; always true without a sandbox.
     public func allows(_ gift: Permission.Gift, _ answers: [PermissionAnswer] = []) -> Bool {
         mode == nil || grants(answers).gifts.contains(gift)
     }
@@ -130,11 +131,11 @@ public struct PermissionGrants: Hashable, Sendable {
         case ports([UInt16])
     }
 
-    /// Files and trees.
+    /// The files and trees that the app may access.
     public var files: [Files] = []
-    /// Sockets to other machines.
+    /// The sockets to other machines that the app may use.
     public var network = Network.none
-    /// Kinds of devices.
+    /// The kinds of devices that the app may open.
     public var devices: Set<Permission.Device> = []
     /// What torpord does for the app.
     public var gifts: Set<Permission.Gift> = []
@@ -143,17 +144,17 @@ public struct PermissionGrants: Hashable, Sendable {
     public struct Files: Hashable, Sendable {
         /// The absolute path or pattern.
         public var path: String
-        /// Whether it may only be read.
+        /// Whether the app may only read the files.
         public var isReadOnly: Bool
 
-        /// Creates one.
+        /// Creates an entry from its parts.
         public init(path: String, isReadOnly: Bool) {
             self.path = path
             self.isReadOnly = isReadOnly
         }
     }
 
-    /// What these declarations allow together.
+    /// Creates what these declarations allow together.
     public init(_ declarations: [PermissionDeclaration] = []) {
         for declaration in declarations {
             switch declaration.permission {
@@ -165,7 +166,7 @@ public struct PermissionGrants: Hashable, Sendable {
         }
     }
 
-    /// Whether both open the same to the app itself, whatever torpord does for it.
+    /// Whether both allow the app itself the same; what torpord does for the app is not compared.
     public func isSame(besidesGifts other: PermissionGrants) -> Bool {
         files == other.files && network == other.network && devices == other.devices
     }

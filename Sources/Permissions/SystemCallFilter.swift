@@ -6,7 +6,7 @@ public struct FilterInstruction: Hashable, Sendable {
     public var code: UInt16
     /// How many instructions to skip if a comparison is true.
     public var ifTrue: UInt8
-    /// How many to skip if it is false.
+    /// How many instructions to skip if the comparison is false.
     public var ifFalse: UInt8
     /// The operand.
     public var value: UInt32
@@ -14,21 +14,21 @@ public struct FilterInstruction: Hashable, Sendable {
 
 /// The seccomp filter of a sandboxed app.
 ///
-/// It allows all that is not listed, so that programs for later kernels run; what is listed fails with EPERM, and
-/// sockets that were not allowed with EACCES. The kernel does the rest: no filter sees the paths of files, which
-/// Landlock checks.
+/// It allows all system calls that are not listed, so that programs for later kernels run. Listed calls fail with
+/// EPERM, and sockets that were not allowed with EACCES. A filter cannot see the paths of files, so Landlock checks
+/// these.
 public struct SystemCallFilter: Hashable, Sendable {
     /// The instructions.
     public private(set) var instructions: [FilterInstruction] = []
 
-    /// Most instructions that a keeper accepts.
+    /// The most instructions that a keeper accepts.
     public static let most = 256
 
-    /// What the numbers of system calls mean.
+    /// The processor architecture, which decides the numbers of system calls.
     public enum Architecture: Sendable {
         case x86, arm
 
-        /// That of this program.
+        /// The architecture of this program.
         public static var current: Architecture {
             #if arch(arm64)
             .arm
@@ -37,7 +37,7 @@ public struct SystemCallFilter: Hashable, Sendable {
             #endif
         }
 
-        /// AUDIT_ARCH_X86_64, AUDIT_ARCH_AARCH64.
+        /// The kernel's number: AUDIT_ARCH_X86_64 or AUDIT_ARCH_AARCH64.
         public var audit: UInt32 {
             switch self {
             case .x86: 0xc000_003e
@@ -48,19 +48,19 @@ public struct SystemCallFilter: Hashable, Sendable {
 
     /// A system call by its numbers on both architectures.
     public struct Call: Hashable, Sendable {
-        /// Its name.
+        /// The call's name.
         public let name: String
         let x86: UInt32
         let arm: UInt32
 
         init(_ name: String, _ x86: UInt32, _ arm: UInt32) { (self.name, self.x86, self.arm) = (name, x86, arm) }
 
-        /// Its number.
+        /// The call's number.
         public func number(_ architecture: Architecture) -> UInt32 { architecture == .x86 ? x86 : arm }
     }
 
-    /// Calls that change the whole machine, or open files without a path. Only root may make them, so they matter for
-    /// apps of root.
+    /// Calls that change the whole machine, or open files without a path. Only root may make these calls, so refusing
+    /// them matters for apps that run as root.
     public static let machine: [Call] = [
         Call("init_module", 175, 105), Call("finit_module", 313, 273), Call("delete_module", 176, 106),
         Call("kexec_load", 246, 104), Call("kexec_file_load", 320, 294), Call("bpf", 321, 280),
@@ -68,14 +68,15 @@ public struct SystemCallFilter: Hashable, Sendable {
         Call("open_by_handle_at", 304, 265), Call("quotactl", 179, 60), Call("syslog", 103, 116),
         Call("settimeofday", 164, 170), Call("clock_settime", 227, 112), Call("adjtimex", 159, 171),
         Call("clock_adjtime", 305, 266), Call("quotactl_fd", 443, 443),
-        // A ring makes sockets and connections that this filter does not see.
+        // An io_uring makes sockets and connections that this filter does not see.
         Call("io_uring_setup", 425, 425),
     ]
 
     /// iopl and ioperm, which give access to the machine's ports.
     static let machineOnX86: [UInt32] = [172, 173]
 
-    /// What only code of strangers is denied: it reaches much of the kernel that few programs need.
+    /// Calls that are refused only to untrusted code (mode `agent`): they reach much kernel code that few programs
+    /// need.
     public static let strangers: [Call] = [
         Call("unshare", 272, 97), Call("setns", 308, 268), Call("mount", 165, 40), Call("umount2", 166, 39),
         Call("pivot_root", 155, 41), Call("chroot", 161, 51), Call("move_mount", 429, 429),
@@ -90,7 +91,7 @@ public struct SystemCallFilter: Hashable, Sendable {
     static let socket = Call("socket", 41, 198)
     static let socketPair = Call("socketpair", 53, 199)
     static let limits = Call("prlimit64", 302, 261)
-    /// Calls that can connect while they send, with the argument that has their flags.
+    /// Calls that can connect while they send, each with the index of its argument for flags.
     static let sending: [(call: Call, flags: UInt32)] = [
         (Call("sendto", 44, 206), 3), (Call("sendmsg", 46, 211), 2), (Call("sendmmsg", 307, 269), 3),
     ]
@@ -98,17 +99,17 @@ public struct SystemCallFilter: Hashable, Sendable {
     static let clone3 = Call("clone3", 435, 435)
     static let ioctl = Call("ioctl", 16, 29)
 
-    /// AF_UNIX and AF_NETLINK: the second tells programs which addresses this machine has.
+    /// The address families AF_UNIX and AF_NETLINK; by the second, programs learn which addresses this machine has.
     static let alwaysOpen: [UInt32] = [1, 16]
-    /// AF_INET, AF_INET6, AF_PACKET, AF_VSOCK.
+    /// The address families AF_INET, AF_INET6, AF_PACKET and AF_VSOCK.
     static let ofNetwork: [UInt32] = [2, 10, 17, 40]
-    /// IPPROTO_SCTP, IPPROTO_SMC and IPPROTO_MPTCP, which connect where Landlock does not look.
+    /// IPPROTO_SCTP, IPPROTO_SMC and IPPROTO_MPTCP: Landlock does not check their connections.
     static let besideTCP: [UInt32] = [132, 256, 262]
-    /// MSG_FASTOPEN.
+    /// The flag MSG_FASTOPEN, by which a send also connects.
     static let fastOpen: UInt32 = 0x2000_0000
-    /// CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET.
+    /// The flags CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID and NEWNET.
     static let namespaces: UInt32 = 0x7e02_0000
-    /// TIOCSTI and TIOCLINUX, which type into a terminal.
+    /// The ioctls TIOCSTI and TIOCLINUX, which type into a terminal.
     static let typing: [UInt32] = [0x5412, 0x541c]
 
     private static let loadWord: UInt16 = 0x20
@@ -125,9 +126,9 @@ public struct SystemCallFilter: Hashable, Sendable {
     private static let noProtocol: UInt32 = 93
     private static let noOperation: UInt32 = 95
 
-    /// The filter of an app with these permissions.
+    /// Creates the filter of an app with these permissions.
     public init(_ grants: PermissionGrants, _ mode: SandboxMode, _ architecture: Architecture = .current) {
-        // Other architectures (32-bit programs) have other numbers for the same calls.
+        // Kill programs of other architectures (32-bit programs), which have other numbers for the same calls.
         load(4)
         add(Self.jumpEqual, architecture.audit, 1, 0)
         end(Self.kill)
@@ -140,8 +141,8 @@ public struct SystemCallFilter: Hashable, Sendable {
         if mode == .agent { refused += Self.strangers }
         for call in refused { refuse(call.number(architecture), Self.notPermitted) }
         if architecture == .x86 { for number in Self.machineOnX86 { refuse(number, Self.notPermitted) } }
-        // Its flags are in memory, where no filter sees them: it makes namespaces, and processes in cgroups of others.
-        // For ENOSYS the C library calls clone.
+        // clone3 has its flags in memory, where no filter sees them: it could make namespaces, and processes in
+        // cgroups of others. After ENOSYS the C library calls clone instead.
         refuse(Self.clone3.number(architecture), Self.notSupported)
         if case .ports = grants.network {
             refuse(Self.socket.number(architecture), argument: 2, Self.besideTCP, Self.noProtocol)
@@ -149,7 +150,7 @@ public struct SystemCallFilter: Hashable, Sendable {
                 refuse(call.number(architecture), argument: flags, bits: Self.fastOpen, Self.noOperation)
             }
         }
-        // Limits of other processes, torpord's too, would end them.
+        // By lowering limits of other processes, even of torpord, an app could end them.
         among(Self.limits.number(architecture), argument: 0, [0], Self.notPermitted, isRefused: false)
         among(Self.socketPair.number(architecture), argument: 0, [1], Self.accessDenied, isRefused: false)
         if mode == .agent {
@@ -169,8 +170,8 @@ public struct SystemCallFilter: Hashable, Sendable {
         instructions.append(FilterInstruction(code: code, ifTrue: ifTrue, ifFalse: ifFalse, value: value))
     }
 
-    /// Loads a word of `struct seccomp_data`: the number at 0, the architecture at 4, arguments from 16 on. The lower
-    /// half of an argument comes first: both architectures are little-endian.
+    /// Loads a word of `struct seccomp_data`: the call's number at 0, the architecture at 4, arguments from 16 on.
+    /// The lower half of an argument comes first, since both architectures are little-endian.
     private mutating func load(_ offset: UInt32) { add(Self.loadWord, offset, 0, 0) }
 
     private mutating func end(_ value: UInt32) { add(Self.answer, value, 0, 0) }
@@ -180,12 +181,12 @@ public struct SystemCallFilter: Hashable, Sendable {
         end(Self.fail(errno))
     }
 
-    /// Refuses a call if its argument is one of the values; it goes on to the next check otherwise.
+    /// Refuses a call if its argument is one of the values; otherwise continues with the next check.
     private mutating func refuse(_ number: UInt32, argument: UInt32, _ values: [UInt32], _ errno: UInt32) {
         refuse(number, argument: argument, Self.jumpEqual, values, errno)
     }
 
-    /// Refuses a call if its argument has one of the bits; it goes on to the next check otherwise.
+    /// Refuses a call if its argument has one of the bits; otherwise continues with the next check.
     private mutating func refuse(_ number: UInt32, argument: UInt32, bits: UInt32, _ errno: UInt32) {
         refuse(number, argument: argument, Self.jumpSet, [bits], errno)
     }
@@ -202,11 +203,12 @@ public struct SystemCallFilter: Hashable, Sendable {
         load(16 + 8 * argument)
         for index in 0..<count { add(comparison, values[Int(index)], count - index + 1, 0) }
         load(0)
-        add(Self.jumpEqual, number, 1, 1)  // over the refusal, whatever the comparison says
+        add(Self.jumpEqual, number, 1, 1)  // skips the refusal, whether or not the number matches
         end(Self.fail(errno))
     }
 
-    /// Ends a call by whether one of its arguments is among the values.
+    /// Allows or refuses a call by one of its arguments. With `isRefused`, the values are refused and all others
+    /// allowed; without, the values are allowed and all others refused.
     private mutating func among(
         _ number: UInt32,
         argument: UInt32,

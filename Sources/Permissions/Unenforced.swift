@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What of a sandbox a kernel does not enforce.
+/// The parts of a sandbox that a kernel does not enforce.
 public enum Unenforced {
-    /// One sentence for each thing that the app can do although nobody allowed it.
+    /// One sentence for each thing that the app can do although it was not allowed.
     ///
     /// - Parameter version: the version of Landlock, from 1; 0 if the kernel has none.
     public static func sentences(
