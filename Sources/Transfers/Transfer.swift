@@ -8,27 +8,27 @@ public struct Transfer: Hashable, Sendable {
     /// Why a transfer does not run now. The raw values are those of the interface.
     public enum Cause: String, Hashable, Sendable, CaseIterable {
         case retry, network, power, memory, load, space, window, metered, login
-        /// A subscription between two fetches.
+        /// A subscription waits for its next fetch.
         case interval
     }
 
     /// What a transfer has to wait for before it runs.
     public enum Kind: Hashable, Sendable {
-        /// Only for a free slot.
+        /// The transfer waits only for a free slot.
         case prompt
-        /// For good conditions: power, network, load.
+        /// The transfer waits for good conditions: power, network, load.
         case discretionary
-        /// For good conditions, and for an app that may be woken.
+        /// The transfer waits for good conditions, and until its app may be woken.
         case feed
     }
 
-    /// The state in the queue.
+    /// The state of a transfer in the queue.
     public enum State: Hashable, Sendable {
-        /// It runs as soon as a slot is free.
+        /// The transfer runs as soon as a slot is free.
         case queued
-        /// torpor-transfer has it.
+        /// torpor-transfer is running the transfer.
         case running
-        /// It is queued again at `until`; for a login, when credentials are given.
+        /// The transfer is queued again at `until`, or, if it waits for a login, when credentials are given.
         case waiting(Cause, until: Int64?)
 
         /// The state's name in the interface.
@@ -41,9 +41,9 @@ public struct Transfer: Hashable, Sendable {
         }
     }
 
-    /// The order for torpor-transfer, with the latest validator and source.
+    /// The order for torpor-transfer, with the latest validator (of a download) and source (of an upload).
     public var order: TransferOrder
-    /// The app that it belongs to.
+    /// The name of the app that the transfer belongs to.
     public var app: String
     /// The session that groups it with other transfers.
     public var session: String
@@ -53,13 +53,13 @@ public struct Transfer: Hashable, Sendable {
     public var retriesPost = false
     /// Transfers of higher priority run first.
     public var priority: Int64 = 0
-    /// When the app requested it.
+    /// When the app requested the transfer.
     public var createdAt: Int64
-    /// When it expires and fails; nil for never.
+    /// When the transfer expires and fails; nil for never.
     public var expiresAt: Int64?
     /// The request's token for idempotent retries; 0 for none.
     public var token: UInt64 = 0
-    /// The state; a running transfer is persisted as queued.
+    /// The transfer's state; a running transfer is persisted as queued.
     public var state = State.queued
     /// Whether an attempt of unknown result may have uploaded the file.
     public var mayBeSent = false
@@ -77,7 +77,7 @@ public struct Transfer: Hashable, Sendable {
     public var error: String?
     /// The realm of the login that a server demands.
     public var realm: String?
-    /// The scheme of that login.
+    /// The scheme of the login that a server demands, such as `basic`.
     public var scheme: String?
     /// Set for a subscription, which is a transfer without end.
     public var feed: TransferFeed?
@@ -95,7 +95,7 @@ public struct Transfer: Hashable, Sendable {
         self.createdAt = createdAt
     }
 
-    /// Decodes a persisted transfer; one that was running is queued.
+    /// Decodes a persisted transfer; a transfer that was running is queued.
     public init(json: JSON) throws(FieldError) {
         let fields = try Fields(json)
         order = try TransferOrder(json: fields["order"] ?? .null)
@@ -149,10 +149,10 @@ public struct Transfer: Hashable, Sendable {
     /// Bytes of the whole file, if known.
     public var total: Int64? { order.direction == .upload ? order.source?.size : order.validator?.total }
 
-    /// What it has to wait for before it runs.
+    /// What the transfer has to wait for before it runs.
     public var kind: Kind { feed != nil ? .feed : order.isDiscretionary ? .discretionary : .prompt }
 
-    /// Host and port, for the limit of transfers per server.
+    /// The server's host and port, for the limit of transfers per server.
     public var server: String { WebAddress(order.url)?.server ?? "" }
 }
 
@@ -169,15 +169,15 @@ public struct TransferResult: Hashable, Sendable {
     public var bytes: Int64
     /// The status of the last response.
     public var status: Int64?
-    /// Of a successful download.
+    /// The SHA-256 of a successful download; nil otherwise.
     public var sha256: String?
 
-    /// A success.
+    /// Creates the result of a transfer that succeeded.
     public init(bytes: Int64, status: Int64?, sha256: String?) {
         (self.bytes, self.status, self.sha256) = (bytes, status, sha256)
     }
 
-    /// A failure.
+    /// Creates the result of a transfer that failed.
     public init(of transfer: Transfer, reason: String, error: String) {
         (self.reason, self.error) = (reason, error)
         (bytes, status) = (transfer.bytes, transfer.status)

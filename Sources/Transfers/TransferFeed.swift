@@ -3,15 +3,15 @@
 public import Schedules
 public import Varlink
 
-/// A subscription: a transfer without end that is repeated, less often the less new content there is.
+/// A subscription: a transfer that is repeated without end, less often the less new content there is.
 public struct TransferFeed: Hashable, Sendable {
-    /// Its name among the app's subscriptions.
+    /// The subscription's name, unique in the app.
     public let name: String
     /// The shortest interval between two fetches.
     public var every: Duration
-    /// The last version: an ETag or a Last-Modified; nil if the server sent neither.
+    /// The last version that the server sent: an ETag or a Last-Modified; nil if it sent neither.
     public var version: String?
-    /// The SHA-256 of the last content; nil before the first.
+    /// The SHA-256 of the last content; nil before the first fetch.
     public var sha256: String?
     private var learned: FetchState.FetchHistory
     private var lastWall: Int64?
@@ -22,14 +22,14 @@ public struct TransferFeed: Hashable, Sendable {
         learned = FetchState.FetchHistory(interval: every)
     }
 
-    /// Consecutive failed fetches.
+    /// How many fetches in a row have failed.
     public var failures: Int { learned.failures }
 
     private func state(_ now: ClockPair) -> FetchState {
         FetchState(minimum: every, learned, lastWall: lastWall, now: now)
     }
 
-    /// When the next fetch is due, in microseconds since 1970; nil for at once.
+    /// When the next fetch is due, in microseconds since 1970; nil if it is due at once.
     public func due(now: ClockPair) -> Int64? {
         lastWall.map { _ in now.wall(atRunning: state(now).due) }
     }

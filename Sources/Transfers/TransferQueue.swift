@@ -2,19 +2,19 @@
 
 import TransferProtocol
 
-/// The unfinished transfers of all apps: which run next, and when the others are retried. A value without I/O and
-/// without a clock; times are microseconds since 1970.
+/// The unfinished transfers of all apps: decides which run next, and when the others are retried. A value without I/O
+/// and without a clock; times are microseconds since 1970.
 ///
-/// The cost of an event does not grow with the number of waiting transfers: runnable ones are queued in lanes, one
-/// for each app, server and kind, each in order of priority.
+/// The cost of an event does not grow with the number of waiting transfers: runnable transfers are queued in lanes,
+/// one for each app, server and kind, each in order of priority.
 public struct TransferQueue: Sendable {
     /// The most transfers that may run at a time.
     public struct Limits: Hashable, Sendable {
-        /// Of all apps together.
+        /// The limit for all apps together.
         public var connections: Int
-        /// Of one app.
+        /// The limit for one app.
         public var perApp: Int
-        /// Of one server.
+        /// The limit for one server.
         public var perServer: Int
 
         /// Creates limits.
@@ -32,7 +32,7 @@ public struct TransferQueue: Sendable {
     private struct Place: Comparable {
         let priority: Int64
         let id: Int64
-        /// Changes each time the transfer enters a lane, which makes earlier places of it invalid.
+        /// Changes each time the transfer enters a lane, so that the transfer's earlier places become invalid.
         let stamp: UInt64
 
         static func < (one: Place, other: Place) -> Bool {
@@ -51,7 +51,7 @@ public struct TransferQueue: Sendable {
     private var ofApp: [String: Set<Int64>] = [:]
     private var feedsOfApp: [String: Set<Int64>] = [:]
     private var sessions: [String: [String: Int]] = [:]
-    /// Per app, the sessions whose end wakes or launches it.
+    /// For each app, the sessions whose end wakes or launches the app.
     private var heard: [String: Set<String>] = [:]
     private var lanes: [String: [Lane: Heap<Place>]] = [:]
     private var stamps: [Int64: UInt64] = [:]
@@ -61,7 +61,7 @@ public struct TransferQueue: Sendable {
     private var runningOfApp: [String: Int] = [:]
     private var runningOfServer: [String: Int] = [:]
     private var runningIDs: Set<Int64> = []
-    /// When each app last had its turn, by a counter.
+    /// When each app last had its turn, as the value of a counter.
     private var turns: [String: UInt64] = [:]
 
     /// Creates an empty queue.
@@ -74,7 +74,7 @@ public struct TransferQueue: Sendable {
     /// The running transfers, in order of their requests.
     public var running: [Transfer] { runningIDs.sorted().compactMap { transfers[$0] } }
 
-    /// The transfer of that number.
+    /// The transfer with that number; nil if there is none.
     public subscript(id: Int64) -> Transfer? { transfers[id] }
 
     /// An app's transfers, in order of their requests.
@@ -169,7 +169,7 @@ public struct TransferQueue: Sendable {
     }
 
     private mutating func leave(_ transfer: Transfer) {
-        // A place left behind in a lane becomes invalid, since its stamp no longer matches.
+        // The transfer's place in its lane becomes invalid, since the stamp there no longer matches.
         stamps[transfer.id] = nil
         if case .waiting(let cause, _) = transfer.state { waiting[cause]?.remove(transfer.id) }
         guard runningIDs.remove(transfer.id) != nil else { return }
@@ -219,7 +219,7 @@ public struct TransferQueue: Sendable {
 
     // MARK: What is next
 
-    /// The next transfer to run; nil if there is none. The caller sets it running.
+    /// The next transfer to run; nil if there is none. The caller must set its state to running.
     ///
     /// Apps in the foreground come first, then apps take turns. Within an app, higher priority comes first, then the
     /// earlier request.
@@ -265,16 +265,17 @@ public struct TransferQueue: Sendable {
         return best?.id
     }
 
-    /// The number of alarms, obsolete ones included.
+    /// The number of alarms, including obsolete ones.
     var alarmCount: Int { alarms.count }
 
     /// When the next transfer is due; nil for never.
     public var nextAlarm: Int64? { alarms.first?.at }
 
-    /// Queues the transfers whose wait is over, and returns them with the expired ones, which the caller must end.
+    /// Queues the transfers whose wait is over and returns them, with the expired transfers, which the caller must
+    /// end.
     public mutating func due(at now: Int64) -> (queued: [Int64], expired: [Int64]) {
         var queued: [Int64] = []
-        // A transfer may have several alarms, of earlier waits.
+        // A transfer may have several alarms, left over from earlier waits.
         var expired: Set<Int64> = []
         while let alarm = alarms.first, alarm.at <= now {
             _ = alarms.popFirst()
@@ -297,11 +298,11 @@ public enum RetryDelay {
     /// The longest delay that a server may ask for, in seconds.
     public static let longestAsked: Int64 = 3600
 
-    /// Microseconds: 1, 2, 4 … 600 s, ±10 %, and at least what the server asks for.
+    /// The delay in microseconds: 1, 2, 4 … 600 s, ±10 %, and at least as long as the server asks for.
     ///
     /// - Parameters:
-    ///   - failures: failed attempts since bytes last arrived, this one included.
-    ///   - asked: the server's Retry-After in seconds.
+    ///   - failures: failed attempts since bytes last arrived, including the latest.
+    ///   - asked: the server's Retry-After in seconds; nil if it sent none.
     ///   - chance: a random number from 0 to 1.
     public static func microseconds(failures: Int64, asked: Int64?, chance: Double) -> Int64 {
         let seconds = failures > 10 ? longest : min(longest, Int64(1) << max(0, failures - 1))

@@ -12,7 +12,7 @@ public struct TransferTokens: Sendable {
     public static let most = 16_384
 
     private var ids: [Key: Int64] = [:]
-    /// Oldest first. Keys that were removed early are skipped.
+    /// The keys, oldest first. Keys that were removed early are skipped.
     private var order: [Key] = []
     private var first = 0
 
