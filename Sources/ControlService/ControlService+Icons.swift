@@ -35,3 +35,13 @@ extension ControlService {
         apps.filter { $0.specification.scene == nil }.map { DesktopApp($0.specification) }
     }
 }
+
+extension AppRuntime {
+    /// The clients that wait until one of the app's icons has been read, by the icon's path.
+    var iconReplies: [String: [Reply]]? {
+        get { slots[IconRepliesSlot.self] }
+        set { slots[IconRepliesSlot.self] = newValue }
+    }
+}
+
+private enum IconRepliesSlot: Slot { typealias Value = [String: [Reply]] }

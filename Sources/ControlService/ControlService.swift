@@ -460,6 +460,9 @@ package final class ControlService: ShellRoom, ClientService {
         case .null:
             return reply.fail("\(app.name) writes nowhere (log = \"null\"): choose log = \"file\" to keep its output")
         }
+        if let text = request.grep, text.utf8.count > LogReader.longestText {
+            return reply.fail(FieldError(field: "grep", problem: "has at most \(LogReader.longestText) bytes"))
+        }
         app.capture?.drain()
         let reader = LogReader(path: supervisor.launcher.logPath(of: app))
         var position: LogPosition?
@@ -487,13 +490,3 @@ package final class ControlService: ShellRoom, ClientService {
         follower.step()
     }
 }
-
-extension AppRuntime {
-    /// The clients that wait until one of the app's icons has been read, by the icon's path.
-    var iconReplies: [String: [Reply]]? {
-        get { slots[IconRepliesSlot.self] }
-        set { slots[IconRepliesSlot.self] = newValue }
-    }
-}
-
-private enum IconRepliesSlot: Slot { typealias Value = [String: [Reply]] }

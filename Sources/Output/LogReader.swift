@@ -62,7 +62,7 @@ struct TextSearch: Hashable, Sendable {
     private let borders: [Int32]
 
     /// The maximum length of a text, in bytes; longer texts are never found.
-    private static let longest = 64 << 10
+    static let longest = 64 << 10
 
     init(_ text: String) {
         let bytes = Array(text.utf8)
@@ -128,6 +128,8 @@ public struct LogSearch: Sendable {
 
 /// Reads logs including their rotated files, from the end and only as far back as needed.
 public struct LogReader {
+    /// The maximum length in bytes of a text that can be searched for.
+    public static let longestText = TextSearch.longest
     /// The maximum number of lines in one answer.
     public static let mostLines = 100_000
     /// The maximum number of bytes that are read for one answer, so that a query cannot block torpord for long.
