@@ -5,8 +5,8 @@ package import Engine
 import Linux
 
 extension Launcher {
-    /// The account that an app had at its last launch; nil for the supervisor's own user. Looks nothing up: throws
-    /// before the first launch.
+    /// The account that the app's last launch has looked up; nil if the app runs as the supervisor's own user. Throws
+    /// before the first launch: this function looks nothing up itself, since a lookup may block.
     func account(of app: AppRuntime) throws(LaunchError) -> Account? {
         guard let names = Account.Names(app.specification) else { return nil }
         guard let known = app.account, known.names == names else {
@@ -15,20 +15,20 @@ extension Launcher {
         return known.account
     }
 
-    /// Stores the account of an app that this torpord has not launched yet.
+    /// Stores the account of an app, unless one for the same user and group names is stored already.
     func adopt(_ account: Account?, of app: AppRuntime) {
         guard let account, let names = Account.Names(app.specification), app.account?.names != names else { return }
         app.account = (names, account)
     }
 
-    /// Looks up the account of an app that an earlier torpord may have launched. Blocks: call it before the loop
-    /// runs.
+    /// Looks up the account of an app that an earlier torpord may have launched. The lookup may block: call this only
+    /// before the loop runs.
     func lookUpAccount(of app: AppRuntime) {
         guard let names = Account.Names(app.specification), app.account?.names != names else { return }
         adopt(try? Account.find(names), of: app)
     }
 
-    /// The user that an app's configuration names; nil for the supervisor's own.
+    /// The user that an app's configuration names; nil for the supervisor's own user.
     func identity(of app: AppRuntime) throws(LaunchError) -> User? { try account(of: app)?.user }
 
     /// The uid of an app's user; nil if it is not known.
@@ -44,7 +44,7 @@ extension Launcher {
     func credentials(of app: AppRuntime) throws(LaunchError) -> (uid: UInt32, gid: UInt32, groups: [UInt32])? {
         guard let account = try account(of: app) else { return nil }
         let uid = account.user?.uid ?? Users.effectiveUID
-        // If torpord has these ids already, the keeper need not set them, which needs a privilege.
+        // If torpord runs with these ids already, the keeper need not set them: setting ids needs a privilege.
         guard Users.isRoot || uid != Users.effectiveUID || account.gid != Users.effectiveGID else { return nil }
         return (uid, account.gid, account.groups)
     }

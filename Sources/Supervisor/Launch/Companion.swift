@@ -7,39 +7,40 @@ import Linux
 import Processes
 import Varlink
 
-/// A command to a companion: `hello` asks it for all that it knows.
+/// A command to a companion. `hello` asks the companion to report everything that it knows.
 protocol CompanionCommand {
     static var hello: Self { get }
     var json: JSON { get }
 }
 
-/// A report of a companion.
+/// A message that a companion sends to torpord.
 protocol CompanionReport {
     init(json: JSON) throws(FieldError)
-    /// Whether it is the answer to `hello`.
+    /// Whether this report answers the command `hello`.
     var isGreeting: Bool { get }
 }
 
-/// A program that runs beside the apps as a user, and outlives torpord: the keeper holds the socket to it. Messages are
-/// JSON, each with a NUL at its end.
+/// A helper program that runs beside the apps as some user, and outlives torpord: the keeper holds the socket to it.
+/// Messages are JSON, each with a NUL at its end.
 ///
-/// Its messages may be forged by its user, so they are limited, and an invalid one ends it.
+/// The companion's user could forge its messages. So their size is limited, and torpord kills a companion that sends
+/// an invalid one.
 class Companion<Command: CompanionCommand, Report: CompanionReport> {
     struct Callbacks {
         let report: (Report) -> Void
-        /// It has ended or was given up; with a sentence if that was unexpected.
+        /// The companion has ended, or torpord gave it up. The argument says why, or is nil if that was expected.
         let ended: (String?) -> Void
-        /// Its process is gone, or was never launched; with its cgroup.
+        /// The companion's process is gone, or was never launched. The argument is the path of its cgroup.
         let gone: (String?) -> Void
     }
 
     /// In bytes.
     private static var longestMessage: Int { 64 << 10 }
-    /// Bytes to read in one turn of the loop.
+    /// The most bytes to read in one turn of the event loop, and to pass to one call of send(2).
     private static var turn: Int { 64 << 10 }
-    /// Bytes that may wait to be sent: it reads all the time, unless it was stopped.
+    /// The most bytes that may wait to be sent. A working companion always reads, so more means that it was stopped.
     private static var mostWaiting: Int { 16 << 20 }
-    /// No working process takes longer to answer `hello`.
+    /// A working companion answers `hello` within this time.
     private static var longestSilence: Duration { .seconds(20) }
 
     let place: CompanionPlace
@@ -52,27 +53,27 @@ class Companion<Command: CompanionCommand, Report: CompanionReport> {
     private var sent = 0
     private var pidfd: Descriptor?
     private var isOver = false
-    /// It was killed, and is reported when it is gone.
+    /// torpord has killed the companion, and reports its end when the process is gone.
     private var isLeaving = false
-    /// What it did wrong, if that is why it was killed.
+    /// Why torpord killed the companion; nil if the companion did nothing wrong.
     private var failure: String?
-    /// An earlier torpord launched it, and it has not reported yet what it does.
+    /// Whether an earlier torpord launched the companion, and it has not answered `hello` yet.
     private(set) var isUnheard = false
-    /// An earlier torpord launched it.
+    /// Whether an earlier torpord launched the companion.
     private(set) var isAdopted = false
     private var isGreeted = false
     private var patience: TimerSource?
 
-    /// The pid; nil until it is launched.
+    /// The companion's pid; nil until it is launched.
     private(set) var pid: Int32?
-    /// The process, its children, and their resource profile.
+    /// The companion's process and its children, to which the resource profile is applied.
     private var tree: ProcessTree?
-    /// The resource profile that it is to have.
+    /// The resource profile to apply to the companion.
     var profile: StateProfile {
         didSet { if profile != oldValue { tree?.apply(profile) } }
     }
 
-    /// It does nothing yet: `start` or `adopt` follows.
+    /// Starts nothing yet: call `start` or `adopt` next.
     init(_ place: CompanionPlace, _ profile: StateProfile, _ supervisor: Supervisor, _ callbacks: Callbacks) {
         self.place = place
         self.profile = profile
@@ -82,7 +83,7 @@ class Companion<Command: CompanionCommand, Report: CompanionReport> {
 
     deinit { source?.cancel() }
 
-    /// Starts it; it accepts commands from now on.
+    /// Launches the companion. Commands can be sent from now on.
     func start(_ plan: LaunchPlan) {
         let (callbacks, cgroup) = (callbacks, place.cgroup)
         let theirs: Descriptor
@@ -97,7 +98,7 @@ class Companion<Command: CompanionCommand, Report: CompanionReport> {
             }
             return
         }
-        // Before the launch, so that a torpord that finds the process finds the socket too.
+        // Hold the socket before the launch: a later torpord that finds the process then finds the socket too.
         if let socket { supervisor.hold(place.heldName, [socket.raw], replacing: true) }
         var plan = plan
         plan.passed = [theirs.raw]
@@ -122,8 +123,8 @@ class Companion<Command: CompanionCommand, Report: CompanionReport> {
         send(.hello)
     }
 
-    /// Takes over a process that an earlier torpord launched. It first reports what it does (`isGreeting`); reports
-    /// before that are ignored.
+    /// Takes over a companion that an earlier torpord launched. Its reports are ignored until it has answered `hello`
+    /// (`isGreeting`).
     func adopt(_ process: Launched, _ socket: Descriptor?) {
         let (callbacks, cgroup) = (callbacks, place.cgroup)
         take(process)
@@ -144,12 +145,12 @@ class Companion<Command: CompanionCommand, Report: CompanionReport> {
             supervisor.loop.later { [weak self] in self?.fail("cannot be reached: \(error)") }
             return
         }
-        // The earlier torpord may have died halfway through a message.
+        // The earlier torpord may have died halfway through a message: this NUL ends that message.
         outgoing = [0]
         send(.hello)
     }
 
-    /// It runs: applies its resource profile from now on.
+    /// Stores the launched process, and applies the resource profile from now on.
     private func take(_ process: Launched) {
         pid = process.pid
         pidfd = process.pidfd
@@ -183,14 +184,14 @@ class Companion<Command: CompanionCommand, Report: CompanionReport> {
         flush()
     }
 
-    /// It is no longer needed.
+    /// Kills the companion, because it is no longer needed. `ended` is not called.
     func dismiss() {
         guard !isOver else { return }
         isOver = true
         stop()
     }
 
-    /// Ends it, so that another one can replace it once it is gone: two must not do the same work.
+    /// Kills the companion. Start another one only when this one is gone: two must not do the same work.
     func replace() {
         guard !isOver, !isLeaving else { return }
         isLeaving = true
@@ -210,7 +211,7 @@ class Companion<Command: CompanionCommand, Report: CompanionReport> {
                 guard let count = try Sockets.send(socket.raw, part) else { break }
                 sent += count
             } catch {
-                // The keeper reports its end.
+                // Stop sending. If the companion has ended, the keeper reports that.
                 break
             }
         }
@@ -222,13 +223,14 @@ class Companion<Command: CompanionCommand, Report: CompanionReport> {
         guard let socket else { return }
         let bytes: [UInt8]?
         do throws(Errno) {
-            // Closes any descriptors that it may send along.
+            // A plain read drops descriptors that the companion may send along. Dropping a socket may block:
+            // `Promptly` ends that.
             bytes = try Promptly.run { () throws(Errno) in try Descriptor.read(socket.raw, maximum: Self.turn) }
         } catch {
             return fail("cannot be reached: \(error)")
         }
         guard let bytes else { return }
-        // The keeper reports its end, with the status.
+        // The companion has closed the socket. The keeper reports its end, with the exit status.
         guard !bytes.isEmpty else { return hangUp() }
         framer.append(bytes)
         while !isOver, !isLeaving {
@@ -241,30 +243,30 @@ class Companion<Command: CompanionCommand, Report: CompanionReport> {
             do {
                 report = try Report(json: JSON.parse(message))
             } catch {
-                // The first message may be the rest of one that an earlier torpord had begun to read.
+                // The first message may be the second half of a message that an earlier torpord had begun to read.
                 if isUnheard { continue }
                 return fail("sent an invalid report: \(error)")
             }
             if report.isGreeting {
-                // It is greeted once.
+                // Only the first answer to `hello` counts.
                 guard !isGreeted else { continue }
                 (isGreeted, isUnheard) = (true, false)
                 patience = nil
             }
-            // All that matters is reported again after that.
+            // Skip this report: after its answer to `hello`, the companion repeats everything that matters.
             if isUnheard { continue }
             callbacks.report(report)
         }
     }
 
-    /// It sends nothing more: kills what is left of it.
+    /// Handles a closed socket: kills the companion's process.
     private func hangUp() {
         source?.cancel()
         source = nil
         if let pidfd { try? Pidfd.sendSignal(pidfd.raw, Signal.kill) }
     }
 
-    /// It is unusable. Another one may be started when it is gone.
+    /// Kills a companion that does not work. `why` is a sentence. Another one may be started when this one is gone.
     func fail(_ why: String) {
         guard !isOver, !isLeaving else { return }
         guard pid != nil else { return end(why) }
@@ -291,29 +293,30 @@ class Companion<Command: CompanionCommand, Report: CompanionReport> {
     }
 }
 
-/// Where a companion is found, by torpord and by the torpord after that.
+/// How torpord, and the torpord after it, find a companion.
 struct CompanionPlace {
-    /// The app that it works for, or a name that no app can have.
+    /// The app that the companion works for, or a name that no app can have.
     let name: String
-    /// Under which the keeper holds the socket to it.
+    /// The name under which the keeper holds the socket to the companion.
     let heldName: String
-    /// Its cgroup; nil for none of its own.
+    /// The path of the companion's cgroup; nil if it has none of its own.
     let cgroup: String?
 }
 
-/// A companion that an earlier torpord left.
+/// A companion that an earlier torpord left running.
 struct FoundCompanion {
     let process: Launched
-    /// The socket to it; nil if that is lost.
+    /// The socket to the companion; nil if the socket was lost.
     let socket: Descriptor?
-    /// Its cgroup; nil if it has none of its own.
+    /// The path of the companion's cgroup; nil if it has none of its own.
     let cgroup: String?
-    /// It has ended since it was found.
+    /// Whether the companion has ended since torpord found it.
     var hasEnded = false
-    /// Kills it, because it is not needed.
+    /// Kills the companion, because it is not needed.
     func end() { try? Pidfd.sendSignal(process.pidfd.raw, Signal.kill) }
 
-    /// Takes the companion of that name over from the keeper. If there are two, the earlier one had been told to end.
+    /// Takes over the companion whose socket the keeper holds as `name`. If there are several processes, only the
+    /// latest is taken over: an earlier torpord had killed the others, or told them to end.
     static func take(
         _ processes: [OrphanedProcess],
         heldAs name: String,
@@ -333,7 +336,8 @@ struct FoundCompanion {
         )
     }
 
-    /// Whether a process has these arguments, and runs as that user if it is known. Call it on a background thread.
+    /// Whether a process has these arguments and, if `user` is given, runs as that user. Call it on a background
+    /// thread.
     static func isRunning(_ arguments: [String], as user: UInt32?, _ pid: Int32) -> Bool {
         guard let words = try? File.read("/proc/\(pid)/cmdline", limit: 1 << 16),
             let real = try? ProcFS.realUser(pid)
@@ -343,15 +347,16 @@ struct FoundCompanion {
     }
 }
 
-/// Counts a room's companions, and waits for their processes when torpord ends.
+/// Counts the companions that one part of the supervisor has, and waits for their processes when torpord ends.
 final class CompanionCount {
     private unowned(unsafe) let supervisor: Supervisor
-    /// Processes that have not ended.
+    /// How many companion processes have not ended.
     private(set) var count = 0
     private var timer: TimerSource?
     private var isPastWaiting = false
 
-    /// A process that is killed may wait for a disk.
+    /// How long to wait for killed companions. A killed process that waits for a disk ends only when the disk
+    /// answers.
     private static let longestEnd = Duration.seconds(5)
 
     init(_ supervisor: Supervisor) { self.supervisor = supervisor }
@@ -363,8 +368,8 @@ final class CompanionCount {
         if timer != nil, count == 0 { supervisor.shutdown.finishWhenGone() }
     }
 
-    /// All were told to end, and no other torpord follows. Returns whether they are gone or were waited for long
-    /// enough; otherwise the shutdown continues when they are gone.
+    /// Whether all companions are gone, or were waited for long enough; if not, the shutdown continues when they are
+    /// gone. Call this when all were told to end and no other torpord follows.
     func areGone() -> Bool {
         guard count > 0, !isPastWaiting else { return true }
         if timer == nil {
@@ -379,7 +384,7 @@ final class CompanionCount {
 }
 
 extension Launcher {
-    /// The plan of a companion: in `/`, with little weight.
+    /// The launch plan of a companion, which runs in `/` with a low priority.
     ///
     /// - Parameter variables: added to the environment that torpord inherited.
     func companionPlan(
@@ -401,7 +406,7 @@ extension Launcher {
             environment: environment.entries(adding: variables.merging(tags) { $1 })
         )
         plan.directory = "/"
-        // Takes effect where neither cgroups nor sessions have weights.
+        // The nice value matters only on machines where neither cgroups nor sessions (autogroups) have CPU weights.
         plan.nice = 5
         return plan
     }

@@ -15,9 +15,9 @@ final class HookRun {
     var current: Descriptor?
     var timer: TimerSource?
     var isCancelled = false
-    /// The deadline that the running command missed, for which it is killed.
+    /// The deadline that the running command has missed, so that torpord kills it; nil if it has missed none.
     var missed: Duration?
-    /// Whether the completion was called: if the next command still starts, its result is ignored.
+    /// Whether `completion` was called. The result of a command that starts after that is ignored.
     var isOver = false
     let completion: (String?) -> Void
 
@@ -34,7 +34,8 @@ final class HookRun {
 }
 
 extension Launcher {
-    /// Runs the commands in order. The first that fails ends the run; the completion then gets a sentence.
+    /// Runs the commands in order, and stops at the first that fails. The completion gets nil, or a sentence about
+    /// the failure.
     func runHooks(
         _ app: AppRuntime,
         _ hooks: [HookCommand],
@@ -57,7 +58,8 @@ extension Launcher {
         nextHook(app, run)
     }
 
-    /// Runs one command, regardless of what else runs for the app. The completion gets a sentence if it failed.
+    /// Runs one command, whatever else runs for the app. The completion gets nil, or a sentence if the command
+    /// failed.
     func run(
         _ command: HookCommand,
         named name: String,
@@ -84,7 +86,7 @@ extension Launcher {
             timer?.arm(after: deadline)
             return timer
         }
-        // A command that gets what others send to the app runs as confined as the app itself.
+        // `open_command` gets URLs that other programs send to the app, so it runs in the app's sandbox.
         runCommand(app, hook.command, isInside: run.names == "open_command") { pidfd in
             run.current = pidfd
             if run.isCancelled { try? Pidfd.sendSignal(pidfd.raw, Signal.kill) }
@@ -106,8 +108,8 @@ extension Launcher {
         }
     }
 
-    /// Kills the current command. If disk or keeper are so slow that it has not started yet, the run ends without it,
-    /// and the command is killed when it starts.
+    /// Kills the current command. If a slow disk or keeper still delays its start, calls the completion now, and the
+    /// command is killed when it starts.
     private func end(_ run: HookRun, of app: AppRuntime, _ sentence: String) {
         run.isCancelled = true
         if let pidfd = run.current {
@@ -125,13 +127,13 @@ extension Launcher {
         run.completion(failure)
     }
 
-    /// Ends commands that still run before a launch; commands after a stop continue.
+    /// Cancels commands of `before_start` that still run. Commands of `after_stop` continue.
     func cancelHooks(_ app: AppRuntime) {
         guard let run = app.hooks, run.names == "before_start" else { return }
         cancel(run, of: app)
     }
 
-    /// Ends the current command, and does not start those after it.
+    /// Kills the current command, and does not start the remaining ones.
     func cancel(_ run: HookRun, of app: AppRuntime) {
         guard !run.isCancelled, !run.isOver else { return }
         run.isCancelled = true
@@ -141,11 +143,11 @@ extension Launcher {
         }
     }
 
-    /// Runs a command for an app, as its user and in its directory, and reports its exit status. The command writes
-    /// to
-    /// the app's log, or to `output`. Processes that it leaves running in its session are killed; after a check that
-    /// has
-    /// a cgroup, all processes in that cgroup. A check, and any command with `isInside`, runs in the app's sandbox.
+    /// Runs a command for an app, as the app's user and in its directory, and reports the exit status. The command
+    /// writes to the app's log, or to `output`. A check, and any command with `isInside`, runs in the app's sandbox.
+    ///
+    /// When the command has ended, processes that it has left running in its session are killed; after a check that
+    /// has a cgroup, all processes in that cgroup.
     func runCommand(
         _ app: AppRuntime,
         _ command: [String],
@@ -197,7 +199,8 @@ extension Launcher {
         }
     }
 
-    /// Makes the cgroup of a check: processes of a check leave its session easily, such as those of ‘podman exec’.
+    /// Makes the cgroup of a check. The session is not enough to find all processes of a check: those of ‘podman
+    /// exec’, for example, leave it.
     private func makeCheckCgroup(_ app: AppRuntime) -> (path: String, directory: Descriptor)? {
         do throws(Errno) {
             checks.count += 1
@@ -227,7 +230,7 @@ extension Launcher {
             switch result {
             case .success(let launched):
                 self?.helpers[launched.pid] = { [weak self] status in
-                    // What ‘podman exec’ leaves, when it is done, cleans up and ends by itself.
+                    // A finished ‘podman exec’ leaves a process that cleans up and then ends by itself.
                     var isDone = false
                     if case .exited = status { isDone = isPodmans }
                     self?.endRemains(of: launched, path, mayEndAlone: isDone)
@@ -242,9 +245,9 @@ extension Launcher {
         withExtendedLifetime((output, given, cgroup)) {}
     }
 
-    /// Kills what a command has left running in its cgroup or its session: nothing else would end it.
+    /// Kills processes that a command has left running in its cgroup or its session: nothing else would end them.
     func endRemains(of command: Launched, _ cgroup: String? = nil, mayEndAlone: Bool = false) {
-        // Most commands leave nothing: then /proc need not be read.
+        // Most commands leave no process. Return early then: reading /proc is slow.
         if let cgroup {
             if checks.remove(cgroup) { return }
         } else if !Signal.hasGroup(command.pid) {
@@ -284,16 +287,16 @@ extension Launcher {
     }
 }
 
-/// The cgroups of checks.
+/// The cgroups of checks that run, or have left processes.
 final class CheckCgroups {
-    /// How many were made.
+    /// How many cgroups of checks were made. The number is part of the name of the next one.
     var count: UInt64 = 0
     var paths: Set<String> = []
-    /// How often the end of torpord has waited for them.
+    /// How often torpord's shutdown has waited until the cgroups of checks were empty.
     var waits = 0
     var timer: TimerSource?
 
-    /// Whether a cgroup is gone: removes it, unless it has processes.
+    /// Removes a cgroup, unless it has processes. Returns whether the cgroup is gone.
     @discardableResult
     func remove(_ path: String) -> Bool {
         guard !File.exists(path) || (try? Cgroup.removeTree(path)) != nil else { return false }
@@ -303,11 +306,11 @@ final class CheckCgroups {
 }
 
 extension Launcher {
-    /// Kills all that checks have started, when torpord ends. Returns whether it is gone, or was waited for long enough;
-    /// otherwise the shutdown continues later.
+    /// Kills the processes of all checks when torpord ends. Returns whether they are gone, or were waited for long
+    /// enough; if not, the shutdown continues later.
     func endChecks() -> Bool {
         for path in checks.paths where !checks.remove(path) { try? Cgroup.kill(path) }
-        // Half a second: a process that hangs in the kernel may never end.
+        // Wait 50 times 10 ms at most: a process that hangs in the kernel may never end.
         guard !checks.paths.isEmpty, checks.waits < 50 else { return true }
         checks.waits += 1
         if checks.timer == nil {
@@ -318,13 +321,15 @@ extension Launcher {
     }
 }
 
-/// Processes that a command has left, while they are being killed.
+/// Processes that an ended command has left running, and that torpord is killing.
 final class CommandRemains {
     let tree: ProcessTree
     var timer: TimerSource?
-    /// How often to look whether they end by themselves, before they are killed: 7 looks are a second and a quarter.
+    /// How many more times to check whether the command's processes end by themselves before they are killed: 7
+    /// checks take 1.27 s.
     var chances = 0
-    /// The delay until the next try. It grows, since a process that hangs in the kernel may never end.
+    /// The delay before the next attempt to kill. It doubles each time, since a process that hangs in the kernel may
+    /// never end.
     var delay = Duration.milliseconds(10)
 
     init(_ tree: ProcessTree) { self.tree = tree }

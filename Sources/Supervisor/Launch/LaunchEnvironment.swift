@@ -11,14 +11,14 @@ import Varlink
 
 /// The environment variables of an app.
 struct LaunchEnvironment {
-    /// Variables that address torpord itself and would mislead an app.
+    /// Variables that a service manager sets for torpord itself: an app must not take them for its own.
     private static let ownVariables: Set<String> = [
         "NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", "LISTEN_FDS", "LISTEN_PID", "LISTEN_FDNAMES",
         "RUNTIME_DIRECTORY", "STATE_DIRECTORY", "LOGS_DIRECTORY", "CONFIGURATION_DIRECTORY", "CACHE_DIRECTORY",
         "INVOCATION_ID", "JOURNAL_STREAM", "MAINPID", "SYSTEMD_EXEC_PID",
     ]
 
-    /// The environment of this process, which does not change while it runs.
+    /// The environment of torpord itself, which does not change while torpord runs.
     static let inherited = LaunchEnvironment(inheriting: ThisProcess.environment)
 
     /// The PATH for finding programs, unless the app's own variables set one.
@@ -26,7 +26,8 @@ struct LaunchEnvironment {
 
     private let variables: [(name: String, value: String, entry: String)]
 
-    /// The supervisor's own variables (`K=V`), without those that are about the supervisor.
+    /// Keeps the inherited variables (`K=V`), except ``ownVariables``, names that begin with `TORPOR_`, and
+    /// duplicates.
     init(inheriting environment: [String]) {
         var seen: Set<String> = []
         variables = environment.compactMap { entry in
@@ -39,21 +40,23 @@ struct LaunchEnvironment {
         }
     }
 
-    /// The variables that the configuration gives an app: `environment`, and those of `language`.
+    /// The variables that the configuration sets for an app: those in `environment`, and those of its `language`.
     static func given(to specification: AppSpecification) -> [String: String] {
         var given = specification.environment
         guard let language = specification.presentation.language,
             let variables = AppPresentation.variables(ofLanguage: language)
         else { return given }
         given.merge(variables) { $1 }
-        // These override LANG, unless they are empty (setlocale(3)): torpord's own must not.
+        // LC_ALL and LC_MESSAGES override LANG unless they are empty (setlocale(3)). Empty them, so that values that
+        // torpord has inherited do not override the app's `language`.
         for name in ["LC_ALL", "LC_MESSAGES"] where given[name] == nil && inherited[name] != nil { given[name] = "" }
         return given
     }
 
     subscript(name: String) -> String? { variables.first { $0.name == name }?.value }
 
-    /// These variables and the added ones as `K=V`; an added one replaces one of the same name.
+    /// All variables as `K=V`, those in `others` included. A variable in `others` replaces an inherited one of the
+    /// same name.
     func entries(adding others: [String: String]) -> [String] {
         var entries: [String] = []
         entries.reserveCapacity(variables.count + others.count)
@@ -89,7 +92,7 @@ struct LaunchEnvironment {
 }
 
 extension LaunchEnvironment {
-    /// In bytes. execve(2) limits a variable to 128 KiB. A payload that is larger than this is only in the mailbox.
+    /// In bytes. execve(2) limits a variable to 128 KiB. The app must fetch a larger payload from its mailbox.
     private static let longestPayload = 32 << 10
 
     private static func payload(of event: WakeEvent?) -> JSON {

@@ -7,12 +7,12 @@ import EventSources
 import Lifecycle
 import Linux
 
-/// What a launch needs from disks, user directories and files of the app. Read on a background thread, since all may
-/// block.
+/// What a launch reads from disks, the user database and the app's files. Each of these may block, so a background
+/// thread reads them.
 struct LaunchFacts: Sendable {
     /// The account that the app runs as.
     var account: Account?
-    /// The owners of the app's sockets; nil if they were known before.
+    /// The accounts that own the app's sockets; nil if they were known before the launch.
     var named: SocketAccounts?
     /// The variables from the app's environment files.
     var variables: [String: String] = [:]
@@ -24,7 +24,7 @@ struct LaunchFacts: Sendable {
     /// The app's sandbox; nil for none.
     var sandbox: SandboxOrder.Made?
 
-    /// Reads what is needed for a command that runs for an app, as its user and in its directory.
+    /// Reads what is needed to run a command for an app, as the app's user and in its directory.
     static func find(
         _ specification: AppSpecification,
         for command: [String]
@@ -55,7 +55,7 @@ struct LaunchFacts: Sendable {
         } catch {
             throw LaunchError(error.description)
         }
-        // Reject too many variables here: no launch could pass them on.
+        // Reject too many variables here: execve(2) limits their size, so no launch could pass them on.
         let size = variables.reduce(0) { $0 + $1.key.utf8.count + $1.value.utf8.count + 2 }
         guard variables.count <= mostVariables, size <= mostBytes else {
             throw LaunchError(
@@ -83,11 +83,11 @@ struct LaunchFacts: Sendable {
     private static let mostBytes = 192 << 10
 }
 
-/// Background reading for a launch that is under way.
+/// A read on a background thread for a launch that is under way.
 final class LaunchReading {
-    /// Whether the launch was superseded, though the disk may not have answered yet.
+    /// Whether the launch was superseded. The read may still wait for a disk; its result is ignored.
     fileprivate(set) var isCancelled = false
-    /// The reading for the next launch, which starts when this one ends.
+    /// The read for the next launch; it starts when this one ends.
     fileprivate(set) var next: (() -> Void)?
 }
 
@@ -120,7 +120,7 @@ extension Launcher {
         }
     }
 
-    /// A launch was superseded while something was read for it: reports, once, that it failed.
+    /// Cancels the read for a launch that was superseded, and reports once that this launch failed.
     func cancelReading(_ app: AppRuntime) {
         guard let reading = app.reading else { return }
         if reading.isCancelled {

@@ -15,21 +15,21 @@ import Varlink
 import VarlinkServer
 import WireText
 
-/// Prepares everything that an incarnation needs, then asks the keeper to launch it.
+/// Prepares everything that an incarnation (one run of an app) needs, then asks the keeper to launch the process.
 package final class Launcher: ShellRoom, LifecycleObserver {
     package unowned(unsafe) let supervisor: Supervisor
     /// Reads environment files for launches, and checks readiness files, several at a time: if one app's disk hangs,
     /// the other apps must not wait.
     let reads: BackgroundWorker
-    /// Commands that run for the supervisor, by pid.
+    /// What to call when a command that torpord launched has ended, by the command's pid.
     var helpers: [Int32: (ExitStatus) -> Void] = [:]
-    /// Processes that commands have left running, while they are being killed.
+    /// Processes that ended commands have left running, and that torpord is killing.
     var commandRemains: [CommandRemains] = []
-    /// The cgroups of checks that run, or have left something.
+    /// The cgroups of checks that run, or have left processes.
     let checks = CheckCgroups()
     /// Apps in containers.
     package private(set) lazy var containers = Containers(supervisor)
-    /// The answers to apps that ask for permissions.
+    /// Answers apps that ask for permissions.
     package private(set) lazy var permissions = AppPermissions(supervisor)
     /// The health checks of running apps.
     package private(set) lazy var healthChecks = HealthChecks(supervisor)
@@ -82,7 +82,7 @@ package final class Launcher: ShellRoom, LifecycleObserver {
         }
     }
 
-    /// Whether this launch is still the one that is under way.
+    /// Whether this launch is still under way, and was not superseded by another one.
     private func isLaunching(_ app: AppRuntime, _ order: LaunchOrder) -> Bool {
         let machine = coordinator.machine(app.id)
         return machine.transition == .launching && machine.incarnation == order.incarnation
@@ -149,7 +149,7 @@ package final class Launcher: ShellRoom, LifecycleObserver {
                 finish
             )
         }
-        // Only the program must be found, with the supervisor's own rights: this does not block.
+        // Only the program must be looked up here, with the supervisor's own rights, so this does not block.
         do throws(LaunchError) {
             finish(.success(try LaunchFacts.find(specification)))
         } catch {
@@ -157,7 +157,7 @@ package final class Launcher: ShellRoom, LifecycleObserver {
         }
     }
 
-    /// - Parameter specification: the app's, with the values of its settings filled in.
+    /// - Parameter specification: the app's specification, with the values of its settings filled in.
     func launch(
         _ app: AppRuntime,
         _ order: LaunchOrder,
@@ -212,7 +212,8 @@ package final class Launcher: ShellRoom, LifecycleObserver {
         }
     }
 
-    /// Makes the cgroup of an app, or another cgroup of the given name; nil if there are no cgroups.
+    /// Makes the cgroup with this name: an app's name, or the name of a companion or a check. Nil if torpord has no
+    /// cgroups.
     func makeCgroup(_ name: String) throws(Errno) -> (path: String, directory: Descriptor, isFresh: Bool)? {
         do throws(Errno) {
             return try supervisor.place.cgroups?.create(name)
@@ -285,7 +286,7 @@ package final class Launcher: ShellRoom, LifecycleObserver {
     func launchRefused(_ app: AppRuntime, _ sentence: String) {
         app.notifySource?.setEvents(.readable)
         app.server?.setAccepting(true)
-        // The ending that follows is logged with this sentence.
+        // The app's ending, which the core reports next, is logged with this sentence.
         app.run.refusal = sentence
         deliver(.launchFailed, to: app.id)
     }
@@ -324,7 +325,7 @@ package final class Launcher: ShellRoom, LifecycleObserver {
 
     package func capture(_ app: AppRuntime, taking held: Descriptor? = nil) throws(LaunchError) -> OutputCapture {
         if let capture = app.capture { return capture }
-        // A FIFO that the keeper held has its owner already.
+        // If the keeper held the FIFO, its owner was set before.
         let user = held == nil ? try identity(of: app) : nil
         let capture = OutputCapture(
             app: app.name,
@@ -350,9 +351,9 @@ package final class Launcher: ShellRoom, LifecycleObserver {
         LogFile(path: logPath(of: app), limits: LogLimits(app.specification))
     }
 
-    /// New output of an app is in its log.
+    /// Handles new output of an app. The output is in the app's log already.
     package func outputArrived(_ app: AppRuntime) {
-        // Output of a suspended app is older than the stop, or a sign that another process has continued the app.
+        // The suspended app wrote this output before it was stopped, or another process has continued the app.
         supervisor.processControl.checkStillSuspended(app)
         for follower in app.outputFollowers { follower.step() }
     }
@@ -411,12 +412,12 @@ extension Launcher {
 
 /// Follows the output of an app.
 package protocol OutputFollower: AnyObject {
-    /// Called when there may be more in the log.
+    /// Called when the app's log may have new output.
     func step()
 }
 
 extension AppRuntime {
-    /// The clients that follow the app's log; the app need not have run yet.
+    /// The clients that follow the app's log. They may do so before the app has ever run.
     package var outputFollowers: [any OutputFollower] {
         get { slots[OutputFollowersSlot.self, default: []] }
         _modify { yield &slots[OutputFollowersSlot.self, default: []] }
