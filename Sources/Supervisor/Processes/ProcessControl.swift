@@ -43,8 +43,8 @@ package final class ProcessControl: ShellRoom {
         waitForHandling(of: number, app, HandledSignal(since: loop.now, before: deadline))
     }
 
-    /// Waits until the app has handled the signal that it was just sent: a handler that saves may hold locks until it
-    /// is done.
+    /// Waits until the app has handled the signal that it was just sent. A handler that saves data may hold locks
+    /// until it is done, and these would prevent the stop.
     private func waitForHandling(of number: Int32, _ app: AppRuntime, _ seen: HandledSignal) {
         guard isToBeStopped(app), let tree = app.run.tree else { return }
         var seen = seen
@@ -72,8 +72,9 @@ package final class ProcessControl: ShellRoom {
         }
     }
 
-    /// Checks that the app plays no sound that it may play in the background, and holds no lock that forbids a stop.
-    /// Answers at once if there is nothing to check, and never while the app plays: the core gets an event instead.
+    /// Checks that the app does not play sound, which would let it stay in the background, and holds no lock that
+    /// forbids a stop. Answers at once if there is nothing to check. While the app plays sound, gives no answer: the
+    /// core gets an event.
     private func mayBeStopped(_ app: AppRuntime, _ answer: @escaping (Answer) -> Void) {
         app.run.lockLook = nil
         let machine = machine(app)
@@ -87,7 +88,7 @@ package final class ProcessControl: ShellRoom {
                 }
             }
         }
-        // An app that was found running while suspended is stopped again without the check for sound.
+        // An app that another process continued while it was suspended is stopped again without the check for sound.
         guard machine.transition == .suspending else { return lookForLocks() }
         supervisor.wakes.audioMode.look(before: app, lookForLocks)
     }
@@ -120,12 +121,12 @@ package final class ProcessControl: ShellRoom {
         switch result {
         case .stopped:
             app.run.stop = .none
-            // Heartbeats that were sent before the stop must be read now: they must not count after it.
+            // Read now the heartbeats that the app sent before the stop: read later, they would count as sent after
+            // it.
             supervisor.notifySockets.readNotifySocket(app)
             deliver(.stopConfirmed, to: app.id)
-            // An app that another process had continued enters no state when it is stopped again, and the stop may
-            // have
-            // cancelled a check of its locks.
+            // If another process had continued the app, this stop enters no new state, and may have cancelled a check
+            // of the app's locks. Continue that check.
             supervisor.lockWatch.followOn(app)
         case .gone: app.run.stop = .none  // The exit of its main process is on the way.
         case .again: again(app) { control, app in control.stopPass(app) }
@@ -155,10 +156,11 @@ package final class ProcessControl: ShellRoom {
     package func checkStillSuspended(_ app: AppRuntime) {
         let machine = machine(app)
         guard machine.state == .suspended, machine.transition == nil, let tree = app.run.tree else { return }
-        // On a busy machine a process stops some time after its signal: while a stop is under way, do not judge it. A
-        // repeated stop was counted before.
+        // On a busy machine a process stops some time after SIGSTOP is sent, so check nothing while a stop is under
+        // way. What made a repeated stop necessary was counted when that stop began.
         guard app.run.stop == .none else { return }
-        // The app may be frozen whatever the configuration says by now: only the order of the checks depends on that.
+        // The configuration may have changed since the stop, so check for both the freezer and SIGSTOP. The way that
+        // is configured now is checked first, since it is more likely.
         let mayBeFrozen = app.specification.suspendWith == .freezer
         let isStill =
             (mayBeFrozen && tree.isFrozen) || tree.isStopped(thoroughly: false) || (!mayBeFrozen && tree.isFrozen)
@@ -167,9 +169,9 @@ package final class ProcessControl: ShellRoom {
 
     // MARK: Ending
 
-    /// Ends a container whose first process does not handle the signal, so that the kernel never delivers it: the
-    /// other
-    /// processes get it, and the first one is killed when it is alone, as the signal would do outside of a container.
+    /// Ends a container whose first process does not handle the signal: the kernel does not deliver such a signal to
+    /// the first process of a PID namespace (pid_namespaces(7)). The other processes get the signal. The first one is
+    /// killed once it is alone, as the signal would do outside of a container.
     private func endDeaf(_ app: AppRuntime, _ number: Int32, _ tree: ProcessTree) {
         let name = Signal.name(number)
         let count = (try? tree.signal(number, tree.othersInContainer)) ?? 0
@@ -183,9 +185,8 @@ package final class ProcessControl: ShellRoom {
         killWhenAlone(app, number, tree, nil)
     }
 
-    /// - Parameter rest: the sleep in which the first process was seen alone before; nil if it was not. If it is
-    ///   still in
-    ///   that sleep, it does not wait for the others' end.
+    /// - Parameter rest: what `firstRestsAlone()` returned at the last check. If it still returns this number, the
+    ///   first process has slept since: it does not react to the end of the others, and is killed.
     private func killWhenAlone(_ app: AppRuntime, _ number: Int32, _ tree: ProcessTree, _ rest: UInt64?) {
         guard app.run.tree === tree, machine(app).transition == .terminating, tree.isDeaf(to: number) else { return }
         let now = tree.firstRestsAlone()
@@ -218,7 +219,7 @@ package final class ProcessControl: ShellRoom {
         sweep(app)
     }
 
-    /// Checks whether an app that is ending is gone; after its grace, kills what is left.
+    /// Checks whether an app that is ending is gone. After the grace period, kills the processes that are left.
     func sweep(_ app: AppRuntime) {
         let machine = machine(app)
         guard machine.transition == .terminating, let tree = app.run.tree else { return }
@@ -236,7 +237,7 @@ package final class ProcessControl: ShellRoom {
     }
 
     private func gone(_ app: AppRuntime) {
-        // The keeper may not have reported yet how the main process ended: its report leads here again.
+        // The keeper may not have reported yet how the main process ended: check again until it has.
         guard app.run.exitRecord != nil else { return again(app) { control, app in control.sweep(app) } }
         guard app.hooks == nil else { return }
         app.run.passTimer?.disarm()
