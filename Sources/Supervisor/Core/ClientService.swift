@@ -13,12 +13,11 @@ package protocol ClientService: LifecycleObserver {
     /// Accepts clients from now on. No call is answered before the loop runs.
     ///
     /// - Parameter held: the listening socket of an earlier torpord, if there is one. It is only used if its path
-    ///   still
-    ///   exists, since clients could not find it otherwise.
+    ///   still exists, since clients could not find it otherwise.
     func listen(taking held: Descriptor?) throws(VarlinkServerError)
     /// Makes the control socket again after its path was removed.
     func listenAgain() throws(VarlinkServerError)
-    /// The first launches have begun: checks the calls that wait for a state.
+    /// The first launches have begun: checks the calls of clients that wait for an app to reach a state.
     func begin()
     /// Applies the configuration on disk.
     ///

@@ -28,8 +28,8 @@ enum EndingText {
         return fields
     }
 
-    /// The ending in words, for log, history and report. `failing`: what the app failed to do, for which it was
-    /// ended.
+    /// The ending in words, for the log, the history and the report. `failing`: what the app failed to do, if torpord
+    /// ended it for that.
     static func describe(_ ending: Ending, failing: String?, refusal: String?, missing: [String]) -> String {
         var text: String
         switch ending.cause {

@@ -8,14 +8,15 @@ import TorporAPI
 
 /// What the supervisor launches when it starts.
 extension Supervisor {
-    /// How to launch an app when the supervisor starts: as a user last wanted it, else as the configuration says; nil
-    /// for not at all.
+    /// How to launch an app when the supervisor starts: into the state that a user last requested, or else as the
+    /// configuration says. Nil if the app must not be launched.
     func launchAtStart(_ app: AppRuntime) -> (app: AppID, foreground: Bool)? {
         let machine = coordinator.machine(app.id)
         guard !app.specification.lacksTemplate else { return nil }
         // A client or an event has launched or stopped the app already.
         guard machine.goalGeneration == 0, !machine.isAlive else { return nil }
-        // A supervisor without its main app is useless: a user who starts it wants that app too.
+        // A supervisor without its main app is useless. So a user who starts the supervisor wants the main app too,
+        // even if it was stopped before.
         let isMain = app.id == shutdown.mainApp
         if !isMain, let reason = staysDown(app, machine) {
             note(app, .keptDown, text: "is not launched at the start: \(reason)")

@@ -7,13 +7,13 @@ import Linux
 import Processes
 import Store
 
-/// Releases memory that only a start or an apply needs: texts, tables that have grown, code pages that run once. It
-/// does so once, when the start or the apply is over: an idle torpord is then small and does not wake up for this.
-/// Then it locks the remaining memory, where that is allowed: torpord must not wait for swap while it frees memory
-/// for apps.
+/// Releases memory that only a start or a change of the configuration needs: texts, tables that have grown, code
+/// pages that run once. This happens once, right after the start or the change, so that an idle torpord never wakes
+/// up for it. Then locks the remaining memory, if that is allowed: torpord must not wait for swap while it frees
+/// memory for apps.
 package final class MemoryTrim: ShellRoom {
     package unowned(unsafe) let supervisor: Supervisor
-    /// Runs until the start or the apply is over and its memory can be released.
+    /// Fires when the start or the change may be over, so that its memory can be released.
     private var timer: TimerSource?
     private var tries = 0
     private var mark: UInt32?
@@ -23,7 +23,7 @@ package final class MemoryTrim: ShellRoom {
     private static let settlingTime = Duration.milliseconds(250)
     private static let mostTries = 240
 
-    /// Releases memory once the launches under way are over and nothing follows for a moment.
+    /// Releases memory once the launches under way are over and 250 ms pass without another.
     package func soon() {
         if timer == nil { timer = try? loop.timer { [weak self] in self?.rest() } }
         tries = 0

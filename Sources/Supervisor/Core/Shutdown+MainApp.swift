@@ -9,14 +9,15 @@ import Recovery
 
 /// `[supervisor] main`: the app with which the supervisor ends, and whose exit status it returns.
 ///
-/// The core reports when the app has ended for good. Two more facts are in the recovery file: the status of its last
-/// ending, written before the ending itself is recorded, and whether an ending counts. So if torpord dies at any
-/// instant, the next one comes to the same result.
+/// The core reports when the app has ended for good. Two more facts are in the recovery file: the status of the app's
+/// last ending, written before the ending itself is recorded, and whether that ending counts. So if torpord dies at
+/// any instant, the next torpord comes to the same result.
 extension Shutdown {
     /// The main app; nil if none is configured.
     var mainApp: AppID? { supervisor.configuration.supervisor.main.flatMap { coordinator.id(of: $0) } }
 
-    /// Stores what the core decided about the main app in the recovery file, before the decision itself is recorded.
+    /// Updates the main app's facts in the recovery file as the core has decided, before the decision itself is
+    /// recorded.
     func noteMain(_ outputs: [AppAction]) {
         guard let main = mainApp else { return }
         for output in outputs where output.app == main {
@@ -34,15 +35,16 @@ extension Shutdown {
         }
     }
 
-    /// Another app, or none, becomes the main app. If that app has ended before, only its next run counts.
+    /// Called before another app, or none, becomes the main app. Earlier endings of that app do not count: only its
+    /// next run does.
     package func mainChanges(to name: String?) {
         guard name != supervisor.configuration.supervisor.main else { return }
         supervisor.recovery.isMainCounted = false
         supervisor.recovery.mainStatus = nil
     }
 
-    /// The main app, if it must be launched although it has ended: torpord and keeper were both lost after that, and
-    /// the supervisor was started again. So that ending no longer counts.
+    /// The main app, if it must be launched although it has ended: torpord and the keeper were both lost after that
+    /// ending, and the supervisor was started again. So the ending no longer counts.
     var mainAtStart: [(app: AppID, foreground: Bool)] {
         guard supervisor.keeper.instance == 1, !supervisor.recovery.isShuttingDown, let main = mainApp,
             coordinator.isOver(main),
@@ -71,7 +73,7 @@ extension Shutdown {
 
     var exitStatus: Int32 {
         guard supervisor.configuration.supervisor.main != nil else { return 0 }
-        // torpord was stopped before the main app had run: report a failure, since the job was not done.
+        // torpord was stopped, and the main app has never ended: report a failure, since its work was not done.
         return supervisor.recovery.mainStatus ?? MainStatus.signal + Signal.terminate
     }
 }
@@ -83,8 +85,9 @@ enum MainStatus {
     private static let notExecutable: Int32 = 126
     private static let failure: Int32 = 1
 
-    /// The status of the main process, or 128 + the number of the signal that ended it. If no process was launched,
-    /// 127, 126 or 1, by the reason. A failure is never 0.
+    /// The status of the main process, or 128 + the number of the signal that ended it. If no process was launched:
+    /// 127 if the program was not found, 126 if it cannot be executed, else 1. An ending that counts as a failure is
+    /// never 0.
     static func of(_ ending: Ending, _ launchFailure: LaunchFailure?) -> Int32 {
         let status: Int32
         switch ending.cause {
@@ -102,7 +105,7 @@ enum MainStatus {
 }
 
 extension RecoveryFile {
-    /// Whether the main app has been up, or was launched, since it became the main app: only then its ending counts.
+    /// Whether the main app was launched, or was up, since it became the main app: its ending counts only then.
     var isMainCounted: Bool {
         get { flags & 2 != 0 }
         set { flags = newValue ? flags | 2 : flags & ~2 }

@@ -14,7 +14,7 @@ package final class Shutdown: ShellRoom {
     package unowned(unsafe) let supervisor: Supervisor
     /// Set when this torpord hands over to the next one.
     var handsOver: HandOver? { didSet { engine.isEnding = true } }
-    /// The supervisor ends and leaves its apps to the next one (`on_exit = "leave"`).
+    /// Set when the supervisor ends and leaves its apps to the next one (`on_exit = "leave"`).
     package private(set) var isLeaving = false { didSet { engine.isEnding = true } }
     /// All apps are being terminated.
     private var isFinishing = false { didSet { engine.isEnding = true } }
@@ -32,7 +32,7 @@ package final class Shutdown: ShellRoom {
     /// restarts the service. A second signal kills the remaining apps.
     package func ask() {
         let now = loop.now
-        // The earlier torpord may have died during a shutdown.
+        // An earlier torpord may have died during a shutdown, which this one then continues.
         let isUnderWay = isFinishing || supervisor.recovery.isShuttingDown
         let reason = isUnderWay ? nil : supervisor.place.reasonToLeaveApps
         if let reason {
@@ -54,8 +54,8 @@ package final class Shutdown: ShellRoom {
         } else {
             log.info("asked to stop: all apps are being terminated already")
         }
-        // If torpord dies during a shutdown, the keeper asks the next one again: that must not count as a second
-        // request.
+        // If torpord dies during a shutdown, the keeper asks the next torpord to stop as well: that must not count as
+        // a second request.
         isAsked = true
     }
 
@@ -70,8 +70,9 @@ package final class Shutdown: ShellRoom {
         }
     }
 
-    /// Stops the loop once all apps, their hooks, checks and transfers have ended. If a timer is persistent, first
-    /// waits until the store was read, or that wait has timed out: a new timer is saved only after that.
+    /// Stops the loop once all apps, their hooks, checks and transfers have ended. If any timer is persistent (kept
+    /// across restarts), first waits until the store was read, or until that wait has timed out: a new timer is saved
+    /// only after that.
     func finishWhenGone() {
         guard isFinishing, coordinator.isEverythingGone, apps.allSatisfy({ $0.hooks == nil }) else { return }
         guard supervisor.persistence.isRemembered || !supervisor.wakes.timers.arePersistent else { return }

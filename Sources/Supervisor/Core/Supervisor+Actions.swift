@@ -15,7 +15,7 @@ import TorporAPI
 
 /// Carries out what the core decided.
 extension Supervisor: ActionPerformer {
-    /// The version that clients are told.
+    /// The version that torpord reports to clients.
     package static let version = TorporVersion.text
 
     package func writeAhead(_ outputs: [AppAction]) {
@@ -48,9 +48,9 @@ extension Supervisor: ActionPerformer {
     package func handled(_ event: AppEvent, of app: AppRuntime) { recorder.traceReady(app, after: event) }
 
     package func isJudged(_ app: AppRuntime) -> Bool {
-        // An app that does not run has sent no messages that have to be read first.
+        // An app that does not run has sent no messages that torpord would have to read first.
         guard app.run.tree != nil else { return true }
-        // Messages that the app has sent count before any deadline is judged.
+        // Read the app's messages before a deadline is judged: an answer that the app has sent already counts.
         notifySockets.readNotifySocket(app)
         return !restsForTracer(app)
     }
@@ -87,7 +87,8 @@ extension Supervisor: ActionPerformer {
         case .killProcesses:
             reports.takeCrashSnapshot(app, looking: false)
             trace(app, .signalled(Signal.kill))
-            // An app that is evicted for its memory may have too little CPU weight to free it soon: torpord frees it.
+            // An app that is evicted may have too little CPU weight to free its memory soon. So torpord frees the
+            // app's memory itself.
             let members = coordinator.machine(app.id).endingReason == .evicted ? app.run.tree?.pinned() : nil
             processControl.kill(app)
             if let members { memoryWatch.worker.release(members) }
@@ -98,7 +99,7 @@ extension Supervisor: ActionPerformer {
         case .takeSnapshot: snapshots.takeSnapshot(app)
         case .askForAdmission(let reason): policyManager?.mayLaunch(app, reason)
         case .askForMemory: scenes.launchNeedsRoom(app)
-        case .requestLaunch: break  // The coordinator handles it itself.
+        case .requestLaunch: break  // The coordinator handles this action itself.
         }
     }
 
@@ -149,7 +150,7 @@ extension Supervisor: ActionPerformer {
         case .modeEnded(let mode): text = "no longer needs the background (mode \(mode.rawValue))"
         case .sleepsAgain: text = "is suspended again: its time for the event that woke it is over"
         case .backgroundTimeUsed:
-            // If no policy decides about the app, it is left running.
+            // If no policy decides about the app, the app is left running.
             policyManager?.timeUsed(app)
             return
         }

@@ -15,7 +15,8 @@ import Varlink
 extension Supervisor {
     package static let diskIsInvalid = "the configuration on disk is not valid: the previous one stays in force"
 
-    /// The incarnation has ended: the next one uses the specification that is configured now.
+    /// Called when an incarnation (one run of the app) has ended: the next one uses the specification that is
+    /// configured now.
     func takeNextSpecification(_ app: AppRuntime) {
         app.isOutdatedSinceRecovery = false
         guard let next = app.next else { return }
@@ -25,7 +26,8 @@ extension Supervisor {
         specificationChanged(app, from: old)
     }
 
-    /// Sends a running app the topic `locale` with the `language` of its next launch.
+    /// Sends a running app a message of the topic `locale`, with the variables of the `language` that its next launch
+    /// gets.
     package func tellLanguage(_ app: AppRuntime) {
         let language = (app.next ?? app.specification).presentation.language
         let variables = language.flatMap(AppPresentation.variables) ?? [:]
@@ -39,7 +41,7 @@ extension Supervisor {
         wakes.notifications.tell(.locale, mail, to: app, "a change of its language")
     }
 
-    /// Applies changes of its specification to what exists for an app already.
+    /// Applies a changed specification to the app's log, limits, resource profiles and settings, which exist already.
     package func specificationChanged(_ app: AppRuntime, from old: AppSpecification) {
         app.capture?.log?.limits = LogLimits(app.specification)
         if app.specification.appLimits != old.appLimits { shares.limitsChanged(app, from: old.appLimits) }

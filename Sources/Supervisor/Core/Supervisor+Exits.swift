@@ -23,15 +23,15 @@ extension Supervisor {
             coordinator.machine(id).incarnation == record.incarnation, coordinator.machine(id).isAlive
         else { return keeper.forget(record) }
         let app = apps[id]
-        // The keeper keeps the exit until the ending is recorded. If torpord dies before that, the next one gets it
-        // again.
+        // The keeper keeps the exit until the ending is recorded. If torpord dies before that, the next torpord gets
+        // the exit again.
         app.keptExits.append(record)
         let machine = coordinator.machine(id)
         if app.run.tree == nil, !machine.hasProcess {
             if let failure = record.launchFailure {
                 return launcher.launched(app, machine.launchOrder, .failure(failure), cgroupPath: nil)
             }
-            // The process started and ended while torpord was away.
+            // The process started and ended while no torpord was running.
             let tag = AppTag(app: app.name, incarnation: record.incarnation)
             let main = Identity(pid: record.pid, startTime: record.startTime)
             app.run.tree = takeover.tree(tag, main, nil, takeover.cgroup(of: app), isOurs: true)
@@ -59,7 +59,7 @@ extension Supervisor {
         if let name = record.app, let id = coordinator.id(of: name) { processControl.sweepSoon(apps[id]) }
     }
 
-    /// The main process has ended. Messages that it sent before are handled first.
+    /// Handles the end of the main process, after the messages that the process sent before.
     package func mainExited(_ app: AppRuntime, _ record: MainExit) {
         guard app.run.exitRecord == nil else { return }
         let tree = app.run.tree
@@ -78,8 +78,8 @@ extension Supervisor {
         deliver(.mainExited(cause(record, app)), to: app.id)
     }
 
-    /// Watches a main process that the app named itself: while the parent of that process lives, the keeper does not
-    /// reap it.
+    /// Watches a main process that the app has named itself (MAINPID). While the parent of that process lives, that
+    /// parent reaps it, so the keeper does not report its end.
     func watchMain(_ app: AppRuntime) {
         guard let tree = app.run.tree else { return }
         let main = tree.main
@@ -115,7 +115,7 @@ extension Supervisor {
     private func cause(_ record: MainExit, _ app: AppRuntime) -> ExitCause {
         switch record.status {
         case nil: return .unknown
-        // A suspended process cannot exit by itself: with this status conmon reports that its container was killed.
+        // With this status, conmon reports that its container was killed. A suspended process cannot exit by itself.
         case .exited(128 + Signal.kill) where app.run.tree?.isContainer == true && isAsleep(app):
             return .signaled(Signal.kill, coreDumped: false)
         case .exited(let code): return .exited(code: code)
@@ -136,7 +136,7 @@ extension Supervisor {
         return machine.state == .suspended && machine.transition == nil
     }
 
-    /// An incarnation is over: records and reports it, and releases what it held.
+    /// Records and reports the end of an incarnation (one run of an app), and releases what it held.
     package func ended(_ app: AppRuntime, _ ending: Ending) {
         let at = Clock.realtimeMicroseconds()
         var exit = LastExit(reason: ending.reason.rawValue, at: at)

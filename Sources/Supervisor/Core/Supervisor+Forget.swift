@@ -11,10 +11,11 @@ import Recovery
 import Store
 import VarlinkServer
 
-/// Apps that left the configuration and have ended: removes what was made for them, except logs and state
-/// directories. State archives and snapshots are removed too: only that app could have used its archives.
+/// Removes what was made for apps that have left the configuration and have ended, except their logs and state
+/// directories. State archives and snapshots are removed too: no other app could use them.
 extension Supervisor {
-    /// Removes the directories of apps that an earlier torpord could not remove any more.
+    /// Removes directories of apps that are no longer configured. An earlier torpord may have ended before it removed
+    /// them.
     func forgetDirectories() {
         let known = Set(apps.map(\.name))
         for name in (try? File.list(runtime.apps)) ?? [] where !known.contains(name) {
@@ -40,7 +41,8 @@ extension Supervisor {
         }
         for entry in app.store.entries { notifySockets.letGo(of: entry, app) }
         app.store = FDStore()
-        // Free the slot in the recovery file only now: if torpord dies before, the next one forgets the app again.
+        // Free the slot in the recovery file only now: if torpord dies before that, the next torpord forgets the app
+        // again.
         if let slot = app.slot { recovery.remove(slot) }
         app.slot = nil
         do throws(Errno) {

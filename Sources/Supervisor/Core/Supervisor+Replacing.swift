@@ -6,10 +6,11 @@ import EventLoop
 import Lifecycle
 
 extension Supervisor {
-    /// The answers to apps that ask for permissions.
+    /// Answers apps that ask for permissions.
     package var permissions: AppPermissions { launcher.permissions }
 
-    /// Ends an app whose launch would be another one now, and launches it again to its goal.
+    /// Terminates an app that would be launched in another way now, and launches it again into the state that it was
+    /// last sent to.
     func replace(_ app: AppRuntime) throws(DependencyError) {
         let changes = apps.filter { !coordinator.isLeaving($0.id) }.map { other in
             var change = AppChange(AppDefinition(other.next ?? other.specification))

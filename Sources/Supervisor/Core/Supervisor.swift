@@ -19,14 +19,15 @@ import TorporAPI
 import Varlink
 package import VarlinkServer
 
-/// The shell around the pure core: it passes events to the core, and carries out the actions that the core returns.
+/// The shell around the core, which itself does no I/O: it passes events to the core, and carries out the actions
+/// that the core returns.
 ///
-/// Everything runs on one thread, in the order that ``Engine`` keeps.
+/// Everything runs on one thread. ``Engine`` says in which order.
 package final class Supervisor: Room {
     /// The configuration in force.
     package let inForce: ConfigurationInForce
     package var configuration: TorporConfiguration { inForce.configuration }
-    /// The core, and the order in which its decisions are carried out.
+    /// The core, and the order in which the core's decisions are carried out.
     package let engine: Engine
     package let keeper: Keeper
     /// Reports what happens, to the log, the journal, the history and clients.
@@ -44,23 +45,23 @@ package final class Supervisor: Room {
     package private(set) lazy var persistence = Persistence(self, store)
     /// The arguments that torpord was started with.
     let invocation: Invocation
-    /// Decides by policies; nil while none is configured.
+    /// Asks the configured policies for decisions, and follows them; nil while no policy is configured.
     package var policyManager: PolicyManager?
     /// Reports to the service manager.
     package private(set) lazy var service = ServiceReport(self)
     private lazy var session = SessionRooms(self)
     /// Follows sleep of the machine and the lock of the session.
     package var interruptions: Interruptions { session.interruptions }
-    /// The helper in a person's session: alerts and the focus.
+    /// The helper process in a user's desktop session, which shows alerts and reports the focus.
     package var desktop: Desktop { session.desktop }
-    /// Alerts of apps for people.
+    /// Alerts that apps show to users.
     package var alerts: AppAlerts { session.alerts }
     /// The apps' own sockets, and the messages on them.
     private(set) lazy var appSockets = AppSockets(self)
     package private(set) lazy var launcher = Launcher(self)
-    /// The scope and the cgroups that apps run in.
+    /// The systemd scope and the cgroups that apps run in.
     package private(set) lazy var place = AppsPlace(self)
-    /// The sockets on which apps send sd_notify messages, and the descriptors that apps store in this way.
+    /// The sockets on which apps send sd_notify messages, and the descriptors that apps store by such messages.
     private(set) lazy var notifySockets = NotifySockets(self)
     /// Takes over from an earlier torpord.
     private(set) lazy var takeover = Takeover(self)
@@ -68,9 +69,9 @@ package final class Supervisor: Room {
     private(set) lazy var runtimeRepair = RuntimeRepair(self)
     /// Ends the supervisor, with or without its apps.
     package private(set) lazy var shutdown = Shutdown(self)
-    /// Releases memory when a start or an apply is over.
+    /// Releases memory when a start, or a change of the configuration, is over.
     package private(set) lazy var rest = MemoryTrim(self)
-    /// Replaces the running programs by those on disk.
+    /// Upgrades torpord and the keeper to the programs on disk.
     package private(set) lazy var upgrades = Upgrade(self)
     /// Stops, continues and ends processes.
     package private(set) lazy var processControl = ProcessControl(self)
@@ -102,11 +103,11 @@ package final class Supervisor: Room {
     package var innerScenes: InnerScenes { scenes.inner }
     /// Looks for file locks that suspended apps hold.
     private(set) lazy var lockWatch = LockWatch(engine, recorder)
-    /// The keeper is lost: no action is carried out any longer, and torpord only ends every process.
+    /// Whether the keeper is lost: then no action is carried out any longer, and torpord only ends every process.
     package var isKeeperLost = false
     private var signals: [SignalSource] = []
 
-    /// Claims the runtime directory, and nothing else yet.
+    /// Claims the runtime directory. Everything else begins in ``run()``.
     ///
     /// - Parameter invalid: the errors of the configuration on disk, if `configuration` replaces it.
     /// - Throws: ``StartError`` with a sentence.
@@ -119,8 +120,8 @@ package final class Supervisor: Room {
         let configuration = roster.complete(configuration)
         let loop = startup.loop
         keeper = startup.keeper
-        // Do this before the store starts a thread: after that, each growth of the descriptor table takes 10 to 30
-        // ms.
+        // Do this before the store starts a thread: in a process with several threads, each growth of the descriptor
+        // table takes 10 to 30 ms.
         let sockets = configuration.apps.reduce(0) { $0 + $1.sockets.count }
         ThisProcess.reserveDescriptors(configuration.apps.count * Self.descriptorsAnApp + sockets + 512)
         inheritance = startup.inheritance
@@ -182,7 +183,7 @@ package final class Supervisor: Room {
         if let controlListener { hold(DescriptorName.control, controlListener.raw) }
     }
 
-    /// Descriptors for each app: two sockets, a FIFO, a pidfd, and room for those that the app stores.
+    /// The number of descriptors for each app: two sockets, a FIFO, a pidfd, and room for those that the app stores.
     private static let descriptorsAnApp = 5
 
     /// Runs until a signal stops it or its main app has ended, and every app is gone. Returns the exit status.
@@ -303,7 +304,7 @@ package final class Supervisor: Room {
         wakes.timers.begin()
         alerts.begin()
         engine.goOnAfterStart()
-        // Checks calls of clients that waited for apps which are not launched now.
+        // Clients may wait for apps that the start does not launch: check their calls.
         clients?.begin()
         wakes.lookAgain()
         shutdown.followMain()
@@ -312,7 +313,8 @@ package final class Supervisor: Room {
 
     // MARK: The end
 
-    /// A start that failed would fail again, so the keeper ends as well, unless apps of an earlier torpord run.
+    /// Called after a failed start. The next start would fail as well, so the keeper ends too, unless apps of an
+    /// earlier torpord run.
     private func giveUp() {
         guard keeper.endsWithoutApps() else { return }
         place.cgroups?.removeAll()
@@ -361,9 +363,8 @@ extension Supervisor: OutputOwner {
 
 /// Why the supervisor could not start, in a sentence.
 package struct StartError: Error, CustomStringConvertible {
-    /// The sentence.
     package let description: String
-    /// Whether the next try may succeed, since only descriptors or memory were short.
+    /// Whether a retry may succeed, because only descriptors or memory were short.
     package let mayPass: Bool
 
     package init(_ description: String, mayPass: Bool = false) {
