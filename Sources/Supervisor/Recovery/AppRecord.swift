@@ -7,12 +7,12 @@ import Linux
 package import Processes
 package import TorporAPI
 
-/// What the supervisor knows about an app besides the core's state. In the recovery file it follows the core's
-/// fields.
+/// What the supervisor knows about an app besides the core's state. In the recovery file, these fields follow those
+/// of the core.
 package struct AppRecord {
     /// The process that was launched; nil while there is none.
     var leader: Identity?
-    /// The main process: the leader, unless the app named another.
+    /// The main process: `leader`, unless the app has named another one (MAINPID).
     package var main: Identity?
     package var launchedAt: Duration?
     package var errno: Int32?
@@ -25,11 +25,11 @@ package struct AppRecord {
     package var tokens = TakenTokens()
     package var lastExit: LastExit?
     var missedDeadline: Deadline?
-    /// The goal that a user set.
+    /// The state that a user requested last.
     package var goalOfPerson: Goal?
     package var status: String?
     package var times = StateTimes()
-    /// The state whose resource profile the app was given last.
+    /// The state whose resource profile was applied to the app last.
     var profileState: AppState?
     package var launch = LaunchMoments()
     var missedMessage: Message?
@@ -37,7 +37,7 @@ package struct AppRecord {
     /// What torpor-container has reported; nil for an app without a container.
     var container: ContainerRun?
 
-    /// The size in bytes of an app's whole record, with the core's fields and a ledger of that many restarts.
+    /// The size in bytes of an app's whole record, with the core's fields and the times of `restartLimit` restarts.
     package static func bytes(restartLimit: Int) -> Int {
         445 + AppMachine.laterBytes + AppMachine.wakeBytes + ChannelRecord.bytes + StateTimes.recordBytes
             + LaunchMoments.recordBytes
@@ -161,7 +161,7 @@ package struct AppRecord {
         }
     }
 
-    /// Gives the fields of the record to an app.
+    /// Copies the fields of the record to an app.
     func restore(_ app: AppRuntime) {
         app.run.launchedAt = launchedAt
         app.run.saidErrno = errno

@@ -6,9 +6,8 @@ import Linux
 import Processes
 
 extension Keeper {
-    /// Returns whether no app of an earlier torpord runs. If so, ends companion processes, such as those that
-    /// transfer
-    /// files for apps: they are useless without their apps.
+    /// Returns whether no app of an earlier torpord runs. If none does, kills companion processes, such as those that
+    /// transfer files for apps: they are useless without their apps.
     func endsWithoutApps() -> Bool {
         guard leftOver.allSatisfy({ $0.incarnation == AppTag.companion }) else { return false }
         for process in leftOver { try? Pidfd.sendSignal(process.pidfd.raw, Signal.kill) }
@@ -17,8 +16,8 @@ extension Keeper {
 }
 
 extension Takeover {
-    /// A companion process works for an app, or for a session, but is no run of an app: the room that launched it takes
-    /// it over. If the configuration no longer has its app, it is ended with the other orphans.
+    /// Hands each companion (a helper process of an app or a session) to the part of the supervisor that launched it.
+    /// A companion whose app is no longer configured is ended with the other orphans.
     func takeCompanions(_ left: inout [AppTag: OrphanedProcess]) {
         let companions = supervisor.keeper.leftOver.filter { $0.incarnation == AppTag.companion }
         for (name, processes) in Dictionary(grouping: companions, by: \.app) {
@@ -33,6 +32,6 @@ extension Takeover {
         }
     }
 
-    /// Whether a room has taken the process over.
+    /// Whether the process is a companion that a part of the supervisor has taken over.
     func isCompanion(_ pid: Int32) -> Bool { supervisor.transfers.hasFound(pid) || supervisor.desktop.hasFound(pid) }
 }

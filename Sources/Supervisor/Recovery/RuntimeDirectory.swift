@@ -14,12 +14,12 @@ package final class RuntimeDirectory {
     package let state: String
     /// The folder of an app's sockets and FIFOs.
     package func directory(of app: AppRuntime) -> String { apps + "/" + app.name }
-    /// Files with state, output and configuration for the next torpord.
+    /// Files with state, output and configuration for the next torpord: this one and the next three.
     package var recovery: String { path + "/recovery" }
     var batch: String { path + "/output-batch" }
     package var journal: String { path + "/journal" }
     package var configuration: String { path + "/configuration" }
-    /// The keeper holds the lock too, so that no other supervisor takes charge while torpord is replaced.
+    /// The keeper holds the lock too. So no other supervisor can take it while torpord is being replaced.
     private(set) var lock: Descriptor
     /// Whether the lock is that of an earlier torpord, returned by the keeper.
     let isLockInherited: Bool
@@ -43,7 +43,7 @@ package final class RuntimeDirectory {
         socket = path + "/io.torpor"
         logs = specification.logDirectory
         state = specification.stateDirectory
-        // The store makes the state directory: the supervisor continues without it.
+        // The store makes the state directory later. The supervisor can run without it.
         try Self.make(path)
         try Self.checkOwner(of: path)
         try Self.make(apps)
@@ -62,8 +62,8 @@ package final class RuntimeDirectory {
         Self.sign(lock)
     }
 
-    /// Writes the keeper's pid into the lock, for the error of a second supervisor that is refused. Users know the
-    /// keeper: they started it.
+    /// Writes the keeper's pid into the lock file: a second supervisor that is refused names this pid in its error.
+    /// Users know the keeper's pid, since they started the keeper.
     private static func sign(_ lock: Descriptor) {
         try? File.truncate(lock.raw, to: 0)
         try? File.write(lock.raw, at: 0, Array("\(ThisProcess.parent)\n".utf8))
@@ -81,7 +81,7 @@ package final class RuntimeDirectory {
     }
 
     /// Refuses a directory of another user: that user could put files into it, which the next torpord would trust.
-    /// Without `XDG_RUNTIME_DIR` it is in `/tmp`, where another user may have made it first.
+    /// Without `XDG_RUNTIME_DIR` the directory is in `/tmp`, where another user may have made it first.
     private static func checkOwner(of directory: String) throws(StartError) {
         guard let owner = (try? File.status(directory))?.uid, owner != 0, owner != Users.effectiveUID else { return }
         throw StartError(
@@ -109,7 +109,7 @@ package final class RuntimeDirectory {
         return true
     }
 
-    /// The lock of an earlier torpord. If other users can open that, replaces it by a new one.
+    /// Returns the lock of an earlier torpord, or a new lock if other users can open the earlier one.
     private static func tightened(_ held: Descriptor, _ path: String) -> Descriptor {
         guard (try? isLoose(held)) ?? false else { return held }
         return (try? replaced(path, held)) ?? held
@@ -129,7 +129,8 @@ package final class RuntimeDirectory {
             let lock = try File.open(lockPath, [.readWrite, .create, .noFollow], mode: 0o600)
             let isOurs = try isTaken(lock, lockPath)
             if isOurs, isAt(lockPath, lock), try !isLoose(lock) { return lock }
-            // Earlier versions made a lock that any user could open, and so could hold before the next start.
+            // Earlier versions made a lock file that any user could open. Such a user could take the lock and prevent
+            // a start.
             guard try isLoose(lock), isOurs || !isHolderAlive(lockPath) else {
                 throw .resourceTemporarilyUnavailable
             }
@@ -151,9 +152,9 @@ package final class RuntimeDirectory {
         try File.status(descriptor: lock.raw).mode & 0o077 != 0
     }
 
-    /// Replaces a lock that any user can open by one that only its owner can. If several processes do so at once,
-    /// none
-    /// waits: one gets the new lock, which has that process's pid before it is in place, and the others are refused.
+    /// Replaces a lock file that any user can open by one that only its owner can open. If several processes do so at
+    /// once, none of them waits: one gets the new lock, and the others are refused. The new file contains the
+    /// keeper's pid before it is put in place.
     private static func replaced(_ path: String, _ held: Descriptor?) throws(Errno) -> Descriptor {
         let freshPath = path + ".new"
         let fresh = try File.open(freshPath, [.readWrite, .create, .noFollow], mode: 0o600)
@@ -174,7 +175,8 @@ package final class RuntimeDirectory {
     /// The paths that must exist while the supervisor runs.
     var essentials: [String] { [path, apps, path + "/lock", recovery, batch, configuration, socket] }
 
-    /// Makes the directories again, and takes the lock again if its file was removed. Returns whether the file was.
+    /// Makes removed directories again. If the lock file was removed, also makes a new one, and locks it. Returns
+    /// whether the lock file was removed.
     func repair() throws(StartError) -> Bool {
         for directory in [path, apps] { try Self.make(directory) }
         let isGone = !Self.isAt(path + "/lock", lock)
@@ -183,7 +185,8 @@ package final class RuntimeDirectory {
         return isGone
     }
 
-    /// The file that says which policy in torpord's own process is being asked.
+    /// The file that names the policy that torpord is running in its own process: if torpord crashes, that policy is
+    /// the cause.
     var policyMarks: String { path + "/policy-marks" }
 
     /// Removes the files of this supervisor; logs and state stay.

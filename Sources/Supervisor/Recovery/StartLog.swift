@@ -6,9 +6,9 @@ import Linux
 
 /// Reports why torpord does not start, before there is a supervisor.
 package enum StartLog {
-    /// Writes to standard error; if that is a stream of the journal, as one error for each line.
+    /// Writes a text to standard error. If standard error is connected to the journal, logs each line as an error.
     ///
-    /// - Parameter name: the prefix, unless the journal names the writer itself.
+    /// - Parameter name: the prefix of the text. The journal names the writer itself, so it gets no prefix.
     package static func tell(_ name: String, _ text: String) {
         let log = DaemonLog(level: .debug)
         guard log.isJournal else { return ThisProcess.complain(name + text) }

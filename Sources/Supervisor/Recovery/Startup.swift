@@ -19,7 +19,7 @@ struct Invocation {
     let arguments: [String]
 }
 
-/// What torpord has before it reads its configuration: a loop, its keeper, and what the keeper has of an earlier
+/// What torpord has before it reads its configuration: a loop, its keeper, and what the keeper holds from an earlier
 /// torpord.
 package struct Startup {
     package let loop: EventLoop
@@ -46,8 +46,8 @@ package struct Startup {
         }
     }
 
-    /// Reads the id of the boot. Throws if descriptors are short: without the id, all records would count as those of
-    /// another boot.
+    /// Reads the id of the boot. Throws if descriptors are short: without the id, all records would count as records
+    /// of another boot.
     private static func knowBoot() throws(Errno) {
         do throws(Errno) {
             try ThisProcess.readBootID()
@@ -72,7 +72,7 @@ package struct Startup {
         return ConfigurationLoader.load(path: path, environment: environment)
     }
 
-    /// The last valid configuration, for when the one on disk is invalid: the apps as they were are better than none.
+    /// The last valid configuration, for use when the one on disk is invalid: old settings are better than no apps.
     ///
     /// - Returns: nil if no configuration is stored that was read from the same file.
     package func lastValidConfiguration(path: String?, environment: [String: String]) -> TorporConfiguration? {
@@ -82,8 +82,8 @@ package struct Startup {
         return LastValid.read(in: state, path: path, environment: environment)
     }
 
-    /// A start that failed would fail again, so the keeper ends as well, unless apps of an earlier torpord run, or
-    /// the cause was a shortage that did not keep an earlier torpord from starting.
+    /// Called after a failed start. The next start would fail as well, so the keeper ends too. It stays if apps of an
+    /// earlier torpord run, or if an earlier torpord has started and only descriptors or memory are short now.
     package func giveUp(_ error: StartError? = nil) {
         if let error, error.mayPass, keeper.instance > 1 { return }
         if keeper.endsWithoutApps() { keeper.sayBye() }
@@ -91,7 +91,8 @@ package struct Startup {
 }
 
 extension Supervisor {
-    /// The recovery file of an earlier torpord, from the keeper or at its path, or a new one.
+    /// Opens the recovery file of an earlier torpord, from the keeper or at its path. Makes a new one if there is
+    /// none.
     static func openRecovery(
         _ runtime: RuntimeDirectory,
         _ inheritance: InheritedDescriptors,
@@ -137,8 +138,8 @@ extension Supervisor {
         }
     }
 
-    /// A file that an earlier torpord left, from the keeper or at its path; nil only if there is none. Throws if it
-    /// cannot be opened since descriptors or memory are short: it may hold all that is known.
+    /// A file that an earlier torpord left, from the keeper or at its path; nil only if there is none. Throws if the
+    /// file cannot be opened since descriptors or memory are short: starting without the file would lose its content.
     private static func leftFile(_ held: Descriptor?, _ path: String) throws(StartError) -> Descriptor? {
         if let held { return held }
         do throws(Errno) {
@@ -149,7 +150,8 @@ extension Supervisor {
         }
     }
 
-    /// Opens the file that buffers output of apps. First writes to the logs what an earlier torpord left there.
+    /// Opens the file that buffers output of apps. First writes output that an earlier torpord left in it to the
+    /// apps' logs.
     static func openBatch(
         _ runtime: RuntimeDirectory,
         _ inheritance: InheritedDescriptors,
@@ -234,7 +236,7 @@ enum LastValid {
 
     static func read(in state: String, path: String, environment: [String: String]) -> TorporConfiguration? {
         let file = Self.path(in: state)
-        // Only a file of torpord's own user counts: its content decides what torpord launches.
+        // Accept only a file that belongs to torpord's own user: its content decides what torpord launches.
         guard let status = try? File.status(file, followLinks: false), status.kind == .regular,
             status.uid == Users.effectiveUID, let held = try? File.open(file, [.read, .noFollow]),
             let found = try? InForce.read(held.raw, environment: environment)
@@ -250,7 +252,7 @@ enum LastValid {
         path.hasPrefix("/") ? path : directory + "/" + path
     }
 
-    /// Writes the configuration, which blocks on the disk; returns a sentence if that fails.
+    /// Writes the configuration to the disk, and blocks until that is done. Returns a sentence if it fails.
     static func write(_ sources: ConfigurationSources, in state: String) -> String? {
         let file = path(in: state)
         do throws(Errno) {

@@ -11,8 +11,8 @@ import Recovery
 import Store
 import VarlinkServer
 
-/// The keeper is gone. torpord has everything that the keeper held: it becomes the keeper itself, and a new torpord
-/// starts below it.
+/// Handles the loss of the keeper. torpord has everything that the keeper held, so this process becomes the keeper,
+/// and a new torpord starts below it.
 extension Supervisor {
     func keeperLost() {
         guard !isKeeperLost else { return }
@@ -32,7 +32,7 @@ extension Supervisor {
         if takeover.leftOver.isEmpty { loop.stop() } else { takeover.endAllLeftOver(takeover.leftOver) }
     }
 
-    /// Everything that the keeper held, and pidfds of the main processes, since the new keeper is not their parent.
+    /// Everything that the keeper held, and a pidfd for each main process: the new keeper is not their parent.
     private func allHeld() -> [(name: String, descriptors: [Int32])] {
         var all: [(name: String, descriptors: [Int32])] = [
             (DescriptorName.lock, [runtime.lock.raw]),

@@ -25,9 +25,8 @@ extension Supervisor {
             guard left != app.undone else { continue }
             app.undone = left
             if case .ended = output.action {
-                // Only now is it known how the app ended. Writing a record can only add undone actions, so write it
-                // first,
-                // and then set the undone actions.
+                // The record can say only now how the app ended. Writing a record can only add undone actions, so
+                // write it first, and then set the undone actions.
                 record(app)
                 if let slot = app.slot { recovery.setUndone(slot, left.rawValue) }
                 forgetExits(app)
@@ -64,7 +63,7 @@ extension Supervisor {
         return app.slot
     }
 
-    /// The ending is recorded: the keeper need not keep the exits any longer.
+    /// Called when the ending is recorded: the keeper may now forget the exits of the app's processes.
     private func forgetExits(_ app: AppRuntime) {
         for exit in app.keptExits { keeper.forget(exit) }
         app.keptExits = []

@@ -43,7 +43,7 @@ final class OrphanApp {
         }
     }
 
-    /// Whether no process is left; with `byForce`, kills those that are left.
+    /// Whether no process is left. With `byForce`, kills the processes that are left.
     func isGone(byForce: Bool) -> Bool {
         switch place {
         case .tree(let tree): return byForce ? tree.killPass() == .gone : tree.mainHasEnded && tree.isEmpty
@@ -55,9 +55,9 @@ final class OrphanApp {
 }
 
 extension Takeover {
-    /// Ends processes that are not taken over, before anything is launched: there must never be two incarnations. The
-    /// keeper reports those that it launched, the environment in /proc shows those of a lost keeper, and cgroups show
-    /// the others.
+    /// Ends processes that are not taken over, before any app is launched: an app must never run twice. The keeper
+    /// reports the processes that it launched. Processes that a lost keeper launched are found by their environment
+    /// in /proc, and all others by their cgroups.
     func endLeftOver(_ entries: [OrphanedProcess], _ strays: [AppTag: [Identity]]) {
         var ended: [OrphanApp] = []
         var trees = entries.map { entry in
@@ -84,7 +84,7 @@ extension Takeover {
             )
         }
         if let cgroups = supervisor.place.cgroups {
-            // Spare the cgroups of apps whose launch was under way too: these apps get their tree later.
+            // Spare the cgroups of apps whose launch is under way: `finish` sets their process tree later.
             let alive = apps.filter { $0.run.tree != nil || coordinator.machine($0.id).isAlive }
             let known = Set(alive.map { cgroups.path(of: $0.name) }).union(supervisor.transfers.cgroupsFound)
                 .union(supervisor.desktop.cgroupsFound)

@@ -14,14 +14,15 @@ import Store
 import TorporAPI
 import VarlinkServer
 
-/// Continues where an earlier torpord stopped, wherever that was. Records say what it knew; the keeper's table,
-/// pidfds and /proc show what exists now.
+/// Continues where an earlier torpord stopped, wherever that was. The records say what that torpord knew; the
+/// keeper's table, pidfds and /proc show what exists now.
 ///
-/// The order: machines and their processes; sockets and FIFOs with what waits in them; exits that no torpord has
-/// seen; actions that were decided and perhaps not done; what was under way. The loop checks deadlines after that.
+/// The order: state machines and their processes; sockets and FIFOs, with the data that waits in them; exits that no
+/// torpord has seen; actions that were decided but perhaps not carried out; work that was under way. The loop checks
+/// deadlines only after that.
 final class Takeover: ShellRoom {
     unowned(unsafe) let supervisor: Supervisor
-    /// Set after the takeover: from then on nothing may block on a user directory.
+    /// Set after the takeover: from then on torpord must not look up users, since that may block.
     var isOver = false
     /// Orphans that an earlier torpord left running, until they are gone.
     var leftOver: [OrphanApp] = []
@@ -42,7 +43,7 @@ final class Takeover: ShellRoom {
         case ended(Identity)
     }
 
-    /// Takes over what exists. Returns the apps of which nothing was known: they are launched as at every start.
+    /// Takes over running apps. Returns the apps that have no usable record: they are launched as at every start.
     func recover() -> [AppRuntime] {
         let began = loop.now
         var left = Dictionary(
@@ -53,14 +54,15 @@ final class Takeover: ShellRoom {
         let known = waiting.union(left.keys)
         var strays: [AppTag: [Identity]] = [:]
         var hasSought = false
-        /// Finds processes that the keeper's table lacks: another keeper launched them. Reading all of /proc is slow.
+        /// Finds processes that the keeper's table lacks because another keeper launched them. Reading all of /proc
+        /// is slow, so this is done once at most.
         func seekStrays() {
             guard !hasSought else { return }
             hasSought = true
             let found = supervisor.processes.strays(manager: supervisor.runtime.socket)
             for (tag, members) in found.apps where !known.contains(tag) {
-                // A process of another user can carry any tag. Processes tagged with an app that no longer exists are
-                // only ended.
+                // A process of another user can carry any tag in its environment, so check the user. Processes tagged
+                // with an app that no longer exists are only ended, so any user will do.
                 let isKnown = coordinator.id(of: tag.app) != nil
                 let ours = isKnown ? members.filter { supervisor.processes.mayBe($0.pid, of: tag.app) } : members
                 if !ours.isEmpty { strays[tag] = ours }
@@ -115,14 +117,14 @@ final class Takeover: ShellRoom {
         for id in unheard { hearAfterSilence(apps[id]) }
         for (app, incarnation, rest) in unfinished { finish(app, incarnation, rest) }
         for app in unheard.map({ apps[$0] }) {
-            // The app's launch may have become known only now.
+            // `finish` may have found out only now that the app was launched.
             takeForReady(app)
             // The keeper gets the socket only now: a held socket tells the next torpord that no message was lost.
             if let socket = app.notifySocket { supervisor.hold(DescriptorName.notify(app.name), socket.descriptor.raw) }
         }
         for app in apps where app.undone != [] || coordinator.machine(app.id).isAlive { goOn(app) }
         engine.takeIn(coordinator.carryOn(shuttingDown: supervisor.recovery.isShuttingDown, now: loop.now))
-        // If the earlier torpord died early in the shutdown, only some of the apps were told of it.
+        // If the earlier torpord died early in its shutdown, it had told only some of the apps to end.
         if supervisor.recovery.isShuttingDown { engine.takeIn(coordinator.shutDown(now: loop.now)) }
         supervisor.recovery.keeper = supervisor.keeper.pid
         for name in supervisor.inheritance.remaining {
@@ -141,7 +143,7 @@ final class Takeover: ShellRoom {
 
     // MARK: Machines and processes
 
-    /// Connects what the record says about the app with the processes that exist.
+    /// Connects the app's record with the processes that exist.
     private func restore(
         _ app: AppRuntime,
         _ record: AppRecord,
@@ -171,8 +173,7 @@ final class Takeover: ShellRoom {
         var pidfd = entry?.pidfd
         let isUnknown = entry == nil && !waiting.contains(tag)
         if isUnknown {
-            // An earlier keeper launched the process: it is found by the pidfd that was held, or by pid and start
-            // time.
+            // An earlier keeper launched the process. Find it by the pidfd that was held, or by pid and start time.
             pidfd = supervisor.inheritance.take(DescriptorName.process(app.name)).first ?? (try? leader.open())
             if let pidfd { adopt(app, leader, pidfd) }
         }
@@ -193,7 +194,8 @@ final class Takeover: ShellRoom {
         return pidfd == nil && isUnknown && record.main == leader ? .ended(leader) : nil
     }
 
-    /// The processes of an incarnation. `isOurs`: this keeper launched them, and becomes the parent of their orphans.
+    /// The processes of an incarnation. `isOurs`: this keeper launched them, so it becomes the parent of processes
+    /// whose own parent ends.
     func tree(
         _ tag: AppTag,
         _ main: Identity,
@@ -267,8 +269,9 @@ final class Takeover: ShellRoom {
 
     private func forgetSlots(of entries: [RecoveryFile.Entry]) {
         for entry in entries {
-            // Under the same keeper, an apply has removed the app, which has ended only now. After a new start, the
-            // configuration may be another one: then the app's stored data stays.
+            // If the keeper is still the same, a user has removed the app from the configuration, and the app has
+            // ended only now. After a new start, torpord may just have been given another configuration: then the
+            // app's stored data stays.
             if supervisor.keeper.instance > 1 { supervisor.store.remove(app: entry.name) }
             supervisor.recovery.remove(entry.slot)
         }
@@ -320,14 +323,13 @@ final class Takeover: ShellRoom {
         case .nothing:
             guard !machine.hasProcess else { break }
             if machine.transition == .launching {
-                // The keeper must hold the socket, as in every launch: messages that the app sends before torpord
-                // reads
-                // them wait there.
+                // As in every launch, the keeper must hold the socket first: messages that the app sends before
+                // torpord reads them wait in the socket.
                 if let socket = app.notifySocket {
                     supervisor.hold(DescriptorName.notify(app.name), socket.descriptor.raw)
                 }
-                // If the keeper is the one that was asked to launch, and has no process, then none was launched.
-                // Another keeper cannot know.
+                // If this same keeper was asked to launch, and has no process, then no process was launched. Another
+                // keeper cannot know that.
                 if supervisor.recovery.keeper == supervisor.keeper.pid {
                     supervisor.perform(.launch(machine.launchOrder), of: app)
                 } else {
@@ -352,10 +354,9 @@ final class Takeover: ShellRoom {
         supervisor.launcher.launched(apps[id], machine.launchOrder, .success(process), cgroupPath: cgroup(of: apps[id]))
     }
 
-    /// The app's notify socket was lost with torpord and the keeper. Messages of the app may have been lost with it,
-    /// or
-    /// refused by the kernel since. Programs send most messages once, so a message that the app may have sent counts
-    /// as sent, or is asked for again.
+    /// The app's notify socket was lost with torpord and the keeper. Messages of the app may have been lost with the
+    /// socket, or refused by the kernel since. Programs send most messages once, so a message that the app may have
+    /// sent counts as sent, or torpord asks for it again.
     private func hearAfterSilence(_ app: AppRuntime) {
         deliver(.heartbeat, to: app.id)
         if !takeForReady(app), let message = coordinator.machine(app.id).awaitedMessage {
@@ -368,7 +369,7 @@ final class Takeover: ShellRoom {
         guard machine.transition == .launching, machine.hasProcess, app.specification.isReadyByNotify else {
             return false
         }
-        // A container's image may still be pulled: torpor-container reports when the container runs.
+        // podman may still be pulling the container's image: torpor-container reports when the container runs.
         guard supervisor.launcher.containers.isRunning(app) != false else { return false }
         note(app, .said, text: "is taken as ready: its READY=1 may have been lost with the torpord that died")
         deliver(.ready, to: app.id)
@@ -434,8 +435,8 @@ extension RecoveryFile {
         set { flags = newValue ? flags | 1 : flags & ~1 }
     }
 
-    /// Whether the next torpord must read the configuration on disk instead of continuing with the one in force: a user
-    /// who restarts the service expects edits to apply.
+    /// Whether the next torpord must read the configuration on disk instead of keeping the one in force: a user who
+    /// restarts the service expects edits to apply.
     package var readsConfiguration: Bool {
         get { flags & 8 != 0 }
         set { flags = newValue ? flags | 8 : flags & ~8 }
@@ -459,15 +460,15 @@ extension RecoveryFile {
         set { flags = newValue ? flags | 4 : flags & ~4 }
     }
 
-    /// Whether the runtime directory is being made again: files there may be left from a torpord that died during
-    /// that.
+    /// Whether the runtime directory is being made again: files in it may be left over from a torpord that died
+    /// during the repair.
     var isBeingRepaired: Bool {
         get { flags & 64 != 0 }
         set { flags = newValue ? flags | 64 : flags & ~64 }
     }
 }
 
-/// Checks that a new program can read the records before it takes over.
+/// Checks before an upgrade that the new torpord can read the records of the apps.
 enum RecoveryCheck {
     static func refusal(of file: RecoveryFile, _ configuration: TorporConfiguration) -> String? {
         let all = configuration.apps + configuration.templates
