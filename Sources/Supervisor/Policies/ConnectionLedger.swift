@@ -3,47 +3,51 @@
 import Engine
 import Linux
 
-/// The sockets of one app, as its processes' descriptors showed them at the last search.
+/// The sockets of one app: what the last search of its processes' descriptors has found.
 struct ConnectionClaim {
     /// Inode numbers of the app's sockets, of all kinds, each once.
     var sockets: [UInt32] = []
-    /// Whether `sockets` has all of them: every process could be read.
+    /// Whether `sockets` has all sockets of the app; false if a process could not be read.
     var isWhole = false
-    /// What the last search found in other network namespaces; nil if all processes of the app are in torpord's.
+    /// What the last search found in other network namespaces; nil if all processes of the app are in torpord's
+    /// namespace.
     var elsewhere: Elsewhere?
 
     /// Connections in other network namespaces than torpord's, such as a container's.
     struct Elsewhere {
         /// How many of these connections are open.
         var count: Int
-        /// When the last of these connections was closed. For open ones the kernel does not say when data moved.
+        /// When the last of these connections was closed. For open ones, the kernel does not say when data last
+        /// moved.
         var lastClosed: Duration?
     }
-    /// The time of the last search; nil for never.
+    /// The time of the last search; nil if there was none.
     var searchedAt: Duration?
     /// How long the search took.
     var cost: Duration = .zero
-    /// The app's processor time at the search.
+    /// The app's processor time at the last search.
     var atProcessorTime: Duration = .zero
-    /// Whether another search was due, but was put off.
+    /// Whether a search was due, but was put off.
     var isOwed = false
 }
 
 /// All open TCP connections and listening sockets, and the apps that own them.
 ///
-/// The kernel lists connections quickly (a microsecond each), but finding the owner is slow: the descriptors of a
-/// process must be read, 30 µs for a process with a few. So descriptors are read again only for an app that may have
-/// gained a connection: it has used processor time (which cannot be told without a cgroup), and a connection exists
+/// The kernel lists connections quickly (1 µs each), but finding the owner of a connection is slow: the descriptors
+/// of a process must be read, 30 µs for a process with a few. So an app's descriptors are read again only if the app
+/// may have gained a connection: it has used processor time (assumed if it has no cgroup), and a connection exists
 /// whose owner is unknown. The same applies to listening sockets: they show that an app had connections that were
-/// closed before a search. This is right while a socket stays with the app that opened it; one that is passed to
-/// another app is noticed within a minute.
+/// closed before a search.
+///
+/// This is right while a socket stays with the app that opened it. A socket that is passed to another app is noticed
+/// within a minute.
 struct ConnectionLedger {
     /// Whether to search for an app's connections.
     enum Decision {
         case search
-        /// There is nothing to find.
+        /// A search would find nothing new.
         case needless
-        /// There may be something to find, but the last search took long and was recent.
+        /// A search may find something, but the last one took long and was recent.
         case later
     }
 
@@ -57,16 +61,17 @@ struct ConnectionLedger {
     private var unclaimed: Set<UInt32> = []
     /// Sockets whose owner was unknown at the end of the last complete round of measuring.
     private var unclaimedBefore: Set<UInt32> = []
-    /// Sockets that do not belong to apps.
+    /// Sockets that do not belong to any app.
     private var foreign: Set<UInt32> = []
 
-    /// An app is not searched again for this many times the time that its search took.
+    /// After a search, the app is not searched again for this many times the duration of that search.
     private static let share = 100
-    /// As ``share``, for apps in other network namespaces: each round searches them, and there may be many.
+    /// As ``share``, for apps in other network namespaces: each round would search them, and there may be many.
     private static let shareElsewhere = 1000
     private static let handedOn = Duration.seconds(60)
 
-    /// Begins a round: reads all connections. False if that took longer than until `deadline`: call it again then.
+    /// Begins a round of measuring: reads all connections. Returns false if `deadline` came first: call it again
+    /// then, to continue.
     mutating func open(until deadline: Duration?, claims: some Sequence<ConnectionClaim>) -> Bool {
         if reading == nil { reading = try? TCPConnectionReading() }
         let isWhole = try? reading?.read(until: deadline)
@@ -80,12 +85,12 @@ struct ConnectionLedger {
         return true
     }
 
-    /// Abandons a round.
+    /// Abandons a round of measuring.
     mutating func abandon() { reading = nil }
 
     private mutating func take(_ connections: [TCPConnection], _ listeners: [TCPListener]) {
         open.removeAll(keepingCapacity: true)
-        // A connection without an inode number waits to be accepted.
+        // Skip connections without an inode number: they wait to be accepted, so no process has them yet.
         for connection in connections where connection.inode != 0 {
             open[connection.inode] = .some(connection.lastTraffic)
         }
@@ -93,13 +98,13 @@ struct ConnectionLedger {
         for listener in listeners { listening[listener.inode] = .some(listener.lastClosed) }
     }
 
-    /// Whether to search for the connections of an app. `processorTime`: what the app has used so far, to the
-    /// microsecond; nil if that is not known. An app for which it is unchanged has done nothing.
+    /// Whether to search for the connections of an app. `processorTime`: what the app has used so far, precise to the
+    /// microsecond; nil if that is unknown. If it has not changed since the last search, the app has done nothing.
     func decide(_ claim: ConnectionClaim, processorTime: Duration?, _ now: Duration) -> Decision {
         guard isAvailable else { return .needless }
         guard let searchedAt = claim.searchedAt else { return .search }
         let age = now - searchedAt
-        // Only searches find these connections, and a client may close one while the app does nothing.
+        // Only a search finds connections in other namespaces, and a client may close one while the app does nothing.
         if claim.elsewhere != nil { return age < claim.cost * Self.shareElsewhere ? .later : .search }
         if claim.atProcessorTime == processorTime, !claim.isOwed { return .needless }
         if unclaimed.isEmpty, age < Self.handedOn { return .needless }
@@ -109,13 +114,13 @@ struct ConnectionLedger {
     /// Whether the socket is connected or listens, and its owner is unknown.
     func isUnclaimed(_ socket: UInt32) -> Bool { unclaimed.contains(socket) }
 
-    /// These sockets were found in an app: their owner is known now.
+    /// Notes that these sockets were found in an app, so that their owner is known.
     mutating func claim(_ sockets: [UInt32]) {
         if !unclaimed.isEmpty { unclaimed.subtract(sockets) }
     }
 
-    /// Counts an app's connections, and finds the last traffic. A connection that was closed had its last traffic
-    /// then.
+    /// Counts an app's connections, and finds when data last moved on one. For a closed connection, that is the time
+    /// when it was closed.
     func count(_ claim: ConnectionClaim, into measurement: inout AppMeasurement) {
         guard isAvailable, claim.isWhole else {
             measurement.connections = nil
@@ -143,8 +148,9 @@ struct ConnectionLedger {
         measurement.connections = count
     }
 
-    /// Ends a round. `isComplete`: every app that may have gained a connection was searched. A socket without an
-    /// owner at the end of two such rounds belongs to no app; in one round, an accept may have been under way.
+    /// Ends a round of measuring. `isComplete`: every app that may have gained a connection was searched. A socket
+    /// without an owner at the end of two such rounds belongs to no app. One round is not enough: a process may just
+    /// have been accepting the connection.
     mutating func close(isComplete: Bool) {
         foreign = foreign.filter { open[$0] != nil || listening[$0] != nil }
         guard isComplete else { return }

@@ -14,7 +14,7 @@ struct MeasuredApp {
     let suspendedSince: Duration?
 }
 
-/// What policies need to know, with the bits of TORPOR_NEEDS_….
+/// What policies want to have measured: the bits TORPOR_NEEDS_… of the policy interface.
 struct MeasurementNeeds: OptionSet {
     let rawValue: UInt64
 
@@ -28,36 +28,34 @@ struct MeasurementNeeds: OptionSet {
 
 /// A measurement of one incarnation of an app. Times are of CLOCK_MONOTONIC.
 struct AppMeasurement {
-    /// The time of the measurement. Memory and the number of processes of an app in a cgroup may be older: 5 s; half
-    /// a
-    /// minute if the app did nothing; a minute if it is suspended.
+    /// The time of the measurement. If the app has a cgroup, its memory and number of processes may be older: by 5 s,
+    /// by 30 s if the app did nothing, or by a minute if it is suspended.
     var measuredAt: Duration
     /// The usage that was read last.
     var usage: Usage
-    /// Processor time of this incarnation. It never decreases. The time in `usage` may, when a process ends whose
-    /// parent does not wait for it.
+    /// Processor time of this incarnation, which never decreases. The time in `usage` decreases when a process ends
+    /// whose parent does not wait for it.
     var processorTime: Duration
-    /// Thousandths of one processor between the last two measurements at least 200 ms apart; nil before there are
-    /// two.
+    /// The processor time used between the last two measurements at least 200 ms apart, in thousandths of one
+    /// processor; nil before there are two.
     var processorPermille: UInt32?
-    /// Open TCP connections, also those in other network namespaces; nil if that is unknown (a process cannot be
-    /// read),
-    /// or if no policy needs it.
+    /// Open TCP connections, also those in other network namespaces; nil if no policy needs the number, or a process
+    /// of the app cannot be read.
     var connections: Int?
-    /// When data last moved on a connection that is or was open, a connection was opened, or one to a listening port
-    /// was closed; nil if no such time is known.
+    /// The latest time at which the app opened a connection, data moved on one, or a connection to one of its
+    /// listening ports was closed; nil if no such time is known.
     var lastTraffic: Duration?
 }
 
 /// Measures apps and the machine in rounds, each in steps of about a millisecond: a thousand busy apps take tens of
 /// milliseconds, which would block the loop.
 ///
-/// What is read depends on what the app does. For a suspended app nothing is read, except once a minute. In a cgroup:
-/// its processor time, one small file (10 µs); only if that has changed, and at most every 5 s, also its processes
-/// and their memory (40 µs). Without a cgroup: one reading of /proc for all apps (20 µs an app). For connections see
-/// ``ConnectionLedger``.
+/// How much is read depends on the app. A suspended app is read once a minute at most. If an app has a cgroup, its
+/// processor time is read from one small file (10 µs). Its processes and their memory (40 µs) are read every 5 s at
+/// most, or every 30 s if the processor time has not changed. For all apps without a cgroup, /proc is read once (20
+/// µs an app). For connections see ``ConnectionLedger``.
 struct Measurements {
-    /// The machine's measurement of the last round that asked for it.
+    /// The measurement of the machine in the last round that needed one.
     private(set) var system: SystemMeasurement?
     /// How long the data about the processes of a busy app in a cgroup counts as fresh.
     private let busyLook: Duration
@@ -66,7 +64,7 @@ struct Measurements {
     private var ledger = ConnectionLedger()
     private var round: Round?
 
-    /// - Parameter clock: the time of a measurement, on CLOCK_MONOTONIC.
+    /// - Parameter clock: gives the time of a measurement, on CLOCK_MONOTONIC.
     init(busyLook: Duration = .seconds(5), clock: @escaping () -> Duration = Clock.monotonic) {
         self.busyLook = busyLook
         self.clock = clock
@@ -77,8 +75,8 @@ struct Measurements {
         entries[id].flatMap { $0.leader == tree.leader ? $0.measurement : nil }
     }
 
-    /// Begins a round and abandons one that is under way. `apps` are all apps with processes: the data of others is
-    /// dropped. The machine is measured here, in 0.2 ms; the apps by ``step(for:)``.
+    /// Begins a round, and abandons any round under way. `apps`: all apps with processes; the data of other apps is
+    /// dropped. Measures the machine here, in 0.2 ms; ``step(for:)`` measures the apps.
     mutating func begin(_ apps: [MeasuredApp], _ needs: MeasurementNeeds) {
         if needs.contains(.system) { system = SystemMeasurement(after: system) }
         ledger.abandon()
@@ -89,7 +87,7 @@ struct Measurements {
         round = Round(needsConnections: needs.contains(.connections), rest: apps[...])
     }
 
-    /// Continues the round for about that time; with nil, to its end. Returns whether the round is over.
+    /// Continues the round for about `time`, or to its end if that is nil. Returns whether the round is over.
     mutating func step(for time: Duration? = .milliseconds(1)) -> Bool {
         guard var current = round.take() else { return true }
         let isOver = step(&current, until: time.map { Clock.monotonic() + $0 })
@@ -109,7 +107,7 @@ struct Measurements {
         var hasConnections = false
         /// Apps that were not measured yet.
         var rest: ArraySlice<MeasuredApp>
-        /// Apps that wait for the reading of /proc.
+        /// Apps without a cgroup, which wait until /proc is read.
         var withoutCgroup: [MeasuredApp] = []
         var reading: SnapshotReading?
         /// The app whose descriptors are being read.
@@ -248,7 +246,8 @@ struct Measurements {
         entries[app.id] = entry
     }
 
-    /// Whether an app's processes must be read. `time`: its processor time to the microsecond, if that is known.
+    /// Whether an app's processes must be read. `time`: the app's processor time, precise to the microsecond; nil if
+    /// unknown.
     private func isDue(_ entry: Entry?, _ time: Duration?, standsStill: Bool, _ now: Duration) -> Bool {
         guard let entry, let time else { return true }
         let isIdle = time == entry.timeAtLook

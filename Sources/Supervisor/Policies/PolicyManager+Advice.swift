@@ -45,7 +45,8 @@ extension PolicyManager: PolicyChainDelegate {
             let before = app.run.refusal
             if !decision.onlyAdvises { app.run.refusal = "was not launched: \(Self.because(decision))" }
             let outcome = follow(.refuse, app, decision, "is not launched")
-            // The app is launched after all: restore the text, or a later ending would be reported with this one.
+            // The advice was refused, so the app is launched: restore the text, or a later ending would be reported
+            // with this one.
             if case .refused = outcome { app.run.refusal = before }
             if outcome == .taken, decision.event.reason == LaunchReason.event.policyCode {
                 supervisor.wakes.refusedByPolicy(app)
@@ -233,7 +234,8 @@ extension PolicyManager: PolicyChainDelegate {
         return .refused(why)
     }
 
-    /// Reports advice that changes nothing, unless the same was reported last.
+    /// Reports advice that changes nothing, unless the last report about the same policy, app and kind of advice was
+    /// the same.
     private func tell(_ decision: PolicyDecision, _ app: AppRuntime?, _ sentence: String) {
         let key = Self.key(decision)
         guard told[key] != sentence else { return }

@@ -30,7 +30,8 @@ extension PolicyManager {
         chain.post(event)
     }
 
-    /// These apps have changed. So the apps that they require may count as in use now, or no longer.
+    /// Marks the entries of changed apps and of their dependencies as out of date in the view that policies read: a
+    /// dependency may now count as in use, or no longer.
     package func touched(_ apps: [AppRuntime]) {
         for app in apps {
             unseen.insert(app.id)
@@ -50,7 +51,8 @@ extension PolicyManager {
         post(TORPOR_EVENT_ENDED, app, reason: Optional(ending.reason).policyCode, delay: delay)
     }
 
-    /// A user or an event has requested something of an app.
+    /// Called when a user or an event has requested a state for an app: ends the limits on what policies may advise
+    /// about it.
     package func asked(_ app: AppRuntime, from: Goal, to: Goal) {
         askedMeanwhile.insert(app.id)
         damping.forget(app.id)
@@ -58,7 +60,7 @@ extension PolicyManager {
         post(TORPOR_EVENT_GOAL, app, from: from.policyCode, to: to.policyCode)
     }
 
-    /// The core asks whether an app may be launched.
+    /// The core asks whether an app may be launched: asks the policies, or admits the launch if no policy decides.
     func mayLaunch(_ app: AppRuntime, _ reason: LaunchReason) {
         putOff[app.id] = nil
         app.heldBack = nil
@@ -111,7 +113,7 @@ extension PolicyManager {
         post(TORPOR_EVENT_PRESSURE, from: from.policyCode, to: to.policyCode)
     }
 
-    /// The policy that decides in which order apps are evicted; nil if none does.
+    /// The name of the policy that decides in which order apps are evicted; nil if none does.
     var evictionPolicy: String? { chain.governor(of: TORPOR_EVENT_EVICTION) }
 
     /// The order in which apps would be evicted if memory were short, the first one first, each with the policy's
@@ -134,7 +136,8 @@ extension PolicyManager {
         }
     }
 
-    /// The app whose entry in the view has the number that advice names; nil if there is none.
+    /// The app at a place (an index) in the view that policies read; nil if no app is there. Advice names apps by
+    /// this index.
     package func app(_ place: UInt32) -> AppRuntime? {
         guard let place = Int(exactly: place), view.isPresent(place) else { return nil }
         return supervisor.apps[place]

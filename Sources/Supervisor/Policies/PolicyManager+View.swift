@@ -8,7 +8,7 @@ import Linux
 import Policies
 import TorporPolicyABI
 
-/// The view of apps that policies read.
+/// Fills the view of apps that policies read.
 extension PolicyManager {
     /// Adds an app to the view, or updates its tags.
     func show(_ app: AppRuntime) {
@@ -56,7 +56,8 @@ extension PolicyManager {
             if deadline.kind == .backgroundTime { view[app.id].grant_ends = deadline.at.microseconds }
             if deadline.kind == .restart { view[app.id].next_restart = deadline.at.microseconds }
         }
-        // If the app's background time is used up, show when it ended, for a policy that was not asked at that time.
+        // If the app's background time is used up, show a time in the past, when the app entered the background: a
+        // policy that was not asked when the time ended can then see that it has.
         let isUsedUp = machine.state == .background && machine.transition == nil && machine.rules.backgroundTime != nil
         if isUsedUp, view[app.id].grant_ends == never { view[app.id].grant_ends = app.times.since.3 }
         view[app.id].restarts_in_window = UInt32(clamping: machine.restartsInWindow(now: now))
@@ -104,7 +105,7 @@ extension Goal {
         }
     }
 
-    /// nil if the number is no state.
+    /// Nil if no state has this number.
     package init?(policyCode: UInt32) {
         guard let goal = Goal.allCases.first(where: { $0.policyCode == policyCode }) else { return nil }
         self = goal
@@ -128,7 +129,7 @@ extension Transition? {
 }
 
 extension TerminationReason? {
-    /// The numbers in the policies' header file are those in records plus 1; a test compares them.
+    /// The numbers in the header file for policies are the numbers in records plus 1; a test compares them.
     var policyCode: UInt32 {
         guard let self else { return TORPOR_REASON_NONE.rawValue }
         return UInt32(self.number) + 1

@@ -13,7 +13,7 @@ import Processes
 import TorporPolicyABI
 
 /// The supervisor's side of its policies: shows them the apps, sends them events, and follows their advice where the
-/// rules allow. It does not exist while no policy is configured and no client records what one would be asked.
+/// rules allow. It exists only while a policy is configured, or a client records what policies would be asked.
 ///
 /// Only launches wait for a policy, and only if a policy wants to be asked about them.
 package final class PolicyManager: LifecycleObserver {
@@ -24,7 +24,8 @@ package final class PolicyManager: LifecycleObserver {
     var unseen: Set<AppID> = []
     /// Apps in the foreground: they count as in use now, even if nothing about them changes.
     var inUse: Set<AppID> = []
-    /// Apps of which a user or an event has requested something since the current question was asked.
+    /// Apps for which a user or an event has requested a state since policies were last asked: such a request
+    /// overrides their advice.
     var askedMeanwhile: Set<AppID> = []
     var damping = GoalDamping()
     var measurements = Measurements()
@@ -32,13 +33,15 @@ package final class PolicyManager: LifecycleObserver {
     var measuredAt: Duration?
     /// Limits how often policies repeat advice that changes little, by app and kind.
     var repetition = RateLimit<UInt64>(free: 8, interval: .seconds(5))
-    /// Apps about which a policy must wait; when the timer fires, the policy is asked again.
+    /// Apps about which a policy gives or changes its advice too often. When the timer fires, the policy is asked
+    /// again.
     package var damped: [AppID: TimerSource] = [:]
     /// The last report of advice that was not followed, by policy, app and kind, so that no report is repeated.
     package var told: [String: String] = [:]
     /// Launches that a policy has delayed, with the timers that end the delay.
     var putOff: [AppID: TimerSource] = [:]
-    /// Notes which policy in this process is being asked, so that the next torpord knows which one caused a death.
+    /// Notes which policy is running in this process, so that the next torpord knows which policy made this one
+    /// crash.
     private(set) var marks: PolicyMarks?
     private var whenLoaded: (() -> Void)?
     private var clock: ClockWatch?
@@ -68,7 +71,7 @@ package final class PolicyManager: LifecycleObserver {
         for app in supervisor.apps { show(app) }
     }
 
-    /// Applies the configuration in force.
+    /// Applies the policies of the configuration in force.
     package func configure() {
         let supervisor = supervisor
         let configuration = supervisor.configuration
@@ -108,7 +111,7 @@ package final class PolicyManager: LifecycleObserver {
         whenLoaded = work
     }
 
-    /// Calls back when that policy is no longer being loaded.
+    /// Calls back when the policy with this name is no longer being loaded.
     package func whenSettled(_ name: String, _ work: @escaping () -> Void) {
         guard chain.slots.contains(where: { $0.settings.name == name && $0.state == .loading }) else { return work() }
         whenSettled.append((name, work))
@@ -207,7 +210,7 @@ extension PolicyManager: PolicyHostLauncher {
             incarnation: 1,
             executable: program,
             arguments: ["torpor-policy-host", plan.name],
-            // Time zones are read from the machine's files once, and not looked up again.
+            // With this TZ, glibc reads the time zone once, instead of checking its file at each call.
             environment: ["TZ=:/etc/localtime", "\(AppTag.helperVariable)=1"]
         )
         launch.isHelper = true

@@ -5,14 +5,14 @@ import Linux
 import PolicyHost
 import WireText
 
-/// Notes which policy in torpord's own process is being asked, in a file of the runtime directory: if torpord dies
-/// then, that policy is the cause. The next torpord counts such deaths, and leaves out a policy that has caused
-/// several.
+/// Notes in a file of the runtime directory which policy is running in torpord's own process: if torpord dies while a
+/// policy runs, that policy is the cause. The next torpord counts such deaths, and leaves out a policy that has
+/// caused several.
 ///
-/// Layout: the first 64 bytes are the name of the policy that is asked, ended by NUL. Eight deaths of 72 bytes
-/// follow, newest first: the name, and the time in microseconds (CLOCK_MONOTONIC).
+/// Layout: 64 bytes with the name of the policy that is running, ended by NUL. Then a record of 72 bytes for each of
+/// the last eight deaths, newest first: the policy's name, and the time in microseconds (CLOCK_MONOTONIC).
 final class PolicyMarks {
-    /// A policy with that many deaths within the window is left out.
+    /// A policy that has caused this many deaths of torpord within ``window`` is left out.
     private static let limit = 3
     private static let window = Duration.seconds(600)
     private static let nameBytes = 64
@@ -64,7 +64,7 @@ final class PolicyMarks {
         return result
     }
 
-    /// Deaths of that policy no longer count.
+    /// Forgets the deaths that a policy has caused.
     func forget(_ name: String) {
         for place in 0..<Self.deathCount {
             let start = Self.nameBytes + place * Self.deathBytes

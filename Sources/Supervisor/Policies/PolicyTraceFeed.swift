@@ -22,14 +22,15 @@ final class PolicyTraceFeed {
 
     func remove(_ recorder: PolicyRecorder) { recorders.removeAll { $0 === recorder } }
 
-    /// A round of questions to policies is over: sends it to the clients. `view`: what the policies were shown.
+    /// Sends a finished round of questions and advice to the clients. `view`: what the policies were shown.
     func tell(_ events: [torpor_policy_event], _ decisions: [(PolicyDecision, CounselOutcome)], _ view: PolicyView) {
         for recorder in recorders { recorder.tell(events, decisions) }
     }
 }
 
-/// One client that records. It gets a line for each round of questions, and a snapshot line at intervals. If the
-/// client does not read, lines of rounds are queued up to the server's limit, and snapshot lines are skipped.
+/// A client that records what policies are asked. It gets a line for each round of questions, and a snapshot line at
+/// intervals. If the client does not read, lines of rounds are queued up to the server's limit, and snapshot lines
+/// are skipped.
 final class PolicyRecorder {
     private unowned let policyManager: PolicyManager
     private let reply: Reply
@@ -90,7 +91,7 @@ final class PolicyRecorder {
 }
 
 extension PolicyManager {
-    /// Sends the client what policies are asked from now on.
+    /// From now on, sends the client what policies are asked and what they advise.
     package func record(_ request: RecordRequest, _ reply: Reply) {
         guard trace.recorders.count < PolicyTraceFeed.limit else {
             return reply.fail(

@@ -9,14 +9,13 @@ import TorporPolicyABI
 struct SystemMeasurement {
     /// The time on CLOCK_MONOTONIC.
     let measuredAt: Duration
-    /// This value and the next ones are nil if they cannot be read.
+    /// This value and those down to `load` are nil if they cannot be read.
     let memory: MachineMemory?
     let memoryPressure: Pressure?
     let processorPressure: Pressure?
     let diskPressure: Pressure?
     let load: LoadAverage?
-    /// At most half a minute older than the other values: the firmware of some laptops takes milliseconds to report
-    /// it.
+    /// At most 30 s older than the other values: the firmware of some laptops takes milliseconds to report the power.
     let power: Power
     private let powerAt: Duration
 
@@ -75,7 +74,7 @@ extension AppMeasurement {
         view.last_traffic = lastTraffic?.microseconds ?? .min
     }
 
-    /// Marks the view of an app that has no processes, or was not measured yet, as unknown.
+    /// Marks the measurements in an app's view as unknown: the app has no processes, or was not measured yet.
     static func clear(_ view: inout torpor_policy_app) {
         view.measured_at = .min
         view.memory = 0
