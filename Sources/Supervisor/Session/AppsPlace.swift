@@ -7,7 +7,7 @@ import Linux
 package import Processes
 import ServiceManager
 
-/// Finds cgroups for the apps and, as a service of systemd, finds out whether a stop of the service ends the apps.
+/// Finds cgroups for the apps. As a service of systemd, also finds out whether a stop of the service ends the apps.
 package final class AppsPlace: ShellRoom {
     package unowned(unsafe) let supervisor: Supervisor
     package private(set) var cgroups: CgroupTree?
@@ -23,8 +23,8 @@ package final class AppsPlace: ShellRoom {
         findCgroups()
     }
 
-    /// Under systemd apps get a scope beside the service; else a place below the service, or wherever one can be
-    /// made.
+    /// Finds cgroups for the apps. Under systemd they are in a scope beside the service. Without a scope, they are
+    /// below the service's own cgroup, or wherever a cgroup can be made.
     private func findCgroups() {
         scope = nil
         if supervisor.keeper.isUnderManager {
@@ -51,9 +51,9 @@ package final class AppsPlace: ShellRoom {
 
     /// Why the apps are not terminated when the supervisor stops, in a few words; nil if they are.
     ///
-    /// systemd sends SIGTERM for a stop and for a restart: it must be asked which of them it is.
+    /// systemd sends the same SIGTERM for a stop and for a restart, so systemd is asked which one it is.
     var reasonToLeaveApps: String? {
-        // A container's processes end with its first process.
+        // The keeper is the first process of a container: when it ends, so do all others.
         if supervisor.keeper.pid == 1 { return nil }
         if supervisor.configuration.supervisor.onExit == .leave { return "on_exit = \"leave\"" }
         guard let manager else { return nil }

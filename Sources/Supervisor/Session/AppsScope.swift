@@ -5,12 +5,13 @@ import Linux
 import Processes
 import ServiceManager
 
-/// The scope of the apps under systemd. With it the service can be restarted and upgraded while they run: apps below
-/// the service's own cgroup would keep it from starting (`219/CGROUP`).
+/// The systemd scope that the apps run in. With it, the service can be restarted and upgraded while the apps run:
+/// apps below the service's own cgroup would keep the service from starting (`219/CGROUP`).
 ///
-/// A scope exists while it has processes. A placeholder process that does nothing keeps it, in its own cgroup, since
-/// a cgroup that delegates controllers may not have processes itself. The placeholder is a child of the torpord that
-/// made it, then of the keeper, then of systemd. When the supervisor ends, it is killed, and the scope goes with it.
+/// A scope ends with its last process. A placeholder process, which does nothing, keeps it in existence. The
+/// placeholder is in a cgroup of its own, since a cgroup that delegates controllers may not have processes itself.
+/// Its parent is the torpord that started it, later the keeper, then systemd. The supervisor kills it when it ends,
+/// and so ends the scope.
 struct AppsScope {
     /// The scope's cgroup, as an absolute path.
     let path: String

@@ -8,22 +8,22 @@ import Processes
 import SystemPackage
 import WireText
 
-/// Keeps the desktop entries of the apps up to date (`desktop_entries`): runs `torpor desktop sync`, which asks this torpord
-/// like any other client, at the start and after each apply.
+/// Keeps the desktop entries of the apps up to date, if `desktop_entries` is set: runs `torpor desktop sync` at the
+/// start and after each change of the configuration. Like any client, that command asks this torpord for the apps.
 package final class DesktopSync {
     private unowned(unsafe) let supervisor: Supervisor
     private var isRunning = false
-    /// The configuration has changed during a run.
+    /// Whether the configuration has changed while `torpor desktop sync` was running.
     private var isDue = false
-    /// Why the entries are not up to date, as the log has it.
+    /// The error that was logged last; nil if the desktop entries are up to date.
     private var trouble: String?
 
     package init(_ supervisor: Supervisor) { self.supervisor = supervisor }
 
-    /// How long a run may take.
+    /// How long `torpor desktop sync` may take.
     private static let patience = Duration.seconds(60)
 
-    /// Starts a run if the configuration wants it.
+    /// Starts `torpor desktop sync` if `desktop_entries` is set.
     package func configure() {
         guard supervisor.configuration.supervisor.desktopEntries, !supervisor.isEnding else { return }
         guard !isRunning else {
@@ -81,7 +81,7 @@ package final class DesktopSync {
 
     private func ended(_ trouble: String?) {
         isRunning = false
-        // Once until it changes: each apply would say so again.
+        // Log an error only when it changes: each change of the configuration would repeat it.
         if trouble != self.trouble {
             self.trouble = trouble
             if let trouble {

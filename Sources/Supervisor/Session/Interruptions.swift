@@ -12,15 +12,15 @@ package import TorporAPI
 /// Moves apps out of the foreground while no user can see them: before the machine sleeps, and while the session is
 /// locked.
 ///
-/// logind is asked for the state at the start, and whenever it was away. An earlier torpord may have covered apps
-/// (moved them out of the foreground) without need: they are uncovered as soon as the state is known, or after five
-/// seconds without an answer.
+/// torpord asks logind for the state at the start, and whenever logind was gone and has returned. An earlier torpord
+/// may have covered apps (moved them out of the foreground) that need not be covered now: they are uncovered as soon
+/// as the state is known, or after five seconds without an answer.
 package final class Interruptions: LifecycleObserver {
     private unowned(unsafe) let supervisor: Supervisor
     private var login: LoginManager?
-    /// The state of machine and session that was reported last.
+    /// The state of the machine and the session that logind reported last.
     private var told = LoginManager.State()
-    /// Whether it is known if apps must be covered.
+    /// Whether torpord knows if apps must be covered (moved out of the foreground).
     private var isKnown = false
     private var isCovered = false
     /// Apps that the machine waits for before it sleeps; nil if it does not wait for torpord.
@@ -89,7 +89,8 @@ package final class Interruptions: LifecycleObserver {
     /// Whether the session that is followed has not been unlocked since the machine was booted.
     private(set) var isBeforeFirstUnlock = false
 
-    /// If no session is followed, or logind is absent, no lock protects anything: then no unlock is awaited.
+    /// Updates ``isBeforeFirstUnlock``. If no session is followed, or logind is absent, no lock protects anything, so
+    /// that no unlock is awaited.
     private func lookForFirstUnlock(_ login: LoginManager?) {
         let wasBefore = isBeforeFirstUnlock
         if let login, login.subject.session != nil, !login.state.isKnown || login.isThere {
@@ -123,7 +124,7 @@ package final class Interruptions: LifecycleObserver {
 
     private static let returning = "apps return to their previous states"
 
-    /// Whether no person sees the apps now.
+    /// Whether no user can see the apps now.
     var coversApps: Bool { isKnown && isCovered }
 
     private func cover(_ covers: Bool) {
@@ -136,7 +137,8 @@ package final class Interruptions: LifecycleObserver {
     package func coverAll() {
         guard isKnown else { return }
         let covers = isCovered
-        // Each app is an event of its own: what is decided for one app is done before the next is handled.
+        // Handle each app as an event of its own: decisions about one app are carried out before the next app is
+        // handled.
         supervisor.uninterrupted { [supervisor] in
             for app in supervisor.apps where supervisor.coordinator.machine(app.id).isCovered != covers {
                 let id = app.id
@@ -166,7 +168,7 @@ package final class Interruptions: LifecycleObserver {
     private func isLeaving(_ id: AppID) -> Bool {
         let machine = supervisor.coordinator.machine(id)
         guard machine.state == .active || machine.state == .inactive else { return false }
-        // An app that has no reason to be in the background stays inactive.
+        // An app that has no reason to run in the background becomes inactive, and stays so.
         return machine.state == .active || machine.transition != nil
     }
 

@@ -9,7 +9,7 @@ package import TorporAPI
 struct OwnUnits {
     /// The names of the units, those of the apps first; empty if no service manager is involved.
     let names: [String]
-    /// The user whose service manager it is; nil for the system's.
+    /// The user whose service manager has the units; nil for the system's service manager.
     let user: UInt32?
 
     /// `paths`: cgroups relative to the mount of the hierarchy, such as `/system.slice/torpord.service`.
@@ -32,8 +32,8 @@ struct OwnUnits {
         self.init(paths: [cgroups.map { String($0.base.dropFirst(mount.count)) }, own].compactMap { $0 })
     }
 
-    /// The unit as journald sees it: the first part of the path that is no slice, in a user's service manager if the
-    /// path leads through one.
+    /// The unit of a cgroup, as journald determines it: the first part of the path that is not a slice. If the path
+    /// leads through `user@UID.service`, the unit belongs to that user's service manager.
     private static func unit(of path: String) -> (name: String, user: UInt32?)? {
         var parts = path.split(separator: "/")[...]
         var user: UInt32?
@@ -51,7 +51,7 @@ struct OwnUnits {
 }
 
 extension JournalPlace {
-    /// Where the journal has the output of an app.
+    /// Where to find the output of an app in the journal.
     package init(of app: AppRuntime, _ cgroups: CgroupTree?) {
         let units = OwnUnits(apps: cgroups)
         self.init(identifier: app.name, units: units.names, user: units.user)

@@ -6,9 +6,9 @@ package import Lifecycle
 import Linux
 import Processes
 
-/// Reports to the service manager (sd_notify(3)), through the keeper: that the apps of the start were launched, how
-/// the apps are, that a configuration is being read, and that a start or a stop takes as long as the deadlines of
-/// apps allow.
+/// Reports to the service manager (sd_notify(3)), through the keeper: that the apps of the start were launched, the
+/// states of all apps, and that a configuration is being read. Extends the service manager's timeout while a start or
+/// a stop waits for deadlines of apps.
 ///
 /// Without a service manager nothing is sent, and only ``isReady`` is maintained.
 package final class ServiceReport: LifecycleObserver {
@@ -17,8 +17,8 @@ package final class ServiceReport: LifecycleObserver {
     private var timer: TimerSource?
     /// Apps whose launch at the start is not over; nil until launching has begun.
     private var starting: Set<AppID>?
-    /// Whether the launches of the start are over: each app is up, or has failed its first launch, or its launch has
-    /// no deadline. An app that waits for a dependency that has failed does not delay this.
+    /// Whether the launches of the start are over: each app is up, or has failed its first launch, or has no deadline
+    /// for its launch. An app that waits for a failed dependency does not delay this.
     package private(set) var isReady = false
     private var isStopping = false
     private var status = ""
@@ -41,14 +41,15 @@ package final class ServiceReport: LifecycleObserver {
 
     // MARK: What happens
 
-    /// The supervisor starts. The start may take as long as orphans of an earlier one take to end.
+    /// Called at the start, which waits until the orphans of an earlier torpord have ended. Extends the service
+    /// manager's timeout for that time.
     package func begin() {
         guard isHeard else { return }
         extend()
         tick(within: Self.extensionInterval)
     }
 
-    /// These apps are launched at the start.
+    /// Sets which apps the start launches.
     package func launch(_ apps: [AppID]) {
         starting = Set(apps)
         look()
@@ -61,16 +62,16 @@ package final class ServiceReport: LifecycleObserver {
 
     package func forget(_ app: AppRuntime) {}
 
-    /// Something that the status names has changed: whether people see alerts.
+    /// Updates the status line, after a change of whether users see alerts.
     package func changed() { if isReady, isHeard { tick(within: Self.statusInterval) } }
 
-    /// A configuration is being read.
+    /// Tells the service manager that a configuration is being read.
     package func reload() {
         guard isReady else { return }
         tell("RELOADING=1\nMONOTONIC_USEC=\(Clock.monotonic().microseconds)")
     }
 
-    /// The configuration was read; `trouble` says why it is not in force, as a clause.
+    /// Tells the service manager that the configuration was read. `trouble` says why it is not in force, as a clause.
     package func reloaded(trouble: String? = nil) {
         self.trouble = trouble
         guard isReady else { return }
@@ -78,7 +79,8 @@ package final class ServiceReport: LifecycleObserver {
         tell("READY=1\nSTATUS=\(status)")
     }
 
-    /// The supervisor ends; it terminates the apps first, or leaves them to the next torpord.
+    /// Tells the service manager that the supervisor ends. With `leavingApps` the next torpord takes over the apps;
+    /// else they are terminated first.
     package func stop(leavingApps: Bool) {
         isStopping = true
         status = leavingApps ? "stopping; the apps keep running" : text()
@@ -92,7 +94,7 @@ package final class ServiceReport: LifecycleObserver {
 
     private func tell(_ state: String) { supervisor.keeper.tellManager(state) }
 
-    /// Checks again after that time at the latest.
+    /// Checks again after `delay` at the latest.
     private func tick(within delay: Duration) {
         if timer == nil { timer = try? supervisor.loop.timer { [weak self] in self?.look() } }
         let at = supervisor.loop.now + delay
@@ -126,7 +128,7 @@ package final class ServiceReport: LifecycleObserver {
         tell("STATUS=\(now)")
     }
 
-    /// Extends the timeout, unless a stop has no deadline left to wait for.
+    /// Extends the service manager's timeout, unless the supervisor stops and no app has a deadline left.
     private func extend() {
         let now = supervisor.loop.now
         let isBounded = supervisor.apps.contains { app in

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The rooms that deal with the person at the machine.
+/// The parts of the supervisor that deal with the user at the machine.
 package final class SessionRooms {
     private unowned(unsafe) let supervisor: Supervisor
     /// Follows sleep of the machine and the lock of the session.
     private(set) lazy var interruptions = Interruptions(supervisor)
-    /// The helper in a person's session.
+    /// The helper process in a user's desktop session.
     private(set) lazy var desktop = Desktop(supervisor)
-    /// Alerts of apps for people, which the helper shows.
+    /// Alerts that apps show to users. The helper process displays them.
     private(set) lazy var alerts = {
         let alerts = AppAlerts(supervisor.engine, supervisor.recorder, supervisor)
         alerts.screen = desktop
