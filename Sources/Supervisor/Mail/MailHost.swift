@@ -25,10 +25,10 @@ protocol MailHost: AnyObject {
         of app: AppRuntime,
         _ completion: @escaping (String?) -> Void
     ) -> HookRun
-    /// Ends the command, if it still runs.
+    /// Kills the command, if it still runs.
     func end(_ run: HookRun, of app: AppRuntime)
-    /// Mail about changed settings is being delivered to the app, or was removed.
+    /// Called when mail about changed settings is being delivered to the app, or was removed.
     func toldOfSettings(_ mail: Mail, _ app: AppRuntime)
-    /// Sends the next message to the app's delegate.
+    /// Sends the next message to the app's delegate, the process that receives its messages.
     func pumpMessages(to app: AppRuntime)
 }

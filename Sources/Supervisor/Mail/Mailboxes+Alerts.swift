@@ -7,12 +7,13 @@ import Lifecycle
 import Mailbox
 import Varlink
 
-/// What apps are told of their alerts is mail: it waits while the app sleeps, is delivered once, and outlives the app,
+/// Sends apps mail about their alerts. Such mail waits while the app sleeps, is delivered once, and outlives the app,
 /// torpord and a reboot.
 extension Mailboxes {
-    /// Sends the app mail about an alert that came. With `wakes`, wakes it into the background, if it may be woken.
+    /// Sends the app mail about an alert that is due. With `wakes`, wakes the app into the background, if it may be
+    /// woken.
     ///
-    /// - Throws: ``Mailbox/Refusal`` if its mailbox is full.
+    /// - Throws: ``Mailbox/Refusal`` if the app's mailbox is full.
     func tellAlert(_ draft: MailDraft, wakes: Bool, _ app: AppRuntime) throws(Mailbox.Refusal) {
         var draft = draft
         if wakes { draft.wake = .background }
@@ -21,15 +22,15 @@ extension Mailboxes {
         host.wake(app, Self.event(draft, at: loop.now))
     }
 
-    /// How many messages about alerts may wait for an app: another answer only brings the app to the foreground. An app
-    /// that is never told would get more and more.
+    /// The most messages about alerts that may wait for an app. Beyond that, a user's answer to an alert only brings
+    /// the app to the foreground: if an app never reads its mail, more and more would wait.
     private static let mostAnswers = 64
 
-    /// Sends the app a person's answer, whatever the limits of its mailbox are; returns the event that it comes to the
-    /// foreground for.
+    /// Sends the app a user's answer to an alert, even if the app's mailbox is full. Returns the event that brings
+    /// the app to the foreground.
     func tellAnswer(_ draft: MailDraft, _ app: AppRuntime) -> WakeEvent {
-        // The mail itself wakes nothing: the answer does, once. Mail that an app is never told would bring the app to the
-        // foreground at each start of torpord.
+        // The stored mail must not wake the app: if the app never reads it, each start of torpord would bring the app
+        // to the foreground. The returned event wakes the app, once.
         if waiting(for: app).count(where: { $0.draft.topic == AlertMail.topic }) < Self.mostAnswers {
             _ = try? add(draft, for: app, limits: Mailbox.Limits(count: .max, bytes: .max))
         }
@@ -43,7 +44,7 @@ extension Mailboxes {
         return WakeEvent(.alert, id, "its alert \(id)", mail: draft, at: at)
     }
 
-    /// Whether the message that an alert came waits for the app, or is being delivered.
+    /// Whether mail about the alert with this number waits for the app, or is being delivered.
     func hasAlertMail(_ number: Int64, of app: AppRuntime) -> Bool {
         waiting(for: app).contains { $0.draft.topic == AlertMail.topic && $0.draft.key == "\(number)" }
     }

@@ -10,8 +10,8 @@ package import TorporAPI
 
 /// Passes mail that an app does not handle on to the apps that its topic names as `next`.
 extension Mailboxes {
-    /// Messages that other apps can handle as well. All others are about the app itself: if it does not handle them,
-    /// they are settled.
+    /// Messages that other apps can handle as well. All other messages are about the app itself: if the app does not
+    /// handle one, it is removed.
     private static let passedOn: Set = [
         Message.openURL, .didReceiveEvent, .didReceiveNotification, .didReceiveRemoteNotification,
     ]
@@ -28,8 +28,8 @@ extension Mailboxes {
         while let name = chain.takeNext() {
             guard let id = coordinator.id(of: name) else { continue }
             guard let (draft, order) = draft(mail, chain, from: app, to: apps[id]) else { continue }
-            // A torpord may have been killed after it had given that app the mail, before it had taken it from this
-            // one.
+            // An earlier torpord may have been killed after it gave that app the mail, and before it removed the mail
+            // from this app.
             let isThere = waiting(for: apps[id]).contains { $0.draft.chain?.source == mail.id }
             if !isThere, (try? add(draft, for: apps[id])) == nil { continue }
             if !isThere {
@@ -89,7 +89,7 @@ extension Mailboxes {
         return (draft, order)
     }
 
-    /// Posts unhandled mail to an app again, as if it were new. `completion` is called when that is on disk.
+    /// Posts unhandled mail to an app again, as if it were new. `completion` is called when the new mail is on disk.
     package func replay(
         _ id: Int64,
         of app: AppRuntime,
@@ -170,7 +170,7 @@ private enum PassedOnSlot: Slot { typealias Value = PassedOnMail }
 
 /// Why unhandled mail is not posted again.
 package enum ReplayRefusal: Error {
-    /// The mail is no longer kept.
+    /// The mail is no longer stored as unhandled.
     case gone
     /// The app does not accept the mail.
     case refused(PostRefusal, topic: String)

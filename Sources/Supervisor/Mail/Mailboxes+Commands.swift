@@ -20,7 +20,8 @@ extension Mailboxes {
         !isLoaded && order.foreground && passesURLs(app)
     }
 
-    /// The URL that goes into the arguments of the launch; nil for none. It counts as opened when the app is ready.
+    /// The URL that goes into the arguments of the launch; nil for none. The URL counts as opened when the app is
+    /// ready.
     package func urlForLaunch(of app: AppRuntime, _ order: LaunchOrder) -> String? {
         guard isLoaded, order.foreground, passesURLs(app) else { return nil }
         let waiting = boxes[app.id]?.items.first { $0.url != nil && !isBeingTold($0.id, to: app) }
@@ -42,7 +43,7 @@ extension Mailboxes {
         if to == .active { launchedWithURL(app) }
     }
 
-    /// An app that was launched with a URL is ready, or has ended with success: the URL counts as opened.
+    /// Counts the URL that an app was launched with as opened: the app is ready, or has ended with success.
     func launchedWithURL(_ app: AppRuntime) {
         guard let id = atLaunch.removeValue(forKey: app.id), let mail = mail(id, of: app) else { return }
         app.lastAnswered = AnsweredMail(id: id, key: mail.draft.key, failure: nil)
@@ -55,7 +56,8 @@ extension Mailboxes {
             let mail = boxes[app.id]?.items.first(where: { $0.url != nil && $0.run == run })
         else { return }
         let isLaunching = machine(app).transition == .launching
-        // An open_command may have been killed with the torpord that ran it: it is run again.
+        // If the app got the URL by its open_command, that command may have been killed with torpord: it is run
+        // again.
         guard isLaunching || urlRoute(app) == .launch else { return }
         isUnderWay(mail.id, to: app)
         atLaunch[app.id] = mail.id
@@ -64,7 +66,7 @@ extension Mailboxes {
 
     // MARK: While the app is active
 
-    /// Runs the command for the first URL that waits, unless one runs already.
+    /// Runs the app's `open_command` for the first URL that waits, unless the command runs already.
     func runOpenCommand(for app: AppRuntime) {
         guard isLoaded, openCommands[app.id] == nil, urlRoute(app) == .command, app.run.tree?.mainHasEnded == false
         else {
@@ -84,7 +86,7 @@ extension Mailboxes {
             isOver = true
             guard let self, let app else { return }
             self.openCommands[app.id] = nil
-            // The app has ended, or the URL was dropped.
+            // The URL is no longer being delivered: the app has ended, or the URL was dropped.
             guard self.isBeingTold(id, to: app) else { return self.deliver(to: app) }
             app.lastAnswered = AnsweredMail(id: id, key: mail.draft.key, failure: failure)
             if let failure {

@@ -6,15 +6,16 @@ import Mailbox
 import Store
 import Varlink
 
-/// Mail that tells apps which scenes inside them are discarded, so that they remove what they store of these scenes.
+/// Sends apps mail about which of their inner scenes were discarded, so that an app removes what it has stored for
+/// them.
 extension Mailboxes {
     /// The topic of mail about discarded scenes; clients may not post to it.
     private static let scenesTopic = "torpor.scenes"
     /// The most names of scenes in one message.
     private static let mostNames = 100
 
-    /// Tells the app that these scenes are discarded, in one message with those that it was not told of yet. Calls
-    /// back when that is on disk.
+    /// Tells the app that these scenes are discarded. If a message about discarded scenes still waits, adds these to
+    /// it. Calls back when the message is on disk.
     func tellDiscarded(_ names: [String], _ app: AppRuntime, _ then: @escaping () -> Void) {
         whenLoaded { [weak self, weak app] in
             guard let self, let app, app.isListed else { return then() }

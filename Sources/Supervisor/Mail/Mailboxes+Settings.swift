@@ -5,8 +5,8 @@ package import Lifecycle
 import Mailbox
 import Varlink
 
-/// Apps are told by mail that settings have changed. That mail waits while the app sleeps, is delivered before any
-/// other mail, and wakes no app. `SettingValues` tracks what the app must still be told: waiting mail is changed
+/// Tells apps by mail that settings have changed. This mail waits while the app sleeps, is delivered before any other
+/// mail, and wakes no app. `SettingValues` tracks what the app must still be told, and waiting mail is updated
 /// accordingly.
 extension Mailboxes {
     /// The topic of mail about changed settings; clients may not post to it.
@@ -23,14 +23,15 @@ extension Mailboxes {
     private static func rank(_ mail: Mail) -> Int {
         switch mail.draft.topic {
         case settingsTopic: mail.draft.message == Message.identityDidChange.rawValue ? 0 : 1
-        // The end of a session is announced before the results of its transfers.
+        // An app learns that a session of transfers is over before it gets the results of these transfers.
         case TransferMail.topic:
             mail.draft.message == Message.handleEventsForBackgroundTransfer.rawValue ? 2 : lastRank
         default: lastRank
         }
     }
 
-    /// Tells the app that these settings have changed, in one message with those that it was not told of yet.
+    /// Tells the app that these settings have changed. If a message about changed settings still waits, adds these to
+    /// it.
     ///
     /// - Parameter reverted: settings that were set back to the value that the app knows.
     package func tellSettings(
@@ -42,7 +43,7 @@ extension Mailboxes {
         let waiting = boxes[app.id]?.items.last {
             $0.draft.topic == Self.settingsTopic && $0.draft.message == message.rawValue && !$0.isInFlight
         }
-        // If an earlier launch of the app was told of settings and has not answered, the next launch is told of them.
+        // The message may be one that an earlier launch of the app got and did not answer: name its settings again.
         let before = waiting.map(Self.settings) ?? []
         let names = before.filter { !changed.contains($0) && !reverted.contains($0) } + changed
         if names == before { return }
@@ -58,7 +59,8 @@ extension Mailboxes {
             sender: "torpord"
         )
         draft.isOwnEvent = true
-        // No limit is needed: the declared names are limited, and at most one piece of mail waits for each message.
+        // No limit is needed: the declared names are limited, and at most one piece of mail waits for each kind of
+        // message.
         _ = try? add(draft, for: app, limits: Mailbox.Limits(count: .max, bytes: .max))
         deliver(to: app)
     }
@@ -70,8 +72,7 @@ extension Mailboxes {
     }
 
     /// For each message about settings that is being delivered: the settings, and the time of the last change that
-    /// the
-    /// message covers (microseconds since 1970).
+    /// the message covers (microseconds since 1970).
     func settingsBeingTold(to app: AppRuntime) -> [(names: [String], until: Int64)] {
         (boxes[app.id]?.items ?? []).filter { $0.draft.topic == Self.settingsTopic && ($0.isInFlight || $0.run != nil) }
             .map { (Self.settings(in: $0), $0.lastAt) }

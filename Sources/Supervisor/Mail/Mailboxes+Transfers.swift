@@ -7,8 +7,8 @@ import Lifecycle
 package import Mailbox
 import Varlink
 
-/// The results of transfers are mail: they wait while the app sleeps, are delivered once, and outlive the app,
-/// torpord and a reboot. `AppTransfers` limits how many there may be.
+/// Sends apps the results of transfers as mail, which waits while the app sleeps, is delivered once, and outlives the
+/// app, torpord and a reboot. `AppTransfers` limits how many results there may be.
 extension Mailboxes {
     /// Sends the app mail about transfers. With `wakes`, wakes the app into the background, if it may be woken.
     package func tellTransfer(_ draft: MailDraft, wakes: Bool, _ app: AppRuntime) {
@@ -28,7 +28,8 @@ extension Mailboxes {
         (boxes[app.id]?.items ?? []).filter { $0.draft.topic == TransferMail.topic }
     }
 
-    /// The limits for other mail, raised by the count and size of mail about transfers; nil if there is no such mail.
+    /// The limits of the app's mailbox, raised by its mail about transfers, which does not count; nil if there is no
+    /// such mail.
     func limitsBesideTransfers(of app: AppRuntime) -> Mailbox.Limits? {
         let mail = transferMail(of: app)
         guard !mail.isEmpty else { return nil }

@@ -8,8 +8,8 @@ package import Mailbox
 package import TorporAPI
 
 /// URLs for apps to open. They are mail: they wait in order, are delivered once, and outlive the app, torpord and a
-/// reboot. They are delivered when the app comes to the foreground, before didBecomeActive, and at once while it is
-/// active.
+/// reboot. They are delivered when the app comes to the foreground, before didBecomeActive, and at once while the app
+/// is active.
 extension Mailboxes {
     /// How an app gets URLs.
     enum URLRoute {
@@ -50,7 +50,7 @@ extension Mailboxes {
         }
     }
 
-    /// Queues a URL, which is delivered when the app comes to the foreground. Returns its number.
+    /// Queues a URL, which is delivered when the app comes to the foreground. Returns the number of the URL's mail.
     ///
     /// - Parameter key: identifies the request. If a URL with this key waits already, no other is queued.
     package func open(
@@ -91,7 +91,7 @@ extension Mailboxes {
         post(request, as: .openURL, from: source.name, to: app, completion)
     }
 
-    /// Why no further URL is accepted for the app; nil if one is.
+    /// Why no further URL is accepted for the app; nil if another one is.
     func refusal(ofURLsFor app: AppRuntime) -> URLRefusal? {
         let waiting = waitingURLs(app).count
         switch urlRoute(app) {
@@ -112,7 +112,8 @@ extension Mailboxes {
         }
     }
 
-    /// The number of the URL of the request with this key, if that URL waits for the app or was answered last.
+    /// The number of the URL that a request with this key has queued, if that URL still waits, or the app answered it
+    /// last.
     package func url(askedForAs key: String, of app: AppRuntime) -> Int64? {
         if let waiting = waitingURLs(app).first(where: { $0.draft.key == key }) { return waiting.id }
         return app.lastAnswered.flatMap { $0.key == key ? $0.id : nil }
@@ -150,7 +151,7 @@ extension Mailboxes {
         }
     }
 
-    /// The apps that a URL is passed on to when one does not handle it.
+    /// The apps that a URL is passed on to if `app` does not handle it, the best fit first.
     func nextHandlers(of mail: Mail, after app: AppRuntime) -> [String] {
         guard let target = OpenedURL.target(of: mail) else { return [] }
         return handlers(of: target).map(\.app).filter { $0 !== app && refusal(ofURLsFor: $0) == nil }.map(\.name)
@@ -162,7 +163,7 @@ extension Mailboxes {
     /// The first URL that waits for the app.
     func url(for app: AppRuntime) -> String? { boxes[app.id]?.items.lazy.compactMap(\.url).first }
 
-    /// The app declines the URLs that wait for it: passes them on.
+    /// Passes on the URLs that wait for the app, because the app declines them.
     func declineURLs(_ app: AppRuntime) {
         for mail in waiting(for: app) where mail.draft.topic == OpenedURL.topic && !mail.isInFlight {
             passOver(mail.id, by: app)
@@ -179,7 +180,6 @@ extension Mailboxes {
 
 /// Why a URL is not accepted for an app, as a sentence without the app's name.
 package struct URLRefusal: Error, CustomStringConvertible {
-    /// The sentence.
     package let description: String
 
     init(_ description: String) { self.description = description }

@@ -11,13 +11,12 @@ package import Store
 import Varlink
 import WireText
 
-/// Mail: messages that are stored until their app has answered them. They are delivered in order of arrival, before
-/// any
-/// other message when an app wakes.
+/// Mail: messages that are stored until their app has answered them. They are delivered in order of arrival, and when
+/// an app wakes, before any other message.
 ///
-/// Each change is in the store's journal before anything follows from it, so that a torpord that is killed loses no
-/// mail and delivers none twice. Mail that is being delivered to a delegate has its number in the app's ledger
-/// (`ChannelLedger`). Mail that was answered leaves the journal before the answer is confirmed.
+/// Each change is written to the store's journal before it has any effect. So if torpord is killed, no mail is lost
+/// or delivered twice. While mail is being delivered to a delegate (the process that receives an app's messages), its
+/// number is in the app's ledger (`ChannelLedger`). Answered mail leaves the journal before the answer is confirmed.
 package final class Mailboxes: Room, LifecycleObserver {
     package let engine: Engine
     package let recorder: Recorder
@@ -26,7 +25,8 @@ package final class Mailboxes: Room, LifecycleObserver {
     var boxes: [AppID: Mailbox] = [:]
     /// Mail that no app handled.
     package private(set) lazy var unhandled = UnhandledMail(engine, recorder, host.store)
-    /// Mail in the queue of an app's delegate, or announced by a signal and not fetched yet.
+    /// The numbers of mail that is in the queue of an app's delegate, or was announced by a signal and not fetched
+    /// yet.
     private var told: [AppID: Set<Int64>] = [:]
     private var lastID: Int64 = 0
     /// Whether the stored mail is loaded. Before that, mail that an earlier torpord began to deliver cannot be
@@ -35,11 +35,11 @@ package final class Mailboxes: Room, LifecycleObserver {
     private var afterLoad: [() -> Void] = []
     /// Incarnations that ended before the stored mail was loaded, and whether the ending counts as an attempt.
     var endedBeforeLoad: [AppID: (run: UInt32, counts: Bool)] = [:]
-    /// By app: the number of the URL in the arguments of the current launch.
+    /// For each app, the number of the URL in the arguments of its current launch.
     var atLaunch: [AppID: Int64] = [:]
     /// The `open_command` that runs for an app.
     var openCommands: [AppID: HookRun] = [:]
-    /// How much mail a delegate's queue may hold at a time.
+    /// How many pieces of mail a delegate's queue may hold at a time.
     private static let batch = 64
 
     init(_ engine: Engine, _ recorder: Recorder, _ host: any MailHost) {
@@ -66,7 +66,7 @@ package final class Mailboxes: Room, LifecycleObserver {
 
     /// Queues mail; it is delivered as soon as the app runs.
     ///
-    /// - Throws: ``Mailbox/Refusal`` if there is no room for it.
+    /// - Throws: ``Mailbox/Refusal`` if the mailbox has no room for the mail.
     @discardableResult
     package func add(
         _ draft: MailDraft,
@@ -95,13 +95,13 @@ package final class Mailboxes: Room, LifecycleObserver {
         return change
     }
 
-    /// The mail with that number, if it still waits.
+    /// The mail with this number, if it still waits.
     func mail(_ id: Int64, of app: AppRuntime) -> Mail? { boxes[app.id]?[id] }
 
     /// Whether the mail is in the queue of the app's delegate, or was announced by a signal.
     func isBeingTold(_ id: Int64, to app: AppRuntime) -> Bool { told[app.id]?.contains(id) ?? false }
 
-    /// Loads the stored mail of the apps. `contents` also has what was added since the start.
+    /// Loads the stored mail of the apps. `contents` also has mail that was added since the start.
     package func load(_ contents: StoreContents) {
         isLoaded = true
         unhandled.load(contents)
@@ -193,7 +193,7 @@ package final class Mailboxes: Room, LifecycleObserver {
         told[app.id]?.remove(id)
         let mail = boxes[app.id]?.remove(id)
         guard mail != nil || !isLoaded else { return }
-        // A client's call may wait for the URL: check it.
+        // A client's call may wait until this URL is answered: have the call checked.
         if mail?.url != nil { engine.touch(app.id) }
         if let mail, mail.draft.topic == Self.settingsTopic { host.toldOfSettings(mail, app) }
         host.store.removeMail(id, of: app.name)
@@ -274,7 +274,7 @@ package final class Mailboxes: Room, LifecycleObserver {
 
     /// Adds waiting mail to the queue of the app's delegate; false if there was none.
     ///
-    /// - Parameter comesToForeground: didBecomeActive is queued right after this mail.
+    /// - Parameter comesToForeground: whether didBecomeActive follows this mail, so that URLs may be delivered too.
     @discardableResult
     func enqueue(_ app: AppRuntime, comesToForeground: Bool = false) -> Bool {
         guard isLoaded, let box = boxes[app.id] else { return false }
@@ -293,7 +293,7 @@ package final class Mailboxes: Room, LifecycleObserver {
         return added > 0
     }
 
-    /// The mail is about to be sent: from now on it does not change. That is stored before anything is sent.
+    /// Called before mail is sent: from now on the mail must not change, and the attempt is stored.
     package func willSend(_ id: Int64, to app: AppRuntime) {
         boxes[app.id]?.setInFlight(id, true)
         beginAttempt(id, app)
@@ -306,7 +306,7 @@ package final class Mailboxes: Room, LifecycleObserver {
         boxes[app.id]?.setInFlight(id, true)
     }
 
-    /// The incarnation or its delegate is gone: mail without an answer is delivered to the next one.
+    /// Called when the incarnation or its delegate is gone: mail without an answer will be delivered to the next one.
     func incarnationEnded(_ app: AppRuntime) {
         endOpenCommand(of: app)
         guard told[app.id] != nil else { return }
@@ -318,8 +318,8 @@ package final class Mailboxes: Room, LifecycleObserver {
         for app in apps where boxes[app.id] != nil { deliver(to: app) }
     }
 
-    /// An app that was held back may be woken again: wakes it for the oldest mail that wants it in the foreground, or
-    /// else for the oldest that may wake it.
+    /// Called when an app that could not be woken may be woken again: wakes it for the oldest mail that wants it in
+    /// the foreground, or else for the oldest mail that may wake it.
     func retry(_ app: AppRuntime) {
         touched([app])
         let waiting = boxes[app.id]?.items.filter { $0.draft.wake != nil && !isBeingTold($0.id, to: app) } ?? []
@@ -327,7 +327,7 @@ package final class Mailboxes: Room, LifecycleObserver {
         host.wake(app, for: first)
     }
 
-    /// The app is gone for good. The store removes all its mail at once.
+    /// Called when the app was removed for good. The store removes all its mail at once.
     package func forget(_ app: AppRuntime) {
         boxes[app.id] = nil
         told[app.id] = nil
@@ -358,7 +358,7 @@ extension StoredMail {
 }
 
 extension MailStanding {
-    /// Stored in place of a chain if the mail is an event of the supervisor itself.
+    /// The text that is stored in place of a chain if the mail is an event of the supervisor itself.
     static let own = "own"
 
     init(_ mail: Mail) {

@@ -64,7 +64,7 @@ package final class UnhandledMail: Room {
         }
     }
 
-    /// The database was lost: loads the list of unhandled mail from the new one.
+    /// Loads the list of unhandled mail from a new database, because the old one was lost.
     func loadAgain() {
         var query = UnhandledQuery()
         query.hasPayload = false
@@ -77,7 +77,7 @@ package final class UnhandledMail: Room {
         }
     }
 
-    /// Keeps mail as unhandled. `run`: the incarnation of the app that the mail ended last.
+    /// Keeps mail as unhandled. `run`: the last incarnation of the app that failed while it handled the mail.
     func add(_ mail: StoredMail, _ why: Why, run: Int64? = nil, _ app: AppRuntime) {
         let item = StoredUnhandled(mail: mail, why: why.rawValue, at: Clock.realtimeMicroseconds(), run: run)
         store.save(item)
@@ -121,7 +121,7 @@ package final class UnhandledMail: Room {
         store.unhandled(query, within: .seconds(10), completion)
     }
 
-    /// Drops mail; false if it was not kept.
+    /// Drops unhandled mail; false if none is kept under this number.
     @discardableResult
     package func drop(_ id: Int64, of app: AppRuntime) -> Bool {
         guard var shelf = shelves[app.id], let index = shelf.items.firstIndex(where: { $0.id == id }) else {
@@ -136,12 +136,13 @@ package final class UnhandledMail: Room {
     /// The numbers of all mail that is kept for the app, oldest first.
     package func ids(of app: AppRuntime) -> [Int64] { shelves[app.id]?.items.map(\.id) ?? [] }
 
-    /// The app is gone for good. The store removes all its mail at once.
+    /// Called when the app was removed for good. The store removes all its mail at once.
     func forget(_ app: AppRuntime) { shelves[app.id] = nil }
 }
 
 extension AppRuntime {
-    /// How many pieces of the app's unhandled mail were removed since this torpord started, as there were too many.
+    /// How many pieces of the app's unhandled mail were removed since this torpord started, because there were too
+    /// many.
     package var unhandledDropped: Int {
         get { slots[UnhandledDroppedSlot.self, default: 0] }
         set { slots[UnhandledDroppedSlot.self] = newValue }
