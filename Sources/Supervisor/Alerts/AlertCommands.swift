@@ -5,30 +5,30 @@ import Configuration
 import Engine
 import EventLoop
 
-/// The `commands` of `[supervisor.alerts]`: run for each alert that is shown, one at a time.
+/// Runs the `commands` of `[supervisor.alerts]` for each alert that is shown, one alert at a time.
 final class AlertCommands {
-    /// What is run.
+    /// One run of all commands, for an alert or for a bundle (several alerts that are shown as one).
     struct Job {
         var number: Int64
         var app: AppRuntime
         var variables: [String: String]
-        /// Not run before: more alerts may join it.
+        /// When the commands may run at the earliest. Until then, more alerts may join the bundle.
         var after = Duration.zero
         var urgency: Alert.Urgency
     }
 
     private let loop: EventLoop
     private unowned(unsafe) let host: any AlertHost
-    /// Jobs that wait.
+    /// Jobs that have not begun, oldest first.
     private(set) var waiting: [Job] = []
     private var isRunning = false
     private var timer: TimerSource?
-    /// A job begins: that is stored first.
+    /// Called with the alert's number before its commands run, so that this is stored first.
     var onBegin: ((Int64) -> Void)?
-    /// A job has ended, with sentences about the commands that failed.
+    /// Called with the alert's number when its commands have ended, with a sentence about each command that failed.
     var onEnd: ((Int64, [String]) -> Void)?
 
-    /// How many jobs may wait; then the oldest that is not critical is dropped.
+    /// The most jobs that may wait. Beyond that, the oldest job that is not for a critical alert is dropped.
     static let most = 256
 
     init(_ loop: EventLoop, _ host: any AlertHost) {
@@ -36,7 +36,7 @@ final class AlertCommands {
         self.host = host
     }
 
-    /// Adds a job, or replaces the one of the same number that waits.
+    /// Adds a job, or replaces the waiting job of the same alert.
     func add(_ job: Job) {
         if let index = waiting.firstIndex(where: { $0.number == job.number }) {
             waiting[index] = job
@@ -48,11 +48,11 @@ final class AlertCommands {
             let dropped = waiting.remove(at: index)
             onEnd?(dropped.number, ["too many alerts wait for their commands: it is left out"])
         }
-        // Whoever adds it stores it first.
+        // Begin later: the caller stores the alert first.
         loop.later { [weak self] in self?.runNext() }
     }
 
-    /// The alert is closed: its job is not run, if it waits.
+    /// Removes the job of an alert that was closed, if the job has not begun.
     func remove(_ number: Int64) { waiting.removeAll { $0.number == number } }
 
     private func runNext() {

@@ -11,22 +11,22 @@ import Processes
 import Schedules
 import Store
 
-/// What alerts need of other rooms.
+/// What alerts need from other parts of the supervisor.
 protocol AlertHost: AnyObject {
     var store: Store { get }
     var mailboxes: Mailboxes { get }
-    /// `[supervisor.alerts]`.
+    /// The settings in `[supervisor.alerts]`.
     var alertRules: AlertSpecification { get }
     var clocks: ClockPair { get }
     /// The machine's time zone.
     var timeZone: TimeZone { get }
-    /// No person sees the apps: the session is locked, or the machine is about to sleep.
+    /// Whether no user sees the apps: the session is locked, or the machine is about to sleep.
     var isCovered: Bool { get }
-    /// From now on reports when the clock is set or the zone changes.
+    /// From now on, calls `clockChanged` when the clock is set or the time zone changes.
     func followClock()
-    /// A person wants to see the app.
+    /// Brings the app to the foreground, because a user wants to see it.
     func bringToForeground(_ app: AppRuntime, for event: WakeEvent)
-    /// Runs a command as the supervisor's user. The completion gets a sentence if it failed.
+    /// Runs a command as the supervisor's user. The completion gets nil, or a sentence if the command failed.
     func runAlertCommand(
         _ command: [String],
         _ variables: [String: String],
@@ -44,7 +44,8 @@ extension Supervisor: AlertHost {
         wakes.followClock { [weak self] isElsewhere in self?.alerts.clockChanged(isElsewhere: isElsewhere) }
     }
 
-    /// Carries out what a person asked for by other means than a verb: policies are told, and their damping ends.
+    /// Carries out a request that a user made in the desktop session, not by a command. Policies learn of it, and
+    /// earlier limits on their advice end.
     func personRequests(_ request: Request, of app: AppRuntime) throws(RequestError) {
         let before = coordinator.machine(app.id)
         try self.request(request, of: app.id)
@@ -80,7 +81,7 @@ extension Supervisor: AlertHost {
 
 extension Launcher {
     /// Runs a command as the supervisor's own user, without output, and kills it after its deadline. The completion
-    /// gets a sentence if it failed.
+    /// gets nil, or a sentence if the command failed.
     func runOwn(
         _ command: [String],
         _ variables: [String: String],

@@ -4,17 +4,17 @@ import DesktopProtocol
 
 /// Shows alerts and badges in the user's desktop session.
 ///
-/// No method waits. As long as no notification server runs, alerts are kept; they are shown once one runs.
+/// No method blocks. While no notification server runs, alerts are kept; they are shown when a server starts.
 protocol AlertScreen: AnyObject {
-    /// Called with each report: `shown`, `failed`, `closed` and `answered` about alerts; `here` and `server` about
-    /// the screen.
+    /// Called with each report: `shown`, `failed`, `closed` and `answered` are about alerts, `here` and `server`
+    /// about the screen.
     var onReport: ((DesktopReport) -> Void)? { get set }
-    /// Shows an alert. It replaces the shown alert of the same number, if there is one.
+    /// Shows an alert. If an alert with the same number is shown, replaces it.
     func show(_ alert: DesktopAlert)
-    /// Removes an alert.
+    /// Removes an alert from the screen.
     func close(_ id: Int64)
     /// Shows a number at the desktop entry of an app; 0 removes the number.
     func badge(_ entry: String, _ count: Int64)
-    /// The answer to an alert was stored durably, so it need not be reported again.
+    /// Confirms that the answer to an alert was stored, so that the screen does not report the answer again.
     func acknowledge(_ id: Int64)
 }

@@ -13,11 +13,12 @@ import Schedules
 import Store
 import TorporAPI
 
-/// What people do with open alerts, on the screen, in the dashboard or at the command line.
+/// Handles what users do with open alerts: on the screen, in the dashboard or at the command line.
 extension AppAlerts {
     // MARK: Answers
 
-    /// A person chose an action of an open alert. `completion` is called when that is on disk.
+    /// Stores which action of an open alert a user chose, and carries it out. `completion` is called when that is on
+    /// disk.
     package func answer(
         _ number: Int64,
         _ action: String,
@@ -39,7 +40,7 @@ extension AppAlerts {
         }
     }
 
-    /// Brings the app to the foreground and tells it the answer, or opens the URL.
+    /// Brings the app to the foreground and sends it the user's answer to an alert, or opens the alert's URL.
     func carryOutAnswer(of number: Int64) {
         guard let alert = table[number], let opening = alert.opening, let answer = opening.answer,
             let app = app(of: alert)
@@ -61,11 +62,11 @@ extension AppAlerts {
             app
         )
         host.bringToForeground(app, for: event)
-        // In this order: if torpord is killed in between, the next one brings the app to the foreground.
+        // Close the alert last: if torpord is killed before that, the next torpord brings the app to the foreground.
         close(number)
     }
 
-    /// Opens the URL of an alert in the app that opens such URLs, as ‘torpor open’ does; false if there is none.
+    /// Opens the URL of an alert in the app that opens such URLs, as ‘torpor open’ does; false if no app does.
     private func open(_ url: String, of alert: Alert, _ app: AppRuntime) -> Bool {
         let target = OpenTarget.url(url)
         var refusal = "no app opens it"
@@ -83,7 +84,7 @@ extension AppAlerts {
         return false
     }
 
-    /// Removes an alert, from the screen too. Its app is not told.
+    /// Removes an alert, also from the screen, without telling its app.
     func close(_ number: Int64) {
         guard let alert = table[number] else { return }
         endInterruption(by: number)
@@ -100,9 +101,9 @@ extension AppAlerts {
 
     // MARK: Reports of the screen
 
-    /// A screen was connected.
+    /// Starts to use a screen: receives its reports, and shows the badges and alerts there that it lacks.
     func greet(_ screen: any AlertScreen) {
-        // Before, every alert that the screen has would be an unknown one, and closed.
+        // Wait until the alerts are loaded: before that, every alert on the screen would seem unknown, and be closed.
         guard isLoaded else { return }
         screen.onReport = { [weak self] report in self?.take(report) }
         guard shownOn != nil else { return }
@@ -110,11 +111,11 @@ extension AppAlerts {
         showAgain { !($0.opening?.isShown ?? true) }
     }
 
-    /// Shows the open alerts that are not shown yet, and those for which `isWanted` is true.
+    /// Shows the open alerts for which `isWanted` is true.
     private func showAgain(_ isWanted: (Alert) -> Bool) {
         guard let screen = shownOn else { return }
         var seen: Set<Int64> = []
-        // The newest of a bundle is shown.
+        // A bundle (several alerts that are shown as one) is shown by its newest alert.
         for alert in table.allOpen.reversed() where alert.opening?.isDelivered ?? false && isWanted(alert) {
             guard let app = app(of: alert), seen.insert(alert.opening?.bundle ?? alert.number).inserted else {
                 continue
@@ -123,7 +124,8 @@ extension AppAlerts {
         }
     }
 
-    /// How long ago, in microseconds, an alert may have come that is shown again after the screen has lost it.
+    /// If the screen has lost an alert, the alert is shown again only if it was due at most this long ago, in
+    /// microseconds.
     private static let recent: Int64 = 3_600_000_000
 
     private func take(_ report: DesktopReport) {
@@ -150,7 +152,7 @@ extension AppAlerts {
         case .failed(let id, let reason):
             guard let alert = members(of: id).last, let app = app(of: alert) else { return }
             let reason = String(reason.prefix(200))
-            // Once until it changes: without a desktop each alert would say so again.
+            // Log a reason only when it changes: without a desktop, each alert would repeat it.
             guard reason != lastFailure else { return }
             lastFailure = reason
             note(app, .alert, text: "has an alert, \(alert.id), that is not on the screen: \(reason)", level: .warning)
@@ -158,7 +160,7 @@ extension AppAlerts {
             let alerts = members(of: id)
             switch why {
             case .dismissed: for alert in alerts { close(alert.number) }
-            // It can be answered later, but is on no screen.
+            // The alert has left the screen, but can still be answered.
             case .expired:
                 for alert in alerts {
                     table.update(alert.number) { $0.hasLeft = true }
@@ -177,7 +179,7 @@ extension AppAlerts {
 
     private func answered(_ id: Int64, _ action: String, _ token: String?) {
         let alerts = members(of: id)
-        // It was answered elsewhere, or the report was repeated.
+        // The alert was answered elsewhere, or the screen has repeated its report.
         guard let last = alerts.last else {
             screen?.acknowledge(id)
             return

@@ -14,15 +14,17 @@ import Mailbox
 import Schedules
 import TorporAPI
 
-/// Alerts that came: the app is told, or they are shown.
+/// Delivers alerts that are due: sends them to the app, or shows them.
 extension AppAlerts {
-    /// How long a critical alert interrupts apps after the screen that would report that it was closed has gone.
+    /// How long a critical alert may still interrupt apps after the screen is gone: no screen can then report that
+    /// the alert was closed.
     private static let interruptionWithoutScreen = Duration.seconds(30)
 
-    /// Tells the app, if it is in the foreground; otherwise shows the alert, unless it is too quiet an hour.
+    /// Sends an alert to the app, if the app is in the foreground. Otherwise shows the alert, or holds it back during
+    /// quiet hours.
     func deliver(_ number: Int64, _ app: AppRuntime) {
         guard let alert = table[number], let opening = alert.opening else { return }
-        // An earlier torpord was killed just after it had told the app.
+        // If the app's mail has the alert already, an earlier torpord was killed just after it had sent that mail.
         let isTold = host.mailboxes.hasAlertMail(number, of: app)
         if isTold, !alert.wake || isInForeground(app) { return told(alert, app) }
         if !isTold, isInForeground(app), hears(app, .didReceiveLocalNotification) {
@@ -52,18 +54,18 @@ extension AppAlerts {
     }
 
     private func hold(_ alert: Alert, until end: Int64) {
-        // Of a repeated one only the last.
+        // Of an alert that repeats, hold back only the latest occurrence.
         for other in table.scheduled(of: alert.app) where other.id == alert.id && other.heldUntil != nil {
             close(other.number)
         }
-        // As for open ones, since an alert is held back before it is open.
+        // The limit for open alerts applies here too: a held alert becomes open later.
         let held = table.held(of: alert.app)
         for other in held.prefix(max(0, held.count - AlertRules.mostOpen + 1)) { close(other.number) }
         if table.hold(alert.number, until: end, clock) != nil { save(alert.number) }
         arm()
     }
 
-    /// An app that comes to the foreground is told what quiet hours hold back: it disturbs nobody.
+    /// Sends an app that comes to the foreground the alerts that quiet hours hold back: this disturbs no user.
     package func touched(_ apps: [AppRuntime]) {
         guard isLoaded, !table.isEmpty else { return }
         var isDue = false
@@ -98,7 +100,7 @@ extension AppAlerts {
         engine.touch(app.id)
     }
 
-    /// What the app is told when the alert comes.
+    /// The message that tells an app about an alert that is due.
     private func message(_ alert: Alert, _ opening: Opening) -> MailDraft {
         AlertMail.received(
             as: Message.didReceiveLocalNotification.rawValue,
@@ -109,15 +111,16 @@ extension AppAlerts {
         )
     }
 
-    /// Whether a person looks at the app, so that it shows for itself what there is to say.
+    /// Whether a user sees the app, so that the app itself can show the alert.
     func isInForeground(_ app: AppRuntime) -> Bool {
         let machine = machine(app)
         guard machine.state == .active || machine.state == .inactive, !host.isCovered else { return false }
-        // An app that was interrupted stays, one that leaves does not.
+        // An app that is only interrupted is still in the foreground; an app that is leaving it is not.
         return machine.transition == nil || machine.goal == .active
     }
 
-    /// The end of the quiet hours that a scheduled alert will wait for when it is due.
+    /// When the quiet hours end during which a scheduled alert will be held back, in microseconds since 1970; nil if
+    /// it will not be held back.
     func heldUntil(_ alert: Alert, _ due: Int64?, _ app: AppRuntime) -> Int64? {
         guard let due, alert.urgency != .critical else { return nil }
         let isTold = due <= host.clocks.wall && isInForeground(app) && hears(app, .didReceiveLocalNotification)
@@ -135,13 +138,13 @@ extension AppAlerts {
 
     // MARK: The screen
 
-    /// The screen, if alerts are shown there.
+    /// The screen; nil if there is none, or if the configuration shows no alerts on the desktop.
     var shownOn: (any AlertScreen)? { host.alertRules.desktop == .none ? nil : screen }
 
     /// The name of an app's desktop entry, as ‘torpor desktop sync’ writes it.
     static func entry(of app: String) -> String { DesktopEntryName.name(of: app) }
 
-    /// The alert as the screen shows it, or the bundle that it belongs to.
+    /// What the screen shows for an alert: the alert itself, or the bundle that it belongs to.
     func desktopAlert(_ alert: Alert, _ app: AppRuntime, isSilent: Bool = false) -> DesktopAlert {
         let number = alert.opening?.bundle ?? alert.number
         let others = members(of: number).count - 1
@@ -162,10 +165,10 @@ extension AppAlerts {
 
     static func more(_ count: Int) -> String { "and \(count) more" }
 
-    /// The open alerts that are shown under a number, the oldest first: one, or a bundle.
+    /// The open alerts that the screen shows under one number, oldest first: a single alert, or a bundle of several.
     func members(of number: Int64) -> [Alert] {
         guard let alert = table[number] else {
-            // The first of a bundle may be closed already.
+            // The alert whose number the bundle has may be closed already.
             return table.allOpen.filter { $0.opening?.bundle == number }
         }
         guard alert.opening?.bundle == number else { return [alert] }
@@ -174,7 +177,7 @@ extension AppAlerts {
 
     // MARK: Commands
 
-    /// Runs the commands for an alert that is shown, or for its bundle once that is complete.
+    /// Queues the commands for an alert that is shown. For a bundle, they run when no more alerts can join it.
     func run(_ number: Int64) {
         guard let alert = table[number], let app = app(of: alert) else { return }
         let shown = alert.opening?.bundle ?? number
@@ -209,7 +212,7 @@ extension AppAlerts {
 
     // MARK: Critical ones interrupt
 
-    /// Whether a person sees what is shown, and the screen reports that it was closed.
+    /// Whether a screen shows alerts, and reports when a user closes one.
     private var isOnScreen: Bool { shownOn != nil && isServerThere }
 
     private var appsToInterrupt: [Opening.Interrupted] {
@@ -231,7 +234,7 @@ extension AppAlerts {
         }
     }
 
-    /// The alert is closed, or nobody can close it: the apps that it interrupted go on.
+    /// Ends an alert's interruption of apps: the alert is closed, or no user can close it.
     func endInterruption(by number: Int64) {
         guard let interrupted = table[number]?.opening?.interrupted, !interrupted.isEmpty else { return }
         table.update(number) { $0.interrupted = [] }
@@ -240,14 +243,14 @@ extension AppAlerts {
             for one in interrupted {
                 guard let id = coordinator.id(of: one.app) else { continue }
                 let machine = coordinator.machine(id)
-                // A later run was not interrupted.
+                // The app was launched again since: this launch was not interrupted.
                 guard machine.incarnation == one.incarnation, machine.interruptions > 0 else { continue }
                 try? request(.interrupt(begin: false), of: id)
             }
         }
     }
 
-    /// Limits the interruptions, if the screen has gone.
+    /// If the screen is gone, ends all interruptions of apps after ``interruptionWithoutScreen``.
     func boundInterruptions() {
         let interrupting = table.allOpen.filter { !($0.opening?.interrupted.isEmpty ?? true) }
         guard !interrupting.isEmpty, !isOnScreen else {
@@ -266,7 +269,7 @@ extension AppAlerts {
 }
 
 extension AppRuntime {
-    /// How many of its alerts this torpord has shown.
+    /// How many of the app's alerts this torpord has shown.
     package var alertsShown: Int {
         get { slots[AlertsShownSlot.self, default: 0] }
         _modify { yield &slots[AlertsShownSlot.self, default: 0] }

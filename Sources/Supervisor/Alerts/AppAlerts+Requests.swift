@@ -17,7 +17,7 @@ package import Varlink
 package enum AlertProblem: Error {
     /// A parameter is invalid.
     case invalid(FieldError)
-    /// The app may not do that; the reason, as a sentence.
+    /// The app lacks a permission. The value is the reason, as a sentence.
     case notPermitted(String)
     /// The reason, as a sentence.
     case failed(String)
@@ -27,12 +27,12 @@ package enum AlertProblem: Error {
 extension AppAlerts {
     // MARK: Alerts
 
-    /// An alert that was scheduled.
+    /// The result of scheduling an alert.
     package struct Scheduled {
-        /// The alert, with the time at which it comes.
+        /// The alert, with the time at which it is due.
         package var info: AlertInfo
-        /// What a person should know about it, as a sentence. No app may open its URL now: the alert is no less wanted
-        /// for that, and the app that opens the URL may come before the answer. It is not refused.
+        /// A sentence for the user; nil for none. It says that no app can open the alert's URL now. The alert is not
+        /// refused for that, since such an app may be added before a user answers the alert.
         package var warning: String?
     }
 
@@ -41,9 +41,9 @@ extension AppAlerts {
         ["numbers": .array(alerts.map { .int($0.number) }), "alerts": .array(alerts.map(\.json))]
     }
 
-    /// Schedules an alert; `completion` gets it when it is on disk.
+    /// Schedules an alert. `completion` gets the alert when it is on disk.
     ///
-    /// - Parameter isOperators: an operator asks, who may open any URL.
+    /// - Parameter isOperators: whether an operator made the request, who may open any URL.
     package func schedule(
         _ request: ScheduleAlertRequest,
         of app: AppRuntime,
@@ -81,14 +81,14 @@ extension AppAlerts {
         }
     }
 
-    /// The reply to a request was lost, and it came again.
+    /// Answers a repeated request, whose first reply was lost.
     private func repeated(
         _ request: ScheduleAlertRequest,
         _ number: Int64,
         _ app: AppRuntime,
         _ completion: @escaping (Result<Scheduled, AlertProblem>) -> Void
     ) {
-        // It may be told, answered or dismissed already.
+        // The alert may have been delivered, answered or dismissed since.
         var known = AlertInfo(
             number: number,
             app: app.name,
@@ -109,7 +109,7 @@ extension AppAlerts {
 
     private func warning(about alert: Alert) -> String? {
         guard let url = alert.url, host.mailboxes.handlers(of: .url(url)).isEmpty else { return nil }
-        // Which schemes other apps have is for operators.
+        // Only operators may learn which URL schemes other apps open.
         let scheme = OpenedURL.scheme(url) ?? ""
         let sentence =
             alert.isOperators ? host.mailboxes.sentence(ofNoHandlerFor: .url(url)) : "no app opens \(scheme): URLs"
@@ -135,7 +135,7 @@ extension AppAlerts {
             let target = OpenTarget.url(url)
             if let problem = target.problem { throw .invalid(FieldError(field: "url", problem: problem)) }
             let scheme = OpenedURL.scheme(url) ?? ""
-            // Otherwise an app could have a person open what it may not open itself.
+            // Otherwise an app could make a user open URLs that the app may not open itself.
             let opening = app.specification.opening
             guard isOperators || opening.mayOpen(scheme: scheme) || opening.fit(target) != nil else {
                 throw .notPermitted(
@@ -143,7 +143,7 @@ extension AppAlerts {
                 )
             }
         }
-        // Those that quiet hours hold back were due already.
+        // Do not count alerts that quiet hours hold back: they were due already.
         let others = table.scheduled(of: app.name).count { $0.id != alert.id && $0.heldUntil == nil }
         guard others < AlertRules.most else {
             throw .failed(
@@ -154,8 +154,8 @@ extension AppAlerts {
         return alert
     }
 
-    /// Cancels alerts of some apps, scheduled and open ones: those with these ids or numbers, or all if neither is given.
-    /// Returns them. `completion` is called when that is on disk.
+    /// Cancels scheduled and open alerts of some apps: those with these ids or numbers, or all if both are nil.
+    /// `completion` gets the cancelled alerts when that is on disk.
     package func cancel(
         _ chosen: [AppRuntime],
         ids: [String]?,
@@ -183,7 +183,7 @@ extension AppAlerts {
         }
     }
 
-    /// The open alert of that number, if it is of one of these apps.
+    /// Returns `number` if one of these apps has an open alert with that number; throws otherwise.
     package func openAlert(_ number: Int64, of chosen: [AppRuntime]) throws(AlertProblem) -> Int64 {
         guard let alert = table[number], alert.opening != nil, chosen.contains(where: { $0.name == alert.app }) else {
             throw .failed("there is no open alert of the number \(number)")
@@ -191,7 +191,8 @@ extension AppAlerts {
         return number
     }
 
-    /// The latest open alert of that id of some apps.
+    /// The number of the latest open alert with this id. Throws if none of these apps has such an alert, or several
+    /// have.
     package func openAlert(_ id: String, of chosen: [AppRuntime]) throws(AlertProblem) -> Int64 {
         let found = chosen.compactMap { app in table.open(of: app.name).last { $0.id == id } }
         guard let first = found.first else {
@@ -204,7 +205,7 @@ extension AppAlerts {
         return first.number
     }
 
-    /// The alerts of some apps: the open ones, then the scheduled ones by the time at which they come.
+    /// The alerts of some apps: first the open ones, then the scheduled ones, each by time.
     package func infos(of chosen: [AppRuntime]) -> [AlertInfo] {
         let infos = chosen.flatMap { app in table.alerts(of: app.name).map { info($0, app) } }
         return infos.sorted { one, other in
@@ -213,7 +214,7 @@ extension AppAlerts {
         }
     }
 
-    /// Whether an alert is open.
+    /// Whether any alert is open: it was due, and a user has neither answered nor dismissed it.
     package var hasOpen: Bool { table.hasOpen }
 
     private func info(_ alert: Alert, _ app: AppRuntime) -> AlertInfo {
@@ -237,10 +238,10 @@ extension AppAlerts {
 
     // MARK: Badges
 
-    /// The number at the app's entry; 0 for none.
+    /// The number (badge) at the app's desktop entry; 0 for none.
     package func badge(of app: AppRuntime) -> Int64 { badges[app.name]?.count ?? 0 }
 
-    /// Shows a number at the app's entry, or with 0 none. `completion` is called when it is on disk.
+    /// Shows a number at the app's desktop entry; 0 shows none. `completion` is called when the number is on disk.
     package func setBadge(_ count: Int64, of app: AppRuntime, _ completion: @escaping (AlertProblem?) -> Void) {
         if let problem = AlertRules.problem(badge: count) {
             return completion(.invalid(FieldError(field: "count", problem: problem.problem)))
@@ -263,7 +264,7 @@ extension AppAlerts {
         engine.touch(app.id)
     }
 
-    /// How many of its alerts are in each state.
+    /// How many of an app's alerts are in each state.
     package func states(of app: AppRuntime) -> [(state: String, count: Int)] {
         let all = table.alerts(of: app.name)
         let open = all.count { $0.opening != nil }

@@ -17,13 +17,13 @@ import Transfers
 import Varlink
 import WireText
 
-/// Alerts of apps for people, and badges.
+/// Alerts that apps show to users, and badges (numbers at the apps' desktop entries).
 ///
-/// An alert is in the store until it was told to its app, answered or dismissed. Whatever follows from it, a message,
-/// a command, a notification on the screen, comes before the store is told that it happened. If torpord is killed in
-/// between, the next one does it again: an alert is shown once, twice if need be, and never not at all.
+/// An alert is in the store until it was sent to its app, or a user has answered or dismissed it. What follows from
+/// an alert (a message, a command, a notification on the screen) is done first, and stored as done after that. If
+/// torpord is killed in between, the next torpord does it again: an alert may be shown twice, but is never lost.
 package final class AppAlerts: Room, LifecycleObserver {
-    /// A number at an app's entry, and the number of its row.
+    /// The number at an app's desktop entry (`count`), and the number of its row in the store.
     struct Badge: Hashable {
         var number: Int64
         var count: Int64
@@ -31,9 +31,9 @@ package final class AppAlerts: Room, LifecycleObserver {
 
     package let engine: Engine
     package let recorder: Recorder
-    /// What it needs of the other rooms. The host owns this one.
+    /// What alerts need from other parts of the supervisor. The host owns this object.
     unowned(unsafe) let host: any AlertHost
-    /// The screen of the session; nil while none is followed.
+    /// The screen of the user's session; nil while no session is followed.
     weak var screen: (any AlertScreen)? {
         didSet {
             guard let screen, screen !== oldValue else { return }
@@ -44,24 +44,24 @@ package final class AppAlerts: Room, LifecycleObserver {
     var badges: [String: Badge] = [:]
     var bundles = AlertBundles()
     private(set) lazy var commands = makeCommands()
-    /// Which alert each request made, so that a repeated request makes no second one.
+    /// Which alert each request has made, so that a repeated request makes no second one.
     var tokens = TransferTokens()
-    /// A notification server is there, as far as is known.
+    /// Whether a notification server runs in the session, as far as is known.
     var isServerThere = false
-    /// Why an alert was not on the screen, as the history has it.
+    /// Why an alert could not be shown, as the history says; nil if the last one could.
     var lastFailure: String?
-    /// Ends interruptions where no screen reports that an alert was closed.
+    /// Ends interruptions of apps while no screen can report that an alert was closed.
     var interruptionTimer: TimerSource?
-    /// The stored alerts are loaded.
+    /// Whether the stored alerts are loaded.
     private(set) var isLoaded = false
-    /// The first launches have begun: alerts come.
+    /// Whether the first launches have begun: alerts are delivered only after that.
     private var isBegun = false
     private var isFollowingClock = false
     private var afterLoad: [() -> Void] = []
     private var timer: TimerSource?
     private var lastID: Int64 = 0
 
-    /// How often the commands of an alert are started, if torpord is killed while they run.
+    /// The most times that the commands of an alert are started, if torpord is killed while they run.
     static let mostTries: Int64 = 2
 
     init(_ engine: Engine, _ recorder: Recorder, _ host: any AlertHost) {
@@ -85,7 +85,7 @@ package final class AppAlerts: Room, LifecycleObserver {
 
     // MARK: The beginning and the end
 
-    /// Loads what the store has, after its mail.
+    /// Loads the stored alerts and badges. The mail must be loaded before.
     package func load(_ contents: StoreContents) {
         guard !isLoaded else { return }
         isLoaded = true
@@ -118,16 +118,16 @@ package final class AppAlerts: Room, LifecycleObserver {
         host.store.removeAlert(row.id, of: row.app)
     }
 
-    /// The first launches have begun: from now on alerts come.
+    /// Called when the first launches have begun: alerts are delivered from now on.
     package func begin() {
         guard !isBegun else { return }
         isBegun = true
         if isLoaded { goOn() }
     }
 
-    /// Continues what an earlier torpord was doing.
+    /// Continues with the alerts that an earlier torpord has not finished.
     private func goOn() {
-        // Before others are shown for the first time.
+        // Greet the screen before any alert is shown there for the first time.
         if let screen { greet(screen) }
         for alert in table.allOpen {
             guard let app = app(of: alert), let opening = alert.opening else { continue }
@@ -148,7 +148,7 @@ package final class AppAlerts: Room, LifecycleObserver {
         if isLoaded { body() } else { afterLoad.append(body) }
     }
 
-    /// Saves everything again, because the file that had it was lost.
+    /// Saves all alerts and badges again, because the store's file was lost.
     func keepAll() {
         for alert in table.all { save(alert.number) }
         for name in badges.keys { saveBadge(of: name) }
@@ -161,10 +161,10 @@ package final class AppAlerts: Room, LifecycleObserver {
         tokens.forget(app.name)
     }
 
-    /// A new configuration is in force.
+    /// Applies a new configuration.
     package func configure() {
         guard isLoaded, isBegun else { return }
-        // Alerts may be wanted on the desktop from now on.
+        // The new configuration may be the first that shows alerts on the desktop.
         if let screen { greet(screen) }
         timeHasCome()
     }
@@ -189,7 +189,7 @@ package final class AppAlerts: Room, LifecycleObserver {
 
     func app(of alert: Alert) -> AppRuntime? { coordinator.id(of: alert.app).map { apps[$0] } }
 
-    /// The clocks as rules see them.
+    /// The present times, in the form that the rules for alerts need.
     var clock: AlertClock {
         let now = host.clocks
         return AlertClock(
@@ -222,7 +222,7 @@ package final class AppAlerts: Room, LifecycleObserver {
         timer?.arm(after: .microseconds(max(0, due - clock.wall)))
     }
 
-    /// The clock was set, the machine has slept, or the time zone has changed.
+    /// Called when the clock was set, the machine has slept, or the time zone has changed.
     func clockChanged(isElsewhere: Bool) {
         guard isLoaded else { return }
         for alert in table.clockChanged(clock, isElsewhere: isElsewhere) { save(alert.number) }
@@ -244,7 +244,8 @@ package final class AppAlerts: Room, LifecycleObserver {
                 close(number)
                 continue
             }
-            // In this order: if torpord is killed in between, it comes again rather than not at all.
+            // Save the due alert before the repeating alert that it comes from: if torpord is killed in between, the
+            // alert is due again, and not lost.
             save(number)
             if let parent = arrival.parent { save(parent.number) }
             deliver(number, app)
