@@ -6,11 +6,11 @@ import Lifecycle
 import TorporAPI
 import VarlinkServer
 
-/// The traffic on an app's own socket during one incarnation: a queue of messages, of which one is in flight, the
-/// delegate that receives them, and the owners of the background tasks.
+/// The traffic on an app's own socket during one incarnation (one run of the app): a queue of messages, of which one
+/// is in flight; the delegate, which is the process that receives them; and the owners of the background tasks.
 ///
-/// A message gets its number when the core decides to send it, before the decision is recorded. After a takeover the
-/// next torpord therefore gives it the same number, and does not send it again to a delegate that has it.
+/// A message gets its number when the core decides to send it, before the decision is recorded. So after a takeover
+/// the next torpord gives it the same number, and does not send it again to a delegate that has received it.
 final class AppChannel {
     /// A message that was not answered yet.
     struct Outgoing {
@@ -30,7 +30,7 @@ final class AppChannel {
         var hasWaited = false
     }
 
-    /// The process that receives messages.
+    /// The process that receives the app's messages.
     struct Delegate {
         let reply: Reply
         let pid: Int32
@@ -38,7 +38,7 @@ final class AppChannel {
         var sent: UInt32 = 0
     }
 
-    /// What a task belongs to: if the owner is gone, the task ends.
+    /// What a background task belongs to. When the owner is gone, the task ends.
     enum TaskOwner: Hashable {
         /// The connection that began or claimed the task.
         case connection(UInt64)
@@ -56,14 +56,16 @@ final class AppChannel {
     var queue: [Outgoing] = []
     var delegate: Delegate?
     var owners: [UInt32: TaskOwner] = [:]
-    /// A timer for each closed connection. It ends the connection's tasks and delegate, unless they come back first.
+    /// A timer for each closed connection. It ends the connection's tasks and delegate, unless the process reconnects
+    /// first.
     var goneTimers: [UInt64: TimerSource] = [:]
-    /// Runs while torpord waits for a delegate or for tasks of an earlier torpord to come back.
+    /// Runs while torpord waits for processes to reconnect that were the delegate, or had tasks, under an earlier
+    /// torpord.
     var returnTimer: TimerSource?
 
     init() {}
 
-    /// Appends a message to the queue, and gives it its number.
+    /// Numbers a message, and appends it to the queue.
     func add(
         _ message: Message,
         isAwaited: Bool,
@@ -79,7 +81,7 @@ final class AppChannel {
         queue.append(outgoing)
     }
 
-    /// The number of the message that the current transition waits for; 0 for none.
+    /// The number of the message whose answer the app's current transition waits for; 0 for none.
     var awaitedID: UInt32 { queue.last { $0.isAwaited }?.id ?? 0 }
 }
 

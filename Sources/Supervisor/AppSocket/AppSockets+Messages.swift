@@ -59,10 +59,11 @@ extension AppSockets {
         guard let channel = app.channel, let delegate = channel.delegate, let next = channel.queue.first,
             delegate.sent < next.id, !delegate.reply.isClosed
         else { return }
-        // Wait: the content of the mail was not read from the store yet.
+        // Wait until the content of the mail was read from the store.
         if next.mail != nil, !supervisor.mailboxes.isLoaded { return }
         guard let parameters = parameters(of: next, app) else {
-            // The message is obsolete: drop it. If it was the newest, the next message gets its number.
+            // The message is obsolete: drop it. If it was the newest one, its number is used again for the next
+            // message.
             channel.queue.removeFirst()
             if channel.lastID == next.id { channel.lastID -= 1 } else { channel.answeredID = next.id }
             if next.isAwaited { deliver(.answered(next.message), to: app.id) }

@@ -14,7 +14,8 @@ extension AppSockets {
         coordinator.machine(app.id).tasks.map { AppTask(token: Int64($0.token), name: $0.name) }
     }
 
-    /// How long the app may still run in the background for its tasks.
+    /// How much longer the app may run in the background for its tasks, in milliseconds; nil if there is no limit
+    /// now.
     package func remainingMilliseconds(_ app: AppRuntime) -> Int64? {
         coordinator.machine(app.id).taskTimeLeft(now: loop.now).map { $0.microseconds / 1000 }
     }
@@ -44,7 +45,7 @@ extension AppSockets {
         reply.send()
     }
 
-    /// Begins a task by sd_notify. A second one with the same name is ignored.
+    /// Begins a task by sd_notify. A second task with the same name is ignored.
     func beginTask(byNotify name: String, _ app: AppRuntime) {
         let machine = coordinator.machine(app.id)
         let isThere = machine.tasks.contains { $0.name == name && app.channel?.owners[$0.token] == .notify }

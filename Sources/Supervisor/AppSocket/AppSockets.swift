@@ -39,11 +39,10 @@ final class AppSockets: ShellRoom, LifecycleObserver {
         app.server = nil
     }
 
-    /// How long a delegate or a task outlives its connection. If its process is ending, torpord notices the exit
-    /// within
-    /// that time.
+    /// How long a delegate (the process that receives messages) or a task outlives its connection. If the process at
+    /// its other end is ending, torpord notices the exit within that time.
     private static let goneAfter = Duration.milliseconds(100)
-    /// How long a delegate of an earlier torpord has to reconnect, counted while its app runs.
+    /// How long the delegate of an app has to reconnect to a new torpord, counted while the app runs.
     static let returnTime = Duration.seconds(5)
 
     /// The app's channel, created if it is missing.
@@ -362,7 +361,8 @@ final class AppSockets: ShellRoom, LifecycleObserver {
         record(app)
     }
 
-    /// Waits until a delegate of an earlier torpord reconnects; after ``returnTime`` it counts as gone.
+    /// Waits until the process that was the delegate under an earlier torpord reconnects. After ``returnTime`` it
+    /// counts as gone.
     func expectReturn(of app: AppRuntime) {
         guard let channel = app.channel else { return }
         channel.returnTimer = try? loop.timer { [weak self, weak app] in

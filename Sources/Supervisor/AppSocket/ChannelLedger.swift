@@ -5,7 +5,7 @@ package import Lifecycle
 import Linux
 package import Varlink
 
-/// The part of an app's recovery state that has names, so that it does not fit into a record of fixed size: tasks,
+/// The part of an app's recovery state that contains names, and so does not fit into a record of fixed size: tasks,
 /// holds, and messages that no transition waits for.
 package struct ChannelLedger: Hashable {
     /// A background task.
@@ -46,7 +46,7 @@ package struct ChannelLedger: Hashable {
     /// Reads what ``json`` wrote; nil if the bytes are no ledger. Skips entries that are invalid.
     package init?(_ bytes: [UInt8]) {
         guard let json = try? JSON.parse(bytes[...]), json.objectValue != nil else { return nil }
-        // No launch has the number 0.
+        // If the number is missing, use 0, which no launch has: such a ledger then belongs to no launch.
         incarnation = json["incarnation"]?.intValue.flatMap { UInt32(exactly: $0) } ?? 0
         url = json["url"]?.stringValue
         holds = (json["holds"]?.arrayValue ?? []).map { hold in

@@ -135,7 +135,8 @@ extension AppSockets {
         channel.lastID = record.lastID
         channel.answeredID = record.answeredID
         for entry in tasks { channel.owners[entry.task.token] = entry.isNotify ? .notify : .lost }
-        // Tasks of closed connections: extend their time, so that none expires before its process can claim it.
+        // Some tasks have lost their connections. Extend their time, so that none expires before its process can
+        // claim it.
         if channel.owners.values.contains(.lost) {
             coordinator.grantTasks(app.id, Self.returnTime + machine.rules.expiryWarning, now: loop.now)
         }

@@ -4,8 +4,8 @@ import Engine
 package import Lifecycle
 package import TorporAPI
 
-/// The tokens of the last requests that the app accepted, newest first. If a client loses its connection and repeats
-/// a request, the request is not carried out twice.
+/// The tokens of the last requests that were accepted for an app, newest first. If a client loses its connection and
+/// repeats a request, the request is not carried out twice.
 ///
 /// The lowest bit of a stored token is set while it is unknown whether its request was carried out. Only a signal
 /// needs this: it cannot be sent and recorded in one step.
@@ -68,7 +68,7 @@ extension TakenTokens: Equatable {
 }
 
 extension AppRuntime {
-    /// The tokens of the last requests that the app accepted.
+    /// The tokens of the last requests that were accepted for the app.
     package var tokens: TakenTokens {
         get { slots[TokensSlot.self, default: TakenTokens()] }
         _modify { yield &slots[TokensSlot.self, default: TakenTokens()] }
