@@ -9,15 +9,16 @@ import Processes
 import TransferProtocol
 import Transfers
 
-/// Takes over running helpers: an upload cannot be continued by another process, and a download need not.
+/// Takes over helpers (torpor-transfer processes) of an earlier torpord: no other process could continue an upload,
+/// and there is no need to interrupt a download.
 extension AppTransfers {
-    /// The most transfers that a helper can have: per_app allows no more.
+    /// The most transfers that a helper can run: `per_app` allows no more.
     private static let mostAtOnce = 1000
 
-    /// Whether a process is one of the helpers that were found.
+    /// Whether a process is one of the helpers that an earlier torpord left.
     func hasFound(_ pid: Int32) -> Bool { found.values.contains { $0.process.pid == pid } }
 
-    /// The keeper has helpers of an app. A helper continues what it was told to do, and reports when it is asked.
+    /// Notes the helpers of an app that the keeper still has. They continue their transfers, and report when asked.
     func found(_ processes: [OrphanedProcess], of app: AppRuntime) {
         let name = app.name
         let (held, group) = (DescriptorName.transfers(name), CgroupTree.transfers(of: name))
@@ -26,19 +27,18 @@ extension AppTransfers {
         self.processes.begun()
         found[name] = taken.companion
         let (process, cgroup) = (taken.companion.process, taken.companion.cgroup)
-        // Replaced when the helper is adopted.
+        // This handler is replaced when the helper is adopted.
         supervisor.launcher.helpers[process.pid] = { [weak self] _ in self?.foundEnded(process.pid, of: name, cgroup) }
     }
 
     private func foundEnded(_ pid: Int32, of name: String, _ cgroup: String?) {
-        // No other helper starts for the app until this one was checked: see `adopt`.
+        // No other helper starts for the app until the helper that was found has been checked: see `adopt`.
         if found[name]?.process.pid == pid { found[name]?.hasEnded = true }
         gone(name, cgroup)
     }
 
-    /// The stored transfers are loaded: keeps each helper that has the arguments and the user that a new one would
-    /// get,
-    /// and ends the others.
+    /// Called when the stored transfers are loaded. Keeps each helper that has the arguments and the user that a new
+    /// helper would get, and ends the others.
     func adoptHelpers() {
         for name in found.keys.sorted() {
             guard let id = coordinator.id(of: name) else {
@@ -57,7 +57,7 @@ extension AppTransfers {
         starting.insert(name)
         findFacts(for: app) { [weak self, weak app] facts in
             guard let self else { return }
-            // The folders have their owner already, even if that user cannot be looked up now.
+            // If the user cannot be looked up now, continue without: the folders have their owner already.
             let facts = try? facts.get()
             let pid = process.pid
             self.disk.ask {
@@ -102,8 +102,8 @@ extension AppTransfers {
         restIfIdle(name)
     }
 
-    /// A helper of an earlier torpord reports what it does: those transfers are running. It must forget those that
-    /// have ended.
+    /// A helper of an earlier torpord reports which transfers it has. Marks these as running, and makes the helper
+    /// forget those that have ended.
     func goOn(with ids: [Int64], _ version: Int64, of name: String) {
         guard let helper = helpers[name] else { return }
         guard version == TransferProtocol.version, ids.count <= Self.mostAtOnce else { return helper.replace() }
@@ -125,7 +125,7 @@ extension AppTransfers {
         schedule()
     }
 
-    /// Ends all helpers: torpord ends, and no other torpord follows.
+    /// Kills all helpers, because torpord ends and no other torpord follows.
     func endHelpers() {
         for name in Set(helpers.keys).union(found.keys) { endHelper(of: name) }
     }

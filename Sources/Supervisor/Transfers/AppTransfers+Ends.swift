@@ -21,7 +21,7 @@ extension AppTransfers {
     func take(_ report: TransferReport, of name: String) {
         switch report {
         case .here(let ids, let version):
-            // The transfers of a helper that this torpord launched are known.
+            // If this torpord launched the helper, it knows the helper's transfers already.
             if helpers[name]?.isAdopted ?? false { goOn(with: ids, version, of: name) }
         case .head(let id, let validator, let offset):
             guard isRunning(id, of: name), bound(offset) == offset, validator.condition?.utf8.count ?? 0 <= 4096 else {
@@ -81,14 +81,14 @@ extension AppTransfers {
 
     private func bound(_ text: String?) -> String? { text.map { String($0.prefix(Self.longestText)) } }
 
-    /// Stores a report. When that is durable, tells the helper to continue.
+    /// Stores what a helper has reported about a transfer. When that is durable, tells the helper to continue.
     private func goOn(_ id: Int64, of name: String) {
         works(name)
         foundWay(id)
         save(id)
         supervisor.store.sync { [weak self] problem in
-            // If the disk cannot be written, the transfer continues anyway: what is not stored is repeated. But a
-            // request that must not be sent twice waits until it is stored that it was sent.
+            // If the disk cannot be written, the transfer continues anyway: work that is not stored is only repeated.
+            // But a POST that must not be sent twice waits until it can be stored that it was sent.
             guard let self, self.isRunning(id, of: name), let transfer = self.queue[id] else { return }
             if problem != nil, transfer.mayBeSent, transfer.order.method == "POST", !transfer.retriesPost {
                 self.helpers[name]?.send(.stop(id: id))
@@ -102,16 +102,16 @@ extension AppTransfers {
 
     /// Has the helper forget a transfer that has ended.
     private func settle(_ id: Int64, _ outcome: TransferEnd.Outcome, of name: String) {
-        // The transfer is retried, perhaps before a slow or full disk answers. So acknowledge its end at once: the
-        // helper accepts no order for it before that, and nothing of this end must be durable.
+        // The transfer will be retried, perhaps before a slow or full disk answers. So acknowledge its end at once,
+        // since the helper accepts no new order for it before that. Nothing about this end must be durable.
         if let transfer = queue[id] {
-            // Each check of a subscription starts from the beginning.
+            // Each check of a subscription starts from the beginning, so its partial file is discarded.
             helpers[name]?.send(transfer.feed == nil ? .acknowledge(id: id) : .discard(id: id))
             return
         }
         supervisor.store.sync { [weak self] problem in
             guard problem == nil else { return }
-            // If the transfer failed, the helper removes its parts.
+            // If the transfer failed, the helper removes its partial file.
             self?.helpers[name]?.send(outcome == .done ? .acknowledge(id: id) : .discard(id: id))
         }
     }
@@ -156,15 +156,16 @@ extension AppTransfers {
         }
     }
 
-    /// What a retry waits for: a time, or, if there was no route to the server, a route, if that comes sooner.
+    /// What a retry waits for: the end of its delay. If there was no route to the server, a new route also ends the
+    /// wait.
     func cause(of end: TransferEnd) -> Transfer.Cause { end.isWithoutWay ? .network : .retry }
 
-    /// Microseconds until the next try after that many failures.
+    /// The delay before the next retry after this many consecutive failures, in microseconds.
     func delay(after end: TransferEnd, _ failures: Int64) -> Int64 {
         RetryDelay.microseconds(failures: failures, asked: end.retryAfter, chance: .random(in: 0...1))
     }
 
-    /// The server of the transfer was reached.
+    /// Called when a transfer has reached its server: it no longer waits for a route.
     private func foundWay(_ id: Int64) {
         guard withoutWay.remove(id) != nil else { return }
         network.wayWasFound()
@@ -201,14 +202,15 @@ extension AppTransfers {
         return TransferMail.sessionOver(as: message.rawValue, session: transfer.session)
     }
 
-    /// Whether the app is suspended or does not run, so that it must be woken to learn of something.
+    /// Whether the app is suspended or does not run: then it gets mail only if it is woken.
     private func sleeps(_ app: AppRuntime) -> Bool {
         let machine = machine(app)
         let ends = machine.transition == .terminating && !machine.isWaitingToLaunch
         return machine.state == .suspended || machine.state == .notRunning || machine.transition == .suspending || ends
     }
 
-    /// A transfer has ended: tells its app, and wakes it if that ends the session.
+    /// Ends a transfer: tells its app, and wakes the app if this was the last transfer of its session, a group that
+    /// the app names.
     func finish(_ id: Int64, _ result: TransferResult) {
         guard let transfer = queue[id] else { return }
         guard let app = coordinator.id(of: transfer.app).map({ apps[$0] }) else { return drop(id) }
@@ -216,7 +218,7 @@ extension AppTransfers {
             result.error == nil ? .done : result.reason == TransferResult.cancelled ? .cancelled : .failed
         )
         let mail = supervisor.mailboxes
-        // Mail about a login may still wait, unless this was the first try.
+        // Mail that asks for a login may still wait, unless this was the first attempt.
         if transfer.attempts > 1 || transfer.state != .running { mail.forgetTransfer(id, app) }
         let isLast = queue.count(of: transfer.session, transfer.app) == 1
         let wakes = isLast && queue.wantsEvents(of: transfer.session, transfer.app) && sleeps(app)
@@ -236,7 +238,8 @@ extension AppTransfers {
             attempts: transfer.attempts,
             token: transfer.token
         )
-        // In this order: if torpord is killed in between, the app is told again rather than not at all.
+        // Send the mail before the transfer is removed: if torpord is killed in between, the app is told again, not
+        // never.
         if wakes { mail.tellTransfer(sessionOver(transfer), wakes: false, app) }
         mail.tellTransfer(ended, wakes: wakes, app)
         if let error = result.error {

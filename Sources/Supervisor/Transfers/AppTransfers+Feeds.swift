@@ -12,18 +12,19 @@ import TransferProtocol
 import Transfers
 import Varlink
 
-/// Subscriptions: URLs that are checked for apps while they sleep. Each is a transfer that never ends. It waits for
-/// its interval, is requested on condition that the content is new, and tells its app only of new content.
+/// Subscriptions: URLs that torpord checks for apps, also while the apps sleep. Each one is a transfer that never
+/// ends. It waits for its interval, requests the content only if that has changed (a conditional request), and tells
+/// its app only about new content.
 extension AppTransfers {
     /// The most bytes of a subscription's content.
     private static let mostBytes: Int64 = 4 << 20
-    /// The most seconds that a check may take: it occupies a place that other transfers need.
+    /// The most seconds that a check may take: a check counts against the limit of running transfers.
     private static let mostSeconds: Int64 = 600
 
     /// The topic of a subscription's messages, which also serves as its session where transfers are listed.
     static func topic(ofFeed name: String) -> String { "torpor.feed:\(name)" }
 
-    /// The folder with the content that was found for an app.
+    /// The folder with the downloaded content of an app's subscriptions.
     func feedsPlace(of app: String) -> DataPlace { DataPlace(root: supervisor.runtime.state + "/feeds", app: app) }
 
     /// Adds, changes and removes subscriptions as the configuration says.
@@ -81,7 +82,8 @@ extension AppTransfers {
         feed.due(now: supervisor.clocks).map { .waiting(.interval, until: $0) } ?? .queued
     }
 
-    /// Completes an order for torpor-transfer: the server must send only new content, and there are limits.
+    /// Completes the order of a subscription for torpor-transfer: the server must send only new content, and limits
+    /// apply.
     func order(_ feed: TransferFeed, _ order: inout TransferOrder, of app: AppRuntime) {
         order.root = folders(of: app).count
         order.validator = nil
@@ -90,7 +92,7 @@ extension AppTransfers {
         order.timeLimit = Self.mostSeconds
     }
 
-    /// A subscription was checked, or the check failed.
+    /// Handles the result of a subscription's check, also of a failed one.
     func looked(_ end: TransferEnd, at id: Int64) {
         guard let transfer = queue[id], var feed = transfer.feed,
             let app = coordinator.id(of: transfer.app).map({ apps[$0] })

@@ -10,7 +10,8 @@ import Processes
 import TransferProtocol
 import Transfers
 
-/// The helpers, one for each app with a running transfer: started, watched, and ended when they have nothing to do.
+/// Starts and watches helpers (torpor-transfer processes), one for each app with a running transfer, and ends helpers
+/// that have nothing to do.
 extension AppTransfers {
     private static let idleTime = Duration.seconds(2)
 
@@ -33,7 +34,8 @@ extension AppTransfers {
         }
     }
 
-    /// Starts a helper for the app that has the name now: the app that it was prepared for was removed.
+    /// Starts a helper for the app that has this name now. A helper was being prepared for an earlier app of this
+    /// name, which was removed.
     func startAgain(_ name: String) {
         guard let id = coordinator.id(of: name), !isEnding, helpers[name] == nil else { return }
         if !queue.running(of: name).isEmpty { startHelper(of: apps[id]) }
@@ -119,14 +121,14 @@ extension AppTransfers {
         )
     }
 
-    /// A helper is gone. Removes its cgroup, unless the next helper exists.
+    /// Called when a helper is gone. Removes its cgroup, unless the app has another helper by now.
     func gone(_ name: String, _ cgroup: String?) {
         if helpers[name] == nil, let cgroup { try? supervisor.place.cgroups?.remove(cgroup) }
         processes.gone()
     }
 
-    /// Ends all helpers: torpord ends, and no other torpord follows. Returns whether they are gone or were waited for
-    /// long enough; otherwise the shutdown continues when they are gone.
+    /// Ends all helpers when torpord ends and no other torpord follows. Returns whether they are gone, or were waited
+    /// for long enough; if not, the shutdown continues when they are gone.
     func endAll() -> Bool {
         endHelpers()
         return processes.areGone()
@@ -136,8 +138,8 @@ extension AppTransfers {
     func manner(of app: AppRuntime) -> TransferHelper.Manner {
         var arguments: [String] = []
         for folder in folders(of: app) { arguments += ["--root", folder] }
-        // This folder is last, so that it shifts no index; always there, so that a new subscription replaces no
-        // helper.
+        // This folder is always named, so that a new subscription does not replace the helper, and last, so that it
+        // does not change the indices of the other folders.
         arguments += ["--root", feedsPlace(of: app.name).path]
         for path in Set(app.specification.transfers.authorities.values).sorted() { arguments += ["--read", path] }
         return TransferHelper.Manner(arguments: arguments, account: Account.Names(app.specification))
@@ -151,7 +153,8 @@ extension AppTransfers {
         return [state] + [DataPlace.Part.documents, .library, .caches].map(place.path)
     }
 
-    /// A helper is gone, or could not be started: its transfers are retried.
+    /// Called when a helper is gone or could not be started: its transfers are retried. `why` is nil if it is being
+    /// replaced.
     func lost(_ name: String, _ why: String?) {
         helpers[name] = nil
         idle[name]?.cancel()
@@ -200,7 +203,7 @@ extension AppTransfers {
     /// The helper has reported something, so it works: forgets its failed starts.
     func works(_ name: String) { failedStarts[name] = nil }
 
-    /// Ends the helper of an app when it has had nothing to do for a while.
+    /// Ends the helper of an app when the helper has had nothing to do for a while.
     func restIfIdle(_ name: String) {
         guard hasNothingToDo(name) else { return }
         if idle[name] == nil { idle[name] = try? loop.timer { [weak self] in self?.goIfIdle(name) } }
@@ -216,8 +219,8 @@ extension AppTransfers {
     private func goIfIdle(_ name: String) {
         guard hasNothingToDo(name) else { return }
         endHelper(of: name)
-        // The helper may have been killed before torpord could tell it which transfers have ended: their files are
-        // left.
+        // The helper may have been killed before torpord could tell it which transfers have ended: remove their
+        // files.
         sweepParts(of: name)
     }
 

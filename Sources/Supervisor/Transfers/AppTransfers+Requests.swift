@@ -25,7 +25,7 @@ package enum TransferProblem: Error {
 
 /// Requests of apps and operators about transfers.
 extension AppTransfers {
-    /// Starts a download or an upload; `completion` gets its number when it is on disk.
+    /// Queues a download or an upload. `completion` gets the transfer's number when the transfer is on disk.
     package func start(
         _ request: StartTransferRequest,
         of app: AppRuntime,
@@ -63,7 +63,7 @@ extension AppTransfers {
         }
     }
 
-    /// Why a sandboxed app may have no transfers: they use the network for it.
+    /// Why a sandboxed app may have no transfers: torpor-transfer would use the network for the app.
     static func permissionProblem(_ app: AppRuntime) -> String? {
         let sandbox = app.specification.sandbox
         guard sandbox.mode != nil, !app.allows(.transfers) || app.grants.network == .none else { return nil }
@@ -164,8 +164,8 @@ extension AppTransfers {
     /// How many transfers of an app have not ended.
     package func count(of app: AppRuntime) -> Int { queue.countAsked(of: app.name) }
 
-    /// The transfers of some apps, including those that have ended and that their apps have not answered for, and
-    /// optionally their subscriptions; in the order in which they were requested.
+    /// The transfers of some apps, in the order in which they were requested: those that have not ended, those whose
+    /// end the app has not acknowledged yet, and optionally subscriptions.
     package func infos(of chosen: [AppRuntime], session: String?, withFeeds: Bool = true) -> [TransferInfo] {
         var infos: [TransferInfo] = []
         let weakness = supervisor.wakes.timers.weakness()
@@ -220,7 +220,8 @@ extension AppTransfers {
 
     // MARK: Cancelling and logins
 
-    /// Cancels a transfer for its app, which is told nothing more about it; forgets one that has ended.
+    /// Cancels a transfer for its app, which gets no more messages about it. If the transfer has ended, removes the
+    /// message about its end.
     package func cancel(_ id: Int64, of app: AppRuntime, _ completion: @escaping (TransferProblem?) -> Void) {
         let isOurs = queue[id].map { $0.app == app.name && $0.feed == nil } ?? false
         let isTold = supervisor.mailboxes.transferMail(of: app).contains { TransferMail.transfer(in: $0) == id }
@@ -238,7 +239,8 @@ extension AppTransfers {
         schedule()
     }
 
-    /// Cancels transfers for a user; their apps are told that they failed. Returns their numbers.
+    /// Cancels transfers for a user: their apps are told that the transfers failed. `completion` gets the numbers of
+    /// the transfers.
     package func cancel(
         _ chosen: [AppRuntime],
         _ ids: [Int64],
@@ -249,7 +251,7 @@ extension AppTransfers {
             let problem = "\(feed.name) is a subscription: remove it from subscriptions in the configuration"
             return completion(.failure(.failed(problem)))
         }
-        // Transfers that have ended, and that their apps have not answered for, are forgotten.
+        // Forget transfers that have ended, even if their apps have not acknowledged that yet.
         var over: [Int64: AppRuntime] = [:]
         if ids.contains(where: { queue[$0] == nil }) {
             for app in apps {

@@ -14,11 +14,11 @@ import Transfers
 import Varlink
 import WireText
 
-/// Downloads and uploads for apps, also while they sleep or do not run.
+/// Downloads and uploads for apps, also while the apps sleep or do not run.
 ///
-/// A transfer is in the store until it has ended. Its end is mail, which is stored before the transfer is removed
-/// from the store. If torpord is killed in between, the next one finds both, and knows by the mail that the transfer
-/// has ended.
+/// A transfer is in the store until it has ended. Its end is reported by mail, which is stored before the transfer is
+/// removed from the store. If torpord is killed in between, the next torpord finds both, and knows from the mail that
+/// the transfer has ended.
 package final class AppTransfers: ShellRoom, LifecycleObserver {
     package unowned(unsafe) let supervisor: Supervisor
     var queue = TransferQueue()
@@ -26,18 +26,19 @@ package final class AppTransfers: ShellRoom, LifecycleObserver {
     private(set) var isLoaded = false
     private var afterLoad: [() -> Void] = []
     var helpers: [String: TransferHelper] = [:]
-    /// Apps whose helper is being prepared: its account and folders are looked up, while commands wait.
+    /// Apps whose helper is being prepared: a background thread looks up its account and makes its folders. Transfers
+    /// wait.
     var starting: Set<String> = []
     /// Helpers that an earlier torpord left, until the stored transfers are loaded.
     var found: [String: FoundCompanion] = [:]
-    /// The cgroups of those helpers.
+    /// The cgroups of the helpers that an earlier torpord left.
     var cgroupsFound: Set<String> = []
     private(set) lazy var processes = CompanionCount(supervisor)
-    /// Ends a helper that has had nothing to do for some time.
+    /// Timers that end helpers which have had nothing to do for some time, by app.
     var idle: [String: TimerSource] = [:]
     private var timer: TimerSource?
     private var lastID: Int64 = 0
-    /// Logins that apps gave for servers that asked; never stored in a file.
+    /// Logins that apps have given because a server asked for one, by transfer. They are never stored in a file.
     var logins: [Int64: TransferCredentials] = [:]
     /// Which transfer each request started, so that a repeated request starts no second one.
     var tokens = TransferTokens()
@@ -172,7 +173,8 @@ package final class AppTransfers: ShellRoom, LifecycleObserver {
         return TransferQueue.Limits(connections: rules.connections, perApp: rules.perApp, perServer: rules.perHost)
     }
 
-    /// Why discretionary transfers of an app must wait now; nil if they need not.
+    /// Why discretionary transfers of an app, which may wait for good conditions, must wait now; nil if they need
+    /// not.
     ///
     /// - Parameter isMetered: whether the network is metered.
     func obstacle(_ app: AppRuntime, weakness: MachineWeakness?, isMetered: Bool) -> Transfer.Cause? {
@@ -190,7 +192,7 @@ package final class AppTransfers: ShellRoom, LifecycleObserver {
         return isMetered && !rules.usesMeteredLinks ? .metered : nil
     }
 
-    /// After what time to check again whether the cause of a wait is over.
+    /// How soon to check again whether a transfer must still wait for this cause.
     private func look(for cause: Transfer.Cause, _ kind: Transfer.Kind, _ app: AppRuntime) -> Duration {
         if cause == .window, let window = app.specification.transfers.window {
             let time = LocalTime(Clock.realtimeMicroseconds(), in: supervisor.wakes.timers.zone)
@@ -221,7 +223,7 @@ package final class AppTransfers: ShellRoom, LifecycleObserver {
                 coordinator.id(of: name).map { machine(apps[$0]).state }.map { $0 == .active || $0 == .inactive }
                     ?? false
             } mayRun: { name, kind in
-                // It is not known yet what the app's helper is doing.
+                // Wait until the app's helper has reported which transfers it is running.
                 if found[name] != nil || helpers[name]?.isUnheard ?? false { return false }
                 guard kind != .prompt else { return true }
                 if kind == .feed, coordinator.id(of: name).map({ machine(apps[$0]).blocksWaking != nil }) ?? true {
@@ -234,11 +236,11 @@ package final class AppTransfers: ShellRoom, LifecycleObserver {
                     asksForLink = true
                     network.followLink(true)
                 }
-                // While it is unknown whether the link is metered, no transfer starts that might cost money.
+                // While it is unknown whether the network is metered, no transfer starts that might cost money.
                 let isMetered = network.isMetered ?? true
                 let cause = obstacles[name] ?? obstacle(app, weakness: weakness ?? nil, isMetered: isMetered)
                 obstacles[name] = .some(cause)
-                // A change of the link is reported, so a metered link needs no check.
+                // A change of this is reported, so a metered network needs no regular check.
                 if let cause, cause != .metered || network.isMetered == nil {
                     looks.append(look(for: cause, kind, app))
                 }
@@ -265,7 +267,7 @@ package final class AppTransfers: ShellRoom, LifecycleObserver {
         followClock()
     }
 
-    /// Transfers wait for times of the wall clock, which may be set, and which advances while the machine sleeps; the
+    /// Transfers wait for times of the wall clock. That clock may be set, and advances while the machine sleeps; the
     /// loop's clock does not.
     private func followClock() {
         guard clockSource == nil, let made = try? ClockWatch() else { return }
@@ -284,7 +286,7 @@ package final class AppTransfers: ShellRoom, LifecycleObserver {
         timeHasCome()
     }
 
-    /// Limits each wait to what it would be if it began now: the wall clock may have been wrong when it began.
+    /// Shortens waits that are too long because the wall clock was wrong when they began.
     private func judgeWaits() {
         let longest = Clock.realtimeMicroseconds() + RetryDelay.longestAsked * 1_000_000
         for cause in Transfer.Cause.allCases {
@@ -299,17 +301,16 @@ package final class AppTransfers: ShellRoom, LifecycleObserver {
         }
     }
 
-    /// There may be a route now: restarts the retries of transfers that had none. That includes transfers that are
-    /// being
-    /// tried now, since their try may have begun before there was a route.
+    /// Called when there may be a new route: restarts the retries of transfers that had none. That includes transfers
+    /// that are being tried now, since the attempt may have begun before there was a route.
     private func tryAgain() {
         for id in withoutWay { queue.update(id) { $0.failures = min($0.failures, Self.failuresOfNewWay) } }
         for transfer in queue.waiting(for: .network) { queue.set(transfer.id, .queued) }
         schedule()
     }
 
-    /// The most failures that count after a new route: retries then come within seconds. At first, names may not
-    /// resolve yet, or the server may not be up.
+    /// Limits the number of failures that count after a new route, so that retries come within seconds: at first,
+    /// names may not resolve, or the server may not be up.
     private static let failuresOfNewWay: Int64 = 2
 
     private func timeHasCome() {
@@ -329,8 +330,8 @@ package final class AppTransfers: ShellRoom, LifecycleObserver {
         schedule()
     }
 
-    /// Pauses discretionary downloads that should wait again, unless that would lose their bytes. High load pauses
-    /// none, since downloads cause part of it.
+    /// Pauses discretionary downloads that should wait again, unless a pause would lose the bytes that they have.
+    /// High load pauses no download, since downloads cause part of the load.
     private func pause() {
         guard queue.running.contains(where: \.order.isDiscretionary) else { return }
         let weakness = supervisor.wakes.timers.weakness()
@@ -355,7 +356,7 @@ package final class AppTransfers: ShellRoom, LifecycleObserver {
         save(transfer.id)
         idle[transfer.app]?.disarm()
         guard let helper = helpers[transfer.app] else { return startHelper(of: app) }
-        // A command that is sent now is lost with the old helper, and repeated to the new one.
+        // A command that is sent now is lost with the old helper, and sent again to the new one.
         if helper.manner != manner(of: app) { helper.replace() }
         helper.send(.start(order(queue[transfer.id] ?? transfer, app, helper)))
     }

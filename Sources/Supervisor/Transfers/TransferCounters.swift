@@ -17,7 +17,7 @@ package struct TransferCounters: Hashable, Sendable {
 
     mutating func count(_ result: Result) { ended[result, default: 0] += 1 }
 
-    /// Adds bytes. A retry that starts from the beginning subtracts none.
+    /// Adds bytes. Negative numbers are ignored: they come from a retry that starts from the beginning.
     mutating func count(_ more: Int64, _ direction: TransferDirection) {
         guard more > 0 else { return }
         let (sum, isTooMuch) = bytes[direction.rawValue, default: 0].addingReportingOverflow(more)

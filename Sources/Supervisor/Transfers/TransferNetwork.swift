@@ -4,11 +4,11 @@ import EventLoop
 import Linux
 import LoginManager
 
-/// The state of the machine's network, as far as transfers need it. It is followed only while a transfer waits for
-/// it.
+/// The state of the machine's network, as far as transfers need it. It is watched only while a transfer waits for a
+/// change.
 final class TransferNetwork {
     private let loop: EventLoop
-    /// Called when the link becomes metered or unmetered.
+    /// Called when the network connection becomes metered, or is no longer metered.
     private let onLink: () -> Void
     /// Called when there is a new route to other machines.
     private let onWay: () -> Void
@@ -16,14 +16,14 @@ final class TransferNetwork {
     private var routes: RouteWatch?
     private var source: IOSource?
     private var timer: TimerSource?
-    /// Stops following the link when it was not needed for some time: it takes a moment until its state is known
-    /// again.
+    /// Stops watching whether the network is metered, some time after that was last needed: a new watch takes a
+    /// moment until it knows.
     private var linkTimer: TimerSource?
     private static let linger = Duration.seconds(30)
     /// When a new route was last reported.
     private var told = Duration.zero
-    /// The shortest time between two reports. It grows where routes come and go all the time, as with containers, and
-    /// none of them is the one that a transfer waits for.
+    /// The shortest time between two reports of a new route. It grows while routes come and go all the time, as with
+    /// containers, and none of them leads a transfer to its server.
     private var pause = TransferNetwork.shortestPause
 
     private static let shortestPause = Duration.seconds(5)
@@ -35,10 +35,10 @@ final class TransferNetwork {
         self.onWay = onWay
     }
 
-    /// Whether the link is metered; nil while that is unknown, or the link is not followed.
+    /// Whether the network is metered; nil while that is unknown, or is not watched.
     var isMetered: Bool? { link?.isMetered }
 
-    /// Starts or stops following whether the link is metered.
+    /// Starts or stops watching whether the network is metered.
     func followLink(_ isWanted: Bool) {
         if isWanted {
             linkTimer?.cancel()
@@ -58,8 +58,8 @@ final class TransferNetwork {
         link = nil
     }
 
-    /// Starts or stops following the routes to other machines. If that is impossible, transfers are only retried
-    /// later.
+    /// Starts or stops watching the routes to other machines. If that is impossible, transfers are only retried after
+    /// their delays.
     func followWays(_ isWanted: Bool) {
         guard isWanted != (source != nil) else { return }
         guard isWanted, let made = try? RouteWatch() else { return endWays() }
@@ -67,7 +67,7 @@ final class TransferNetwork {
         routes = consume made
     }
 
-    /// A server was reached: the next new route is reported soon again.
+    /// Called when a server was reached: the next new route is reported without a long delay again.
     func wayWasFound() { pause = Self.shortestPause }
 
     private func endWays() {
@@ -84,8 +84,8 @@ final class TransferNetwork {
         } catch {
             return endWays()
         }
-        // Further changes add nothing until this one is reported. Name resolution and addresses are ready a moment
-        // after the route is.
+        // Until this change is reported, further changes of routes add nothing, so do not read them. Name resolution
+        // and addresses are ready a moment after the route is.
         source?.setEvents([])
         timer = try? loop.timer { [weak self] in self?.tell() }
         timer?.arm(after: max(.milliseconds(200), told + pause - loop.now))
