@@ -8,7 +8,7 @@ package import Varlink
 /// The record that a scene was opened, and with which options. It outlives the scene's processes, torpord and
 /// reboots.
 package struct SceneSession: Sendable, Hashable {
-    /// The scene's full name, `TEMPLATE@NAME`. It is the name of an app, unless the scene is inside one.
+    /// The scene's full name, `TEMPLATE@NAME`. An app has the same name, unless the scene is inside an app.
     package let app: String
     /// The template that the scene is made of, or the app that the scene is inside.
     package let template: String
@@ -17,22 +17,21 @@ package struct SceneSession: Sendable, Hashable {
     package var options: JSON = .null
     /// When the scene was opened first, in microseconds since 1970.
     package var openedAt: Int64
-    /// When the scene's template was first found missing, in microseconds since 1970; nil while there is one.
+    /// When the scene's template was first found missing, in microseconds since 1970; nil while the template exists.
     package var templateGoneAt: Int64?
     /// Whether the scene is being removed for good.
     package var isDiscarded = false
     /// Whether the scene was opened as a scene inside an app.
     package var isInside = false
-    /// The scene's goal inside its app; nil if the scene is unattached, or is an app itself.
+    /// The state that the scene is to have inside its app; nil if the scene is unattached, or is an app itself.
     package var goal: SceneGoal?
-    /// Whether the scene was in the foreground when its app last left it or ended, so that it comes back with the
-    /// app.
+    /// Whether the scene was in the foreground when its app last left the foreground or ended: then it comes back
+    /// with the app.
     package var returns = false
     /// Whether the scene has ever been connected inside its app.
     package var wasConnected = false
     /// When the scene last had a process, or was opened, in microseconds since 1970. Stored as the modification time
-    /// of
-    /// the file.
+    /// of the file.
     package var usedAt: Int64
 
     /// The limit of `options`, serialised, in bytes.
@@ -52,7 +51,7 @@ package struct SceneSession: Sendable, Hashable {
     }
 }
 
-/// The sessions on disk: `STATE/scenes`, with a file for each.
+/// The sessions of scenes on disk: the folder `STATE/scenes` has a file for each.
 struct SceneFolder: Sendable {
     let path: String
 
@@ -63,8 +62,8 @@ struct SceneFolder: Sendable {
     /// The prefix of files that are being written: no app's name begins with it.
     private static let draft = "."
 
-    /// Reads all sessions, and reports those whose files cannot be read. Skips files whose names are not those of
-    /// scenes.
+    /// Reads all sessions, and reports those whose files cannot be read. Skips files that do not have the name of a
+    /// scene.
     func read() -> (sessions: [SceneSession], troubles: [String]) {
         var sessions: [SceneSession] = []
         var troubles: [String] = []
@@ -78,7 +77,8 @@ struct SceneFolder: Sendable {
             return ([], troubles)
         }
         for name in names.sorted() {
-            // A torpord died while it wrote this file, before any client was told of the scene.
+            // An earlier torpord died while it wrote this file. No client was told of the scene before that, so
+            // remove the file.
             if name.hasPrefix(Self.draft) {
                 try? File.remove(file(name))
                 continue
@@ -108,7 +108,7 @@ struct SceneFolder: Sendable {
         return (sessions, troubles)
     }
 
-    /// Writes a session; durable when it returns. If that fails, the file is unchanged, or does not exist.
+    /// Writes a session, which is durable when this returns. If that fails, the file is unchanged, or does not exist.
     func write(_ session: SceneSession) throws(Errno) {
         try File.makeDirectories(path, mode: 0o700)
         let draft = file(Self.draft + session.app)
@@ -116,10 +116,10 @@ struct SceneFolder: Sendable {
         try Folder(path).synchronise()
     }
 
-    /// Notes that the scene is in use now.
+    /// Stores that the scene is in use now, as the modification time of its file.
     func touch(_ app: String) throws(Errno) { try File.markChanged(file(app)) }
 
-    /// Removes a session; durable when it returns.
+    /// Removes a session. The removal is durable when this returns.
     func remove(_ app: String) throws(Errno) {
         do throws(Errno) {
             try File.remove(file(app))
@@ -157,7 +157,7 @@ package final class SceneRoster {
         }
     }
 
-    /// A configuration with the scenes of its templates among its apps, but not scenes inside apps. A scene whose
+    /// Adds the scenes of templates to the apps of a configuration, but not scenes inside apps. A scene whose
     /// template is missing becomes an app that is never launched: its mail and state wait for the template.
     package func complete(_ configuration: TorporConfiguration) -> TorporConfiguration {
         guard !sessions.isEmpty else { return configuration }

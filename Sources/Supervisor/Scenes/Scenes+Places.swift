@@ -10,12 +10,12 @@ import TorporAPI
 
 /// Limits how many scenes of a template run: a launch beyond `max_live` waits until another scene is disconnected.
 extension Scenes {
-    /// Whether a scene has a process, or is about to.
+    /// Whether a scene has a process, or is about to get one.
     package func isLive(_ app: AppRuntime) -> Bool {
         machine(app).isAlive || admitted.contains(app.id) || isReserved(app.id)
     }
 
-    /// Whether a scene is being restarted and keeps its place.
+    /// Whether a scene is being restarted, and keeps its place: it counts against `max_live`.
     private func isReserved(_ app: AppID) -> Bool { reserved.contains(app) && machine(apps[app]).isWaitingToLaunch }
 
     /// Notes whether a scene has a process.
@@ -30,13 +30,13 @@ extension Scenes {
         }
     }
 
-    /// The scenes of a template that have a process or are about to.
+    /// The scenes of a template that have a process, or are about to get one.
     private func live(of template: String, and others: [AppRuntime] = []) -> [AppRuntime] {
         let coming = admitted.union(reserved.filter(isReserved)).filter { apps[$0].specification.template == template }
         return (alive[template] ?? []).union(coming).union(others.map(\.id)).map { apps[$0] }
     }
 
-    /// The core asks whether a scene may be launched.
+    /// The core asks whether a scene may be launched: admits it now, or queues it until there is a place.
     func launchNeedsRoom(_ app: AppRuntime) {
         guard app.specification.scenes?.maxLive != nil else { return supervisor.memoryWatch.launchNeedsMemory(app) }
         if !waiting.contains(app.id) { waiting.append(app.id) }
@@ -60,13 +60,15 @@ extension Scenes {
         return fullRefusal(template, for: app.id).map { "cannot be launched: \($0)" }
     }
 
-    /// Why no other scene of the template can be launched; nil if one can, or may be able to after a while.
+    /// Why no other scene of the template can be launched; nil if one can, or perhaps can after a while.
     func fullRefusal(_ template: AppSpecification, for app: AppID?) -> String? {
         guard let most = template.scenes?.maxLive else { return nil }
-        // Count scenes that the same call requests, too: they have no place yet.
+        // Also count scenes whose launch into the foreground was requested, perhaps by the same call: they have no
+        // place yet.
         let coming = scenes(of: template.name).filter { machine($0).isWaitingToLaunch && machine($0).goal == .active }
         let others = live(of: template.name, and: coming).filter { $0.id != app }
-        // A scene that is being launched, or ends, may free its place; one whose goal is the foreground will not.
+        // A scene that is ending frees its place. One that is to be in the foreground, or must not be evicted, does
+        // not.
         func stays(_ app: AppRuntime) -> Bool {
             let machine = machine(app)
             if machine.transition == .terminating { return false }
@@ -102,9 +104,11 @@ extension Scenes {
 
         static let shortest = Duration.seconds(1)
         static let longest = Duration.seconds(30)
-        /// How long a place is kept for a browser that was told to try again. Browsers do so after two seconds.
+        /// How long a scene keeps its place for a browser that was told to try again. Browsers do so after two
+        /// seconds.
         static let untilItComesAgain = Duration.seconds(5)
-        /// The longest that a place is kept while clients are told to try again.
+        /// The longest time that a scene keeps its place because clients were told to try again, if none of them
+        /// does.
         static let longestInVain = Duration.seconds(150)
         /// How often waiting connections are checked.
         static let again = Duration.milliseconds(100)
@@ -125,7 +129,8 @@ extension Scenes {
         return max(.zero, min(bound, stay.since + Stay.shortest) - now)
     }
 
-    /// torpor-holding has told a client to try again: the scene keeps its place until then.
+    /// Notes that torpor-holding, which answers while a scene waits, has told a client to try again: the scene keeps
+    /// its place until then.
     func clientComesAgain(_ app: AppRuntime) {
         guard app.specification.scene != nil else { return }
         comesAgain[app.id] = (comesAgain[app.id]?.first ?? now, now)
@@ -154,10 +159,10 @@ extension Scenes {
         }
     }
 
-    /// Admits launches for which there is a place, in order of arrival, those into the foreground first. For the
-    /// others, disconnects the least recently used scenes.
+    /// Admits launches for which there is a place: those into the foreground first, each group in order of arrival.
+    /// For the remaining launches, disconnects the least recently used scenes.
     private func givePlaces() {
-        // A launch that has a place may still wait for other permissions.
+        // A launch that has a place may still wait for something else, such as memory.
         admitted = admitted.filter { !machine(apps[$0]).isAlive && machine(apps[$0]).isWaitingForPermission }
         reserved = reserved.filter { !machine(apps[$0]).isAlive && machine(apps[$0]).isWaitingToLaunch }
         waiting.removeAll { !coordinator.waitsForMemory($0) }
@@ -181,7 +186,7 @@ extension Scenes {
         var held: [AppRuntime] = []
         for id in queue {
             let app = apps[id]
-            // A scene that waits for its restart has a place.
+            // A scene that waits for its restart has kept its place.
             if let most = app.specification.scenes?.maxLive, live >= most, !machine(app).isAlive, !reserved.contains(id)
             {
                 held.append(app)

@@ -48,7 +48,7 @@ extension Scenes {
         }
     }
 
-    /// Arms the timer for that time, in microseconds since 1970, unless it fires earlier.
+    /// Arms the timer for the time `end`, in microseconds since 1970, unless it fires earlier.
     func armTimer(for end: Int64) {
         // Wait a day at most, since the clock may be set.
         let wait = min(Self.longestWait, max(.milliseconds(1), .microseconds(end - Clock.realtimeMicroseconds())))
@@ -57,7 +57,8 @@ extension Scenes {
         timer?.arm(after: wait)
     }
 
-    /// If the clock was set, restarts the time of all unused sessions, so that none is discarded because of that.
+    /// If the clock was set, restarts the time after which unused sessions are discarded: the clock's jump must not
+    /// discard any.
     private func followClock() {
         let (boot, wallClock) = (Clock.boot(), Clock.realtimeMicroseconds())
         defer { lastLook = (boot, wallClock) }

@@ -24,7 +24,7 @@ package final class Scenes: ShellRoom, LifecycleObserver {
     private let disk: BackgroundWorker
     /// Scenes that apps show in their own process.
     package private(set) lazy var inner = InnerScenes(supervisor)
-    /// Callers that wait until a session is on disk, by the name of its app.
+    /// Callers that wait until the session of a new scene is on disk, by the name of the scene's app.
     private var opening: [String: [(Result<(app: AppRuntime, isNew: Bool), SceneRefusal>) -> Void]] = [:]
     /// Launches that wait for a place (`max_live`), in order of arrival.
     var waiting: [AppID] = []
@@ -36,12 +36,12 @@ package final class Scenes: ShellRoom, LifecycleObserver {
     var reserved: Set<AppID> = []
     /// Scenes that were launched or woken, and are not in the foreground yet.
     var stays: [AppID: Stay] = [:]
-    /// When torpor-holding last told a client to try again (`holding`), and when first.
+    /// When torpor-holding first and last told a client of each scene to try again (`holding`).
     var comesAgain: [AppID: (first: Duration, last: Duration)] = [:]
     /// Fires when a scene has kept its place for long enough.
     var stayTimer: TimerSource?
     var isLookingForPlaces = false
-    /// Callers that wait until nothing is left of discarded scenes.
+    /// Callers that wait until all data of discarded scenes is removed.
     private var awaitingErasure: [(names: Set<String>, then: () -> Void)] = []
     /// Discards sessions that were not used for long.
     var timer: TimerSource?
@@ -83,7 +83,7 @@ package final class Scenes: ShellRoom, LifecycleObserver {
         // Wait until the orphans of an earlier torpord have ended.
         engine.whenStarted { [weak self] in
             guard let self else { return }
-            // Scenes inside apps are handled elsewhere, since their apps must be told first.
+            // ``InnerScenes`` removes discarded scenes inside apps, since their apps must be told first.
             for session in roster.sessions.values
             where session.isDiscarded && inner.owner(named: session.template) == nil {
                 finishDiscarding(session.app)
@@ -93,7 +93,8 @@ package final class Scenes: ShellRoom, LifecycleObserver {
         configure()
     }
 
-    /// Removes what an earlier torpord left of a scene. If an app has that name by now, removes only the session.
+    /// Removes what is left of a scene that an earlier torpord discarded. If an app has the scene's name by now,
+    /// removes only the session.
     private func finishDiscarding(_ app: String) {
         guard coordinator.id(of: app) != nil else { return erase(app) }
         let folder = roster.folder
@@ -173,7 +174,8 @@ package final class Scenes: ShellRoom, LifecycleObserver {
 
     // MARK: Opening
 
-    /// Makes the scene if there is none yet, and returns it when its session is on disk.
+    /// Makes a scene, unless it exists. `completion` gets its app when the session is on disk, or the reason for a
+    /// refusal.
     package func open(
         _ template: String,
         _ name: String,
@@ -189,7 +191,7 @@ package final class Scenes: ShellRoom, LifecycleObserver {
         }
         let app = found.scene(named: name)
         if let refusal = refusal(of: app.name, options) { return completion(.failure(.refused(refusal))) }
-        // A request for a scene that is being written waits with the first one.
+        // If an earlier request is still creating this scene, wait for the result of that request.
         if opening[app.name] != nil {
             opening[app.name]?.append(completion)
             return
@@ -259,7 +261,7 @@ package final class Scenes: ShellRoom, LifecycleObserver {
         func tell(_ result: Result<(app: AppRuntime, isNew: Bool), SceneRefusal>) {
             for waiter in waiters { waiter(result) }
         }
-        // While the session was written, an apply may have made the app already.
+        // While the session was being written, a new configuration may have made the app already.
         let made = coordinator.id(of: session.app).map { apps[$0] }
         if let trouble {
             if let made { end(made) }
@@ -314,13 +316,13 @@ package final class Scenes: ShellRoom, LifecycleObserver {
         return "is in the foreground: send it to the background first (torpor background \(app.name))"
     }
 
-    /// Marks scenes as discarded. Calls back when that is on disk; ``end(_:)`` then ends each of them.
+    /// Marks scenes as discarded. Calls back when that is on disk: then call ``end(_:)`` for each scene.
     package func discard(_ discarded: [AppRuntime], _ completion: @escaping () -> Void) {
         for app in discarded { change(app.name) { $0.isDiscarded = true } }
         disk.ask({ true }) { _ in completion() }
     }
 
-    /// Ends a scene that is discarded, and removes it from the core.
+    /// Ends a discarded scene, and removes its app from the core.
     package func end(_ app: AppRuntime) { engine.takeIn(coordinator.remove(app.id, now: now)) }
 
     package func forget(_ app: AppRuntime) {
@@ -331,18 +333,19 @@ package final class Scenes: ShellRoom, LifecycleObserver {
         comesAgain[app.id] = nil
         alive[app.specification.template]?.remove(app.id)
         guard let session = session(of: app) else { return }
-        // A scene that was not discarded comes back with its template.
+        // If the scene was not discarded, its template was removed: keep the session, since the template may return.
         guard session.isDiscarded else { return }
         // Do this later: the other parts of the supervisor must forget the app first.
         loop.later { [weak self] in self?.erase(session.app) }
     }
 
-    /// Removes everything of a discarded scene, its session last: if torpord dies before that, the next one continues.
+    /// Removes all data of a discarded scene, the session last: if torpord dies before that, the next torpord
+    /// continues.
     func erase(_ app: String) {
         let state = supervisor.runtime.state
         let places = ["apps", "archives", "snapshots"].map { DataPlace(root: state + "/" + $0, app: app) }
         let (folder, logs) = (roster.folder, supervisor.runtime.logs)
-        // If an earlier torpord discarded the scene, only this removes it from the store.
+        // If an earlier torpord discarded the scene, only this call removes the scene from the store.
         supervisor.store.remove(app: app)
         supervisor.dataFolders.erase(app) { [weak self] trouble in
             guard let self else { return }
@@ -366,7 +369,7 @@ package final class Scenes: ShellRoom, LifecycleObserver {
         lookForErased()
     }
 
-    /// Calls back when nothing is left of the discarded scenes.
+    /// Calls back when all data of these discarded scenes is removed, or could not be removed.
     package func whenErased(_ names: Set<String>, _ then: @escaping () -> Void) {
         awaitingErasure.append((names, then))
         lookForErased()
@@ -406,7 +409,8 @@ package final class Scenes: ShellRoom, LifecycleObserver {
         if isAny { lookForPlaces() }
     }
 
-    /// The scene is in use now. This is written to disk at most once a minute, or at once with `isWritten`.
+    /// Notes that the scene is in use now. The time is written to disk at most once a minute, or at once with
+    /// `isWritten`.
     package func used(_ app: AppRuntime, isWritten: Bool = false) {
         if session(of: app) != nil { used(app.name, isWritten: isWritten) }
     }
