@@ -6,7 +6,7 @@ import Engine
 import EventLoop
 import Lifecycle
 
-/// Scenes that are discarded for good.
+/// Discards scenes inside apps for good.
 extension InnerScenes {
     /// Discards scenes for good. Calls back when that is on disk.
     package func discard(_ sessions: [SceneSession], _ completion: @escaping () -> Void) {
@@ -33,9 +33,8 @@ extension InnerScenes {
         roster[scene].flatMap { coordinator.id(of: $0.template) }.map { apps[$0] }
     }
 
-    /// Erases discarded scenes that their apps no longer show. An app that has shown one gets a message about it,
-    /// which
-    /// is stored first.
+    /// Erases discarded scenes that their apps no longer show. If an app has ever shown such a scene, a message about
+    /// the scene's end is stored for the app first.
     func letGo() {
         var gone: [AppID: [String]] = [:]
         for name in leaving.sorted() {
@@ -57,7 +56,7 @@ extension InnerScenes {
         }
     }
 
-    /// Erases scenes after all state and snapshots that the app was saving of them were written.
+    /// Erases scenes, but only after the app has finished saving their state and snapshots.
     private func erase(_ names: [String], _ app: AppRuntime?) {
         for name in names {
             let erase = { [weak self] in

@@ -11,22 +11,21 @@ package import Varlink
 
 /// Scenes inside apps: sessions that an app shows in its own process, each with a lifecycle of its own.
 ///
-/// The core moves scenes between states (`SceneMachine`), and knows them by numbers. This class maps numbers to
-/// names,
-/// handles the sessions on disk, which ``Scenes`` keeps beside its own, and limits how many scenes are connected.
+/// The core moves scenes between states (`SceneMachine`), and identifies them by numbers. This class maps the numbers
+/// to names, handles the scenes' sessions, which ``Scenes`` keeps on disk, and limits how many scenes are connected.
 package final class InnerScenes: ShellRoom, LifecycleObserver {
     package unowned(unsafe) let supervisor: Supervisor
     /// The core's number of each scene, by the scene's full name, `APP@NAME`.
     var numbers: [String: SceneID] = [:]
     var names: [SceneID: String] = [:]
     private var lastNumber: SceneID = 0
-    /// Callers that wait until a session is on disk, by full name.
+    /// Callers that wait until the session of a new scene is on disk, by the scene's full name.
     private var opening: [String: [(Result<SceneSession, SceneRefusal>) -> Void]] = [:]
-    /// The scenes of each app at the last call of ``look(at:)``, which finds changes by them.
+    /// The scenes of each app at the last call of ``look(at:)``, which compares the present scenes with these.
     var seen: [AppID: [SceneMachine]] = [:]
-    /// Why apps refused scenes.
+    /// Why apps refused to connect scenes, by scene.
     var refusals: [SceneID: String] = [:]
-    /// By app: the scene that the app is connecting with saved state.
+    /// The scene that each app is connecting with saved state.
     var restoring: [AppID: SceneID] = [:]
     /// Discarded scenes that are not erased yet, such as those that their apps still show.
     var leaving: Set<String> = []
@@ -82,7 +81,7 @@ package final class InnerScenes: ShellRoom, LifecycleObserver {
     /// A scene's own name.
     func name(of scene: SceneID) -> String? { names[scene].flatMap(AppName.sceneParts)?.scene }
 
-    /// The scene as the core has it; nil if the core does not know it.
+    /// The core's state machine of a scene; nil if the core does not know the scene.
     package func machine(of scene: SceneID, _ app: AppRuntime) -> SceneMachine? {
         machine(app).sceneMachines.first { $0.id == scene }
     }
@@ -145,7 +144,8 @@ package final class InnerScenes: ShellRoom, LifecycleObserver {
 
     // MARK: Opening
 
-    /// Makes the scene's session if there is none yet, and returns it when it is on disk.
+    /// Makes the scene's session, unless it exists. `completion` gets the session when it is on disk, or the reason
+    /// for a refusal.
     package func open(
         _ app: AppRuntime,
         _ name: String,
@@ -191,9 +191,8 @@ package final class InnerScenes: ShellRoom, LifecycleObserver {
 
     // MARK: Moving
 
-    /// Moves a scene to a goal. At the limit of connected scenes, first disconnects the least recently used one that
-    /// is
-    /// in the background.
+    /// Moves a scene to a goal, the state that it is to reach. If the limit of connected scenes is reached, first
+    /// disconnects the least recently used scene in the background.
     package func move(_ session: SceneSession, to goal: SceneGoal, _ app: AppRuntime) throws(RequestError) {
         let number = number(of: session.app)
         refusals[number] = nil
@@ -204,7 +203,7 @@ package final class InnerScenes: ShellRoom, LifecycleObserver {
             }
             try request(.scene(number, goal), of: app.id)
         } catch {
-            // Discard only a new scene: one that the core knows already belongs to another request.
+            // Discard only a new scene: if the core knows the scene already, it belongs to another request.
             if machine(of: number, app) == nil { forgetNew(session.app) }
             throw error
         }
@@ -219,7 +218,7 @@ package final class InnerScenes: ShellRoom, LifecycleObserver {
         record(app)
     }
 
-    /// Notes to which state the next start of the supervisor brings the app.
+    /// Stores the state that the next start of the supervisor brings the app to.
     private func keepGoal(_ goal: SceneGoal, _ app: AppRuntime) {
         let kept = app.kept.goalOfPerson
         switch goal {
@@ -236,7 +235,7 @@ package final class InnerScenes: ShellRoom, LifecycleObserver {
         discard([session]) {}
     }
 
-    /// Why no other scene can be connected; nil if one can, even if another scene is disconnected for it.
+    /// Why no other scene can be connected; nil if one can, perhaps after another scene is disconnected.
     private func refusalToConnect(_ scene: SceneID?, _ app: AppRuntime) -> String? {
         if coordinator.isShuttingDown { return "is not connected, since torpord is shutting down: start torpord again" }
         let machine = machine(app)
@@ -252,7 +251,7 @@ package final class InnerScenes: ShellRoom, LifecycleObserver {
             + "(torpor background)"
     }
 
-    /// The scenes that count against the limit of connected scenes if this scene connects; none if it is connected.
+    /// The scenes that compete with a new connection of `scene` for the limit; none if `scene` is connected already.
     private func rivals(of scene: SceneID?, _ app: AppRuntime) -> [SceneMachine] {
         let all = machine(app).sceneMachines.filter { $0.goal != .unattached }
         return all.contains { $0.id == scene } ? [] : all
@@ -263,7 +262,7 @@ package final class InnerScenes: ShellRoom, LifecycleObserver {
         try disconnect(rivals(of: scene, app).count - most + 1, of: app)
     }
 
-    /// Disconnects that many of the scenes in the background, the least recently used first.
+    /// Disconnects `count` of the app's scenes in the background, the least recently used first.
     private func disconnect(_ count: Int, of app: AppRuntime) throws(RequestError) {
         guard count > 0 else { return }
         let away = machine(app).sceneMachines.filter { $0.goal == .background }
@@ -285,13 +284,13 @@ package final class InnerScenes: ShellRoom, LifecycleObserver {
 
     private func usedAt(_ scene: SceneID) -> Int64 { names[scene].flatMap { roster[$0]?.usedAt } ?? 0 }
 
-    /// The scenes that an app brings to the foreground when no scene is named: those that were there last, else the
-    /// most recently used one, connected scenes first; none if the app has no scenes.
+    /// The scenes that an app brings to the foreground when no scene is named: those that were in the foreground
+    /// last, else the most recently used one, if possible a connected one; none if the app has no scenes.
     package func toComeBack(with app: AppRuntime) -> [SceneSession] {
         let all = sessions(of: app)
         let last = all.filter(\.returns)
         if !last.isEmpty { return last }
-        // A scene that was disconnected just now is wanted least, so connected ones come first.
+        // Prefer connected scenes: a scene that was disconnected just now was used last, but is wanted least.
         let connected = rivals(of: nil, app).compactMap { names[$0.id].flatMap { roster[$0] } }.filter {
             !$0.isDiscarded
         }
@@ -329,8 +328,8 @@ package final class InnerScenes: ShellRoom, LifecycleObserver {
         }
     }
 
-    /// Stores which scenes of an app came, went and moved, and their goals, so that this outlives torpord and a
-    /// reboot.
+    /// Stores which scenes of an app have connected, disconnected or changed their goal, so that the next torpord
+    /// knows it, even after a reboot.
     func look(at app: AppRuntime) {
         let now = machine(app).sceneMachines
         let before = seen[app.id] ?? []
@@ -382,7 +381,7 @@ package final class InnerScenes: ShellRoom, LifecycleObserver {
         cgroups.forget(app)
     }
 
-    /// Handles that an app did not connect a scene; returns a sentence about it.
+    /// Called when an app has not connected a scene; returns a sentence about that.
     func refused(_ scene: SceneID, missed: Bool, _ app: AppRuntime) -> String {
         guard let name = names[scene] else { return "did not connect a scene" }
         if missed { refusals[scene] = "\(app.name) did not answer sceneWillConnect in time (launch_deadline)" }
@@ -420,7 +419,7 @@ package final class InnerScenes: ShellRoom, LifecycleObserver {
         ]
     }
 
-    /// The app has answered a message to a scene.
+    /// Handles the app's answer to a message to a scene.
     func answered(_ message: Message, _ scene: SceneID, _ answer: AppAnswer, _ app: AppRuntime) {
         let failed = answer.result == .failed
         let name = name(of: scene)
@@ -436,7 +435,7 @@ package final class InnerScenes: ShellRoom, LifecycleObserver {
         if message == .sceneDidEnterBackground, answer.declines.contains(.snapshot), let name {
             supervisor.snapshots.declineSnapshot(of: app, scene: name)
         }
-        // A secret that a scene hides must not be shown by a snapshot of the whole app either.
+        // The scene hides itself from snapshots, so a snapshot of the whole app must not show it either.
         if message == .sceneDidEnterBackground, answer.declines.contains(.snapshot), app.specification.snapshot != nil {
             supervisor.snapshots.declineSnapshot(of: app)
         }
@@ -454,7 +453,7 @@ package final class InnerScenes: ShellRoom, LifecycleObserver {
         return nil
     }
 
-    /// Whether a scene is being discarded for good, so that what it saves is dropped.
+    /// Whether a scene is being discarded for good: then the data that it saves is dropped.
     func isDiscarded(_ scene: String, of app: AppRuntime) -> Bool {
         roster[AppName.scene(app.name, scene)]?.isDiscarded ?? false
     }

@@ -11,17 +11,17 @@ import Processes
 /// that work for a scene into the cgroup of that scene.
 ///
 /// A cgroup is made before its scene connects, and removed when the scene is gone; processes left in it are killed.
-/// It is frozen when its scene has been in the background for the app's `background_time`. It is thawed before the
-/// scene gets a message, while a hold keeps the app in the background, and before the app ends.
+/// The cgroup is frozen when its scene has been in the background for the app's `background_time`. It is thawed
+/// before the scene gets a message, while a hold keeps the app in the background, and before the app ends.
 final class SceneCgroups {
     private final class Place {
         let path: String
         var isFrozen = false
         /// Whether the scene was told to disconnect.
         var isOver = false
-        /// Runs until the cgroup is frozen, or until the next try to remove it.
+        /// Fires when the cgroup must be frozen, or when to try again to remove it.
         var timer: TimerSource?
-        /// The background time with which the timer was armed.
+        /// The background time for which the timer was armed.
         var time: Duration?
         /// The delay until the next try to remove the cgroup while processes are left in it.
         var delay = Duration.milliseconds(1)
@@ -34,7 +34,7 @@ final class SceneCgroups {
         }
     }
 
-    /// The cgroups of one app.
+    /// The cgroups of one app's scenes.
     private struct Places {
         var connected: [SceneID: Place] = [:]
         /// The cgroups of scenes that are gone, by path.
@@ -46,7 +46,7 @@ final class SceneCgroups {
 
     init(_ scenes: InnerScenes) { self.scenes = scenes }
 
-    /// The first character of the names of these cgroups: no file that the kernel puts beside them begins with it.
+    /// The first character of the names of scenes' cgroups: no file of the kernel in the app's cgroup begins with it.
     private static let prefix = "@"
 
     private func warn(_ app: AppRuntime, _ text: String) { scenes.supervisor.log.warning("\(app.name): \(text)") }
@@ -69,7 +69,8 @@ final class SceneCgroups {
         left?.cancel()
         do throws(Errno) {
             if try !Cgroup.create(path) {
-                // Processes of the earlier connection, which ended a moment ago, must not count for this one.
+                // If the cgroup is left from the scene's last connection, which ended a moment ago, kill the
+                // processes in it.
                 if left != nil || old?.isOver == true { kill(path, app) }
                 try Cgroup.freeze(path, false)
             }
@@ -84,8 +85,7 @@ final class SceneCgroups {
     }
 
     /// Lets the app's user move processes within the app's cgroup. To move a process out of the app's cgroup, that
-    /// user
-    /// would need to write to a cgroup above (cgroups(7)).
+    /// user would need to write to a cgroup above (cgroups(7)).
     private func giveAway(_ path: String, below above: String, _ app: AppRuntime) throws(Errno) {
         let file = "/cgroup.procs"
         // Keep the owner that was set first, even if the configuration has changed since.
