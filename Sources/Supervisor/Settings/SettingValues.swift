@@ -3,7 +3,7 @@
 package import Configuration
 package import Store
 
-/// The values of one app's settings, and which of them the app was not told. Does no I/O.
+/// The values of one app's settings, and which changes the app was not told of. Does no I/O.
 package struct SettingValues {
     /// The stored rows, by the name of the setting; includes settings that the configuration no longer has.
     package private(set) var rows: [String: StoredSetting] = [:]
@@ -12,7 +12,7 @@ package struct SettingValues {
 
     mutating func load(_ row: StoredSetting) { rows[row.key.name] = row }
 
-    /// The normal form of a value; nil if the declaration rejects it, as if it were not set.
+    /// The normal form of a value; nil if the declaration rejects the value, which then counts as not set.
     private static func usable(_ value: String?, _ setting: SettingDeclaration) -> String? {
         value.flatMap { value in try? setting.normal(value) }
     }
@@ -56,9 +56,8 @@ package struct SettingValues {
         return changed
     }
 
-    /// Follows new declarations of settings. If a setting has its default before and after, the app still knows the
-    /// old
-    /// default. Returns the rows that changed. `at` is in microseconds since 1970.
+    /// Applies new declarations of settings. If a setting has no value before and after, and its default has changed,
+    /// the app still knows the old default. Returns the rows that changed. `at` is in microseconds since 1970.
     mutating func redeclare(
         from old: [SettingDeclaration],
         to new: [SettingDeclaration],
@@ -71,7 +70,7 @@ package struct SettingValues {
                 !isSet(was), !isSet(setting), !Self.isSame(was.defaultValue, setting.defaultValue)
             else { continue }
             var row = rows[setting.name] ?? StoredSetting(app: app, name: setting.name, value: nil, at: at)
-            // If an earlier change was not told yet, `known` already has the value that the app knows.
+            // If the app was not told of an earlier change yet, `known` already has the value that the app knows.
             guard row.isTold, row.value == nil else { continue }
             row.known = was.defaultValue
             row.isTold = false
@@ -116,9 +115,8 @@ package struct SettingValues {
         }
     }
 
-    /// The app was told of these settings, as they were at the time `until` (microseconds since 1970); returns the
-    /// rows
-    /// that changed.
+    /// Notes that the app was told of these settings, with their values at the time `until` (microseconds since
+    /// 1970). Returns the rows that changed.
     mutating func told(_ names: some Sequence<String>, until: Int64 = .max) -> [StoredSetting] {
         var changed: [StoredSetting] = []
         for name in names {

@@ -11,7 +11,6 @@ package import Varlink
 
 /// Why settings are not changed, as a sentence.
 package struct SettingsRefusal: Error, CustomStringConvertible {
-    /// The sentence.
     package let description: String
 
     init(_ description: String) { self.description = description }
@@ -21,13 +20,14 @@ package struct SettingsRefusal: Error, CustomStringConvertible {
 extension Settings {
     /// The most changes of one app that may wait for the disk.
     private static let mostUnderWay = 64
-    /// The shortest time between events about an app's own changes.
+    /// The shortest time between two events that report changes which an app has made to its own settings.
     private static let ownChangesAfter = Duration.seconds(60)
 
     /// Changes all the settings or none. `completion` is called when the change is on disk and in the file, or with
     /// the reason why nothing was changed.
     ///
-    /// - Parameter isApp: the app itself asks; it may change settings that are `writable`, and knows of the change.
+    /// - Parameter isApp: whether the app itself asks: it may change only `writable` settings, and knows of the
+    ///   change.
     package func set(
         _ request: SetSettingsRequest,
         of app: AppRuntime,
@@ -56,7 +56,7 @@ extension Settings {
         let names = rows.map(\.key.name)
         let reverted = Set(rows.filter(\.isTold).map(\.key.name))
         if isApp {
-            // Store each row once, in its final form.
+            // The app knows the new values, so mark them as told now: each row is then stored only once.
             let known = changing.told(names)
             rows = rows.map { row in known.first { $0.key == row.key } ?? row }
         }
@@ -259,7 +259,7 @@ extension Settings {
         return app.specification.declaredSettings.filter { values.problem($0) != nil }.map(\.name)
     }
 
-    /// The settings as the app sees them: every one by name.
+    /// The app's settings as a JSON object: each by name, with the value that the app sees.
     package func document(of app: AppRuntime) -> JSON {
         .object(SettingsFiles.document(app.specification.declaredSettings, values(of: app)))
     }

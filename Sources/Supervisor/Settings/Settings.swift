@@ -13,9 +13,10 @@ import Varlink
 
 /// The settings of apps: their values, the files that contain them, and how apps are told of changes.
 ///
-/// First a change is in the store's journal, together with the value that the app knows. Then, in this order: the
-/// change is on disk, the file is written, sockets are updated, and the app is told or launched again. If torpord is
-/// killed in between, the next one does the rest, since the store says which changes an app does not know yet.
+/// A change is first written to the store's journal, together with the value that the app knows. Then, in this order:
+/// the change is on disk, the file is written, sockets are updated, and the app is told or launched again. If torpord
+/// is killed in between, the next torpord does the remaining steps, since the store says which changes an app does
+/// not know yet.
 package final class Settings: ShellRoom, LifecycleObserver {
     package unowned(unsafe) let supervisor: Supervisor
     var values: [AppID: SettingValues] = [:]
@@ -24,12 +25,12 @@ package final class Settings: ShellRoom, LifecycleObserver {
     private var afterLoad: [() -> Void] = []
     /// A thread that writes files, one after the other.
     let files: BackgroundWorker
-    /// The values in addresses of sockets, for the next torpord: it must know which app each socket belongs to before
-    /// it has read the store.
+    /// The values of settings that are part of socket addresses, stored for the next torpord: it must know which app
+    /// each socket belongs to before it has read the store.
     private lazy var kept = PersistedBytes(supervisor, log, named: DescriptorName.settings, most: 1 << 20)
-    /// How many changes of each app were not answered yet.
+    /// How many requests to change the settings of each app were not answered yet.
     var underWay: [AppID: Int] = [:]
-    /// When an event last reported changes that an app made itself, and how many came since.
+    /// When an event last reported changes that an app made itself, and how many changes came since.
     var ownChanges: [AppID: (toldAt: Duration, untold: Int)] = [:]
     /// The settings whose invalid values were reported.
     private var toldMisfits: [AppID: Set<String>] = [:]
@@ -72,7 +73,8 @@ package final class Settings: ShellRoom, LifecycleObserver {
         }
         for app in apps {
             if app.awaitsSettings {
-                // The keeper was lost too: assume that the last launch was given the values that the store has.
+                // The stored addresses were lost with the keeper: assume that the last launch got the values that the
+                // store has.
                 app.awaitsSettings = false
                 let values = values(of: app)
                 app.specification.fillSockets { word($0, app.specification, values) }
@@ -129,8 +131,8 @@ package final class Settings: ShellRoom, LifecycleObserver {
         }
     }
 
-    /// Discards snapshots of the app and the scenes inside it: the app works for another user now, who must not see
-    /// them.
+    /// Discards snapshots of the app and of the scenes inside it: the app now works for another user, who must not
+    /// see them.
     private func discardSnapshots(of app: AppRuntime) {
         supervisor.snapshots.discardForIdentity(of: app)
         guard app.specification.innerScenes != nil else { return }
@@ -147,13 +149,13 @@ package final class Settings: ShellRoom, LifecycleObserver {
             if hears(app, message) {
                 supervisor.mailboxes.tellSettings(names, reverted: reverted, as: message, app)
             } else {
-                // The app cannot be told: treat it as told.
+                // The app cannot receive this message: count it as told.
                 markTold(names, app)
             }
         }
     }
 
-    /// Mail about settings is being delivered, or was removed.
+    /// Called when mail about settings is being delivered, or was removed: the app then counts as told.
     func told(_ mail: Mail, _ app: AppRuntime) { markTold(Mailboxes.settings(in: mail), until: mail.lastAt, app) }
 
     private func markTold(_ names: [String], until: Int64 = .max, _ app: AppRuntime) {
@@ -161,7 +163,8 @@ package final class Settings: ShellRoom, LifecycleObserver {
         supervisor.store.save(rows, of: app.name)
     }
 
-    /// A launch passes on the present values: the app counts as told of those settings that only a launch passes on.
+    /// Called when a launch passes on the present values: the app then counts as told of the settings that it gets
+    /// only at a launch.
     func launches(_ app: AppRuntime) {
         guard values[app.id] != nil else { return }
         markTold(app.specification.declaredSettings.filter { !$0.isTold }.map(\.name), app)
@@ -178,7 +181,7 @@ package final class Settings: ShellRoom, LifecycleObserver {
 
     // MARK: Sockets
 
-    /// The specification with the addresses that result from the settings.
+    /// The specification with the socket addresses that result from the settings.
     package func filled(_ specification: AppSpecification, of app: AppRuntime?) -> AppSpecification {
         guard specification.hasSocketTemplates else { return specification }
         var result = specification
@@ -193,7 +196,8 @@ package final class Settings: ShellRoom, LifecycleObserver {
         return probe.filled { self.word($0, app.specification, values) } ?? probe
     }
 
-    /// Binds the sockets to their addresses; if the app runs, its own sockets change at its next launch.
+    /// Applies the settings to the addresses of the app's sockets. A running app gets changed sockets at its next
+    /// launch.
     private func fillSockets(_ app: AppRuntime) {
         let next = app.next ?? app.specification
         let filled = filled(next, of: app)
@@ -209,7 +213,8 @@ package final class Settings: ShellRoom, LifecycleObserver {
         if next.hasSocketTemplates { supervisor.wakes.sockets.settingsChanged(app) }
     }
 
-    /// Stores the values in addresses of sockets, which the next torpord must know before it has read the store.
+    /// Stores the settings that are part of socket addresses: the next torpord must know them before it has read the
+    /// store.
     private func keep() {
         var members: [JSONObject.Member] = []
         for app in apps where (app.next ?? app.specification).hasSocketTemplates {
@@ -230,7 +235,7 @@ package final class Settings: ShellRoom, LifecycleObserver {
 
     // MARK: Launches
 
-    /// The files of the app, to be written on a background thread; nil if it has no settings.
+    /// The files with the app's settings, to be written on a background thread; nil if the app has no settings.
     func filesAtLaunch(_ app: AppRuntime) -> SettingsFiles? {
         app.specification.declaredSettings.isEmpty ? nil : files(of: app)
     }
@@ -248,8 +253,8 @@ package final class Settings: ShellRoom, LifecycleObserver {
         )
     }
 
-    /// The specification with values filled into `exec` and `environment`. A variable whose setting has no value is
-    /// left out.
+    /// The app's specification with the values of settings filled into `exec` and `environment`. A variable whose
+    /// setting has no value is left out.
     func launched(_ app: AppRuntime) throws(LaunchError) -> AppSpecification {
         let specification = app.specification
         guard !specification.declaredSettings.isEmpty, !specification.settingsAtLaunch.isEmpty else {
@@ -284,7 +289,7 @@ package final class Settings: ShellRoom, LifecycleObserver {
 
     // MARK: The configuration
 
-    /// Applies declarations that a new configuration has changed.
+    /// Applies declarations of settings that a new configuration has changed.
     func declarationsChanged(_ app: AppRuntime, from old: [SettingDeclaration]) {
         guard isLoaded else { return }
         let declared = app.specification.declaredSettings
@@ -333,9 +338,8 @@ package final class Settings: ShellRoom, LifecycleObserver {
 }
 
 extension AppSpecification {
-    /// Sets the addresses of the app's sockets that result from the values. A socket whose address lacks a value
-    /// stays
-    /// as it is.
+    /// Fills the values of settings into the addresses of the app's sockets. A socket whose address lacks a value
+    /// stays as it is.
     fileprivate mutating func fillSockets(_ value: (String) -> String?) {
         for index in sockets.indices { if let filled = sockets[index].filled(value) { sockets[index] = filled } }
     }
