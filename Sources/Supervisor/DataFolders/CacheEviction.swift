@@ -7,8 +7,8 @@ import Lifecycle
 import Linux
 import TorporAPI
 
-/// Removes caches of stopped apps while the filesystem of the state directory has less than `min_free` free. It
-/// starts with the app that has not run for longest, and in its caches with the least recently used files.
+/// Removes caches of stopped apps while the filesystem of the state directory has less than `min_free` free. Begins
+/// with the app that has not run for the longest time, and in that app's caches with the least recently used files.
 ///
 /// It checks every minute, and only if an app has data folders: the kernel does not report a filesystem that is
 /// nearly full.
@@ -19,9 +19,9 @@ final class CacheEviction {
     private var isSaid = false
 
     private static let interval = Duration.seconds(60)
-    /// The time to the next check if a check found nothing to remove.
+    /// The time to the next check after a check that found nothing to remove.
     private static let longInterval = Duration.seconds(600)
-    /// The time to the next check when an app has ended: several apps may end together.
+    /// The time to the next check after an app has ended: several apps may end together.
     private static let soon = Duration.seconds(2)
 
     init(_ room: DataFolders) { self.room = room }
@@ -35,7 +35,7 @@ final class CacheEviction {
         timer?.arm(after: Self.soon)
     }
 
-    /// An app has ended: its caches may be removed now.
+    /// Checks again soon: an app has ended, and its caches may be removed now.
     func lookSoon() { if !isLooking { timer?.arm(after: Self.soon) } }
 
     private struct Candidate: Sendable {

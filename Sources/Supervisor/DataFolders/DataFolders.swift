@@ -9,7 +9,7 @@ package import TorporAPI
 
 /// Apps' data folders: prepared before each launch, emptied of caches while the disk is full, measured and purged.
 ///
-/// The event loop's thread never touches the folders' content: only the app decides what and how much is there.
+/// The event loop's thread never touches the folders' content, since apps may put anything there, and any amount.
 package final class DataFolders: ShellRoom, LifecycleObserver {
     package unowned(unsafe) let supervisor: Supervisor
     /// A thread that measures, purges and evicts, one task after the other.
@@ -17,7 +17,7 @@ package final class DataFolders: ShellRoom, LifecycleObserver {
     private let commits: BackgroundWorker
     /// The gate of each app with data folders, which lets only one thread at a time work in them.
     private var gates: [String: DataGate] = [:]
-    /// By app: a launch that came up, but is not recorded on disk yet.
+    /// For each app, a launch that has succeeded, but is not recorded on disk yet.
     private var unkept: [String: DataLaunch] = [:]
     private var asked = 0
     private(set) lazy var eviction = CacheEviction(self)
@@ -117,13 +117,13 @@ package final class DataFolders: ShellRoom, LifecycleObserver {
         note(app, .dataCopied, text: text)
     }
 
-    /// A launch was superseded: cancels its preparation.
+    /// Cancels the preparation of a launch that was superseded.
     func cancel(_ app: AppRuntime) {
         app.dataPreparation?.work.cancel()
         app.dataPreparation?.timer?.cancel()
     }
 
-    /// What the app's launch was told about its data, even if an earlier torpord launched it.
+    /// What the app's launch was told about its data, even if an earlier torpord launched the app.
     func launch(of app: AppRuntime) -> DataLaunch? {
         guard app.specification.data.isWanted else { return nil }
         if let launch = app.run.dataLaunch { return launch }
@@ -135,8 +135,8 @@ package final class DataFolders: ShellRoom, LifecycleObserver {
         return app.run.dataLaunch
     }
 
-    /// A launch counts as come up when its transition is over: before that, an app that is inactive or in the
-    /// background may not be ready yet.
+    /// A launch has succeeded when its transition is over: before that, an app that is inactive or in the background
+    /// may not be ready yet.
     package func touched(_ apps: [AppRuntime]) {
         for app in apps where app.specification.data.isWanted && !app.run.isDataLaunchKept {
             let machine = machine(app)
@@ -152,7 +152,7 @@ package final class DataFolders: ShellRoom, LifecycleObserver {
         eviction.lookSoon()
     }
 
-    /// Records on a background thread that the app has come up, so that its next launch is not the first.
+    /// Records on a background thread that the app's launch has succeeded, so that its next launch is not the first.
     private func cameUp(_ app: AppRuntime) {
         guard let launch = launch(of: app), launch.isNews, !app.run.isDataLaunchKept else { return }
         app.run.isDataLaunchKept = true
@@ -170,7 +170,7 @@ package final class DataFolders: ShellRoom, LifecycleObserver {
         } _: { [weak self] error in
             guard let self else { return }
             if let error {
-                // This is retried before the next launch of the app.
+                // torpord tries again before the next launch of the app.
                 return self.log.warning("\(name): cannot record its launch in \(place.root): \(error)")
             }
             if self.unkept[name] == launch { self.unkept[name] = nil }
@@ -179,7 +179,7 @@ package final class DataFolders: ShellRoom, LifecycleObserver {
 
     package func added(_ app: AppRuntime) { if app.specification.data.isWanted { eviction.begin() } }
 
-    /// Removes the caches and temporary files of an app that leaves the configuration; the rest stays.
+    /// Removes the caches and temporary files of an app that leaves the configuration. Its other data stays.
     package func forget(_ app: AppRuntime) {
         unkept[app.name] = nil
         guard app.specification.data.isWanted else { return }
@@ -283,7 +283,7 @@ package final class DataFolders: ShellRoom, LifecycleObserver {
 package enum PurgeFailure: Error, Sendable {
     /// No app of that name has data.
     case unknown
-    /// Why, as a sentence.
+    /// The reason, as a sentence.
     case refused(String)
 }
 
@@ -325,7 +325,7 @@ extension Incarnation {
         get { slots[DataLaunchSlot.self] }
         set { slots[DataLaunchSlot.self] = newValue }
     }
-    /// Whether torpord has begun to record that the launch came up.
+    /// Whether torpord has begun to record that the launch has succeeded.
     var isDataLaunchKept: Bool {
         get { slots[DataLaunchKeptSlot.self] ?? false }
         set { slots[DataLaunchKeptSlot.self] = newValue }

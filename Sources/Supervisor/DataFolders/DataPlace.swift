@@ -19,7 +19,7 @@ package struct DataPlace: Sendable {
         var name: FileName { FileName(rawValue) }
     }
 
-    /// `STATE/data`.
+    /// The folder with the data folders of all apps, `STATE/data`.
     let root: String
     package let app: String
 
@@ -42,13 +42,13 @@ package struct DataPlace: Sendable {
     private var mark: String { root + "/.launches/" + app }
     private var pending: String { root + "/.pending/" + app }
 
-    /// The version of the last launch that came up, and whether any launch has come up.
+    /// The version at the last launch that succeeded, and whether any launch has.
     var known: (version: String?, isThere: Bool) {
         guard let bytes = try? File.read(mark, limit: 4096) else { return (nil, false) }
         return ((try? JSON.parse(bytes))?["version"]?.stringValue, true)
     }
 
-    /// What an earlier torpord told the launch of that incarnation; nil if that is not known.
+    /// What an earlier torpord told the app at the launch of this incarnation; nil if that is not known.
     func pendingLaunch(_ incarnation: UInt32) -> DataLaunch? {
         guard let bytes = try? File.read(pending, limit: 4096), let json = try? JSON.parse(bytes),
             json["incarnation"]?.intValue == Int64(incarnation)
@@ -74,7 +74,7 @@ package struct DataPlace: Sendable {
         try File.replace(pending, json.serialised(), mode: 0o600)
     }
 
-    /// Records that the launch has come up, so that the next one is not the first. Durable when it returns.
+    /// Records that the launch has succeeded, so that the next one is not the first. Durable when this returns.
     func keep(_ launch: DataLaunch) throws(Errno) {
         guard launch.isNews else { return }
         try Self.makeOwnFolder(root + "/.launches")
@@ -171,7 +171,7 @@ package struct DataPlace: Sendable {
         }
     }
 
-    /// Removes the least recently used files of the caches until that many bytes are freed.
+    /// Removes the least recently used files of the app's caches until `bytes` bytes are freed.
     func evict(bytes: UInt64, _ work: TreeWork) -> (files: Int, bytes: UInt64) {
         let freed = try? acting { folder throws(Errno) in
             try folder.folder(Part.caches.name).removeOldest(bytes: bytes, work)
@@ -180,7 +180,8 @@ package struct DataPlace: Sendable {
     }
 }
 
-/// What was removed from data folders, or given to another owner, and what could not be.
+/// The result of removing files from data folders, or of giving them to another owner: how many files succeeded, and
+/// how many are left.
 package struct Removal: Hashable, Sendable {
     package var removed = 0
     package var left = 0
@@ -201,14 +202,14 @@ package struct Removal: Hashable, Sendable {
 /// What a launch is told about its data.
 package struct DataLaunch: Hashable, Sendable {
     let incarnation: UInt32
-    /// Whether no launch of the app has come up before.
+    /// Whether no launch of the app has succeeded before.
     package let isFirst: Bool
-    /// The version of the last launch that came up, if the present version differs; empty if that launch had no
+    /// The version at the last launch that succeeded, if the present version differs; empty if that launch had no
     /// version.
     package let updatedFrom: String?
     let version: String?
 
-    /// Whether it must be recorded that the launch came up.
+    /// Whether torpord must record that the launch has succeeded.
     var isNews: Bool { isFirst || updatedFrom != nil }
 }
 
@@ -237,8 +238,8 @@ extension DataPlace {
         }
     }
 
-    /// Prepares the folders for a launch: makes them and gives them to the user, empties `tmp`, and copies the files
-    /// of `first_launch` if this is a first one.
+    /// Prepares the folders for a launch: makes them and gives them to the user, and empties `tmp`. Copies the files
+    /// of `first_launch` before the first launch of the app, and of each version.
     func prepare(
         _ data: DataFolderSpecification,
         for owner: Owner,
@@ -351,7 +352,7 @@ extension DataPlace {
         prepared.copied = try copy(source, into: folder, owner, work)
     }
 
-    /// The kind of the file that stands where a part belongs; `other` for a mount point.
+    /// The kind of the file at the place of a data folder: `other` for a mount point, nil if there is none.
     private static func kind(_ part: Part, in folder: Folder) throws(Errno) -> FileStatus.Kind? {
         do throws(Errno) {
             return try folder.status(part.name)?.kind
@@ -361,7 +362,7 @@ extension DataPlace {
         }
     }
 
-    /// Empties `tmp`, or makes it, in place of whatever the app has put there.
+    /// Empties `tmp`. If the app has put a file in its place, or removed it, makes an empty folder.
     private func empty(_ folder: Folder, _ work: TreeWork) throws(TreeError) -> Removal {
         let name = Part.tmp.name
         do throws(Errno) {
@@ -395,7 +396,7 @@ extension DataPlace {
             throw LaunchError("cannot read first_launch = \"\(source)\" as \(owner.name): \(error)")
         }
         do throws(TreeError) {
-            // A torpord that was killed may have left a draft.
+            // An earlier torpord that was killed may have left the draft of its copy.
             _ = try folder.removeTree(Self.draft, work)
             let (library, draft): (Folder, Folder)
             do throws(Errno) {
