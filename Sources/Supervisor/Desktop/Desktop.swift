@@ -16,10 +16,10 @@ extension DesktopReport: CompanionReport {
     var isGreeting: Bool { if case .here = self { true } else { false } }
 }
 
-/// The helper in a person's session, torpor-desktop: started as that person while it has something to do, and a little
-/// longer. It shows alerts and badges, and reports which process has the focus.
+/// The helper process in a user's desktop session, torpor-desktop. It runs as that user while it has something to do,
+/// and a little longer. It shows alerts and badges, and reports which process has the focus.
 ///
-/// Its reports are the person's: they count for alerts and the focus, and for nothing else.
+/// That user could forge its reports, so they count only for alerts and the focus.
 package final class Desktop: ShellRoom, AlertScreen {
     typealias Helper = Companion<DesktopCommand, DesktopReport>
 
@@ -27,14 +27,14 @@ package final class Desktop: ShellRoom, AlertScreen {
     var onReport: ((DesktopReport) -> Void)? {
         didSet { if onReport != nil, oldValue == nil { loop.later { [weak self] in self?.forwardEarly() } } }
     }
-    /// Reports that came before anybody heard them.
+    /// Reports that came before ``onReport`` was set.
     private var early: [DesktopReport] = []
     private var helper: Helper?
-    /// The person in whose session the helper runs.
+    /// The user in whose session the helper runs.
     private var helperUser: UInt32?
-    /// The helper that an earlier torpord left, until it was looked at.
+    /// The helper that an earlier torpord left, until it was checked.
     private var found: FoundCompanion?
-    /// The cgroups of such helpers.
+    /// The cgroups of helpers that an earlier torpord left.
     private(set) var cgroupsFound: Set<String> = []
     private var hasBegun = false
     private var isStarting = false
@@ -45,7 +45,7 @@ package final class Desktop: ShellRoom, AlertScreen {
     private var failures = 0
     /// Why there is no helper although one is needed, in a sentence.
     private var trouble: String?
-    /// Why nobody sees what the helper shows, as it reported.
+    /// Why no user sees what the helper shows, as the helper has reported; nil if a user does.
     private var unseen: String? {
         didSet {
             guard unseen != oldValue else { return }
@@ -57,15 +57,15 @@ package final class Desktop: ShellRoom, AlertScreen {
             supervisor.service.changed()
         }
     }
-    /// Looks up accounts and processes.
+    /// Looks up accounts and processes on a background thread.
     private let reads: BackgroundWorker
     private lazy var processes = CompanionCount(supervisor)
 
-    /// The name of the helper and its cgroup. No app can have this name.
+    /// The name of the helper and of its cgroup. No app can have this name.
     static let name = ":desktop"
     static let arguments = ["torpor-desktop"]
     private static let idleTime = Duration.seconds(10)
-    /// A helper that has run this long works.
+    /// A helper that has run for this long counts as working.
     private static let stableAfter = Duration.seconds(10)
     private var startedAt = Duration.zero
 
@@ -105,7 +105,7 @@ package final class Desktop: ShellRoom, AlertScreen {
         look()
     }
 
-    /// No helper of an earlier torpord shows anything.
+    /// Reports, as a helper would, that no alert of an earlier torpord is on the screen.
     private func reportNothing() {
         loop.later { [weak self] in
             guard let self else { return }
@@ -113,11 +113,11 @@ package final class Desktop: ShellRoom, AlertScreen {
         }
     }
 
-    /// Not before the caller has returned.
+    /// Reports later, after the caller has returned.
     private func report(_ report: DesktopReport) { loop.later { [weak self] in self?.onReport?(report) } }
 
-    /// A person has asked for the app: where the focus is followed, the app's window gets it. Policies and messages do
-    /// not move the focus.
+    /// Called when a user has asked for the app: if the focus is followed, the app's window gets the focus. Policies
+    /// and messages do not move the focus.
     package func raise(_ app: AppRuntime) {
         guard let helper, let pids = focus.raises(app), !pids.isEmpty else { return }
         helper.send(.raise(pids: pids))
@@ -125,10 +125,10 @@ package final class Desktop: ShellRoom, AlertScreen {
 
     // MARK: The beginning and the end
 
-    /// Before the keeper closes what no room has taken.
+    /// Call this before torpord releases the inherited descriptors that no part of the supervisor has claimed.
     func takeOver() { focus.takeOver() }
 
-    /// The keeper has a helper that an earlier torpord launched.
+    /// Takes over the helper that an earlier torpord launched, and that the keeper still has.
     func found(_ processes: [OrphanedProcess]) {
         guard
             let taken = FoundCompanion.take(
@@ -142,20 +142,20 @@ package final class Desktop: ShellRoom, AlertScreen {
         self.processes.begun()
         found = taken.companion
         let (process, cgroup) = (taken.companion.process, taken.companion.cgroup)
-        // Replaced when the helper is adopted.
+        // This handler is replaced when the helper is adopted.
         supervisor.launcher.helpers[process.pid] = { [weak self] _ in
             if self?.found?.process.pid == process.pid { self?.found?.hasEnded = true }
             self?.gone(cgroup)
         }
     }
 
-    /// Whether a process is the helper that was found.
+    /// Whether a process is the helper that an earlier torpord left.
     func hasFound(_ pid: Int32) -> Bool { found?.process.pid == pid }
 
     package func begin() {
         hasBegun = true
         guard let process = found?.process else {
-            // An earlier torpord's alerts are not on the screen any longer.
+            // Without a helper, alerts of an earlier torpord are no longer on the screen.
             reportNothing()
             return configure()
         }
@@ -194,7 +194,7 @@ package final class Desktop: ShellRoom, AlertScreen {
         sessionChanged()
     }
 
-    /// The session, or its user, may be another one.
+    /// Called when the user's session, or the user of that session, may have changed.
     func sessionChanged() {
         guard found == nil else { return }
         retry?.disarm()
@@ -211,7 +211,7 @@ package final class Desktop: ShellRoom, AlertScreen {
         )
     }
 
-    /// Why there is no session, as a sentence.
+    /// Why there is no session to run the helper in, as a sentence; nil if there is one.
     private var obstacle: String? {
         DesktopPlace.obstacle(
             supervisor.configuration.supervisor.session,
@@ -221,7 +221,7 @@ package final class Desktop: ShellRoom, AlertScreen {
         )
     }
 
-    /// torpord ends, and no other torpord follows.
+    /// Ends the helper, because torpord ends and no other torpord follows.
     func endHelper() {
         if let found {
             found.end()
@@ -247,7 +247,7 @@ package final class Desktop: ShellRoom, AlertScreen {
         guard hasBegun, !isEnding, found == nil, !supervisor.isKeeperLost else { return }
         guard isNeeded else {
             retry?.disarm()
-            // Before it has answered, it may show anything.
+            // A helper that has not answered `hello` yet may still show alerts of an earlier torpord.
             guard let helper, !helper.isUnheard, idle?.deadline == nil else { return }
             if idle == nil { idle = try? loop.timer { [weak self] in self?.goIfIdle() } }
             idle?.arm(after: Self.idleTime)
@@ -272,7 +272,7 @@ package final class Desktop: ShellRoom, AlertScreen {
         } _: { [weak self] launchable in
             guard let self else { return }
             self.isStarting = false
-            // The session may have become another one's.
+            // The session may have changed during the lookup.
             guard self.isNeeded, !self.isEnding, self.helper == nil, self.place == place else { return self.look() }
             self.launch(launchable)
         }
@@ -336,15 +336,15 @@ package final class Desktop: ShellRoom, AlertScreen {
         processes.gone()
     }
 
-    /// The helper has ended, with a sentence if that was unexpected.
+    /// Called when the helper has ended. `why` is a sentence if that was unexpected.
     private func ended(_ why: String?) {
         helper = nil
         unseen = nil
         idle?.disarm()
-        // The alerts' room shows those again that are missing in the next `here`.
+        // `AppAlerts` shows the alerts again that are missing in the next `here` report.
         ledger.helperEnded()
         guard !isEnding else { return }
-        // Only an earlier torpord's alerts were on the screen.
+        // Only alerts of an earlier torpord were on the screen: report that they are gone.
         guard isNeeded else { return reportNothing() }
         guard let why else { return look() }
         if now - startedAt >= Self.stableAfter { failures = 0 }
@@ -362,7 +362,7 @@ package final class Desktop: ShellRoom, AlertScreen {
             supervisor.service.changed()
             for id in ledger.ids { report(.failed(id: id, reason: why)) }
         }
-        // If there is no session, logind reports the next one.
+        // If there is no session, do not retry: logind reports when a session exists.
         guard isRetried else { return }
         let backoff = RestartBackoff()
         let delay = backoff.delay(attempt: failures)
@@ -390,7 +390,7 @@ package final class Desktop: ShellRoom, AlertScreen {
             return
         }
         onReport(report)
-        // An answer is acknowledged by the alerts' room, once it is durable.
+        // `AppAlerts` acknowledges the answer to an alert, when that is durable.
         if case .closed(let id, _) = report { helper?.send(.acknowledge(id: id)) }
     }
 
@@ -398,7 +398,8 @@ package final class Desktop: ShellRoom, AlertScreen {
         switch report {
         case .here(let ids, let server, let version):
             guard version == DesktopProtocol.version else {
-                // After an upgrade the next one is of this version; otherwise another one helps only later.
+                // An upgrade left the helper of the earlier version: replace it now. If torpord itself has launched
+                // the wrong version, it retries later.
                 if helper?.isAdopted ?? false {
                     helper?.replace()
                 } else {
@@ -427,7 +428,8 @@ package final class Desktop: ShellRoom, AlertScreen {
 
     // MARK: For persons
 
-    /// Why nobody sees open alerts on a desktop, as a sentence; nil if people see them, by commands at least.
+    /// Why no user sees open alerts on a desktop, as a sentence; nil if users see them, at least by the configured
+    /// commands.
     package var alertProblem: String? {
         let rules = supervisor.configuration.supervisor.alerts
         guard rules.desktop != .none else { return nil }
@@ -435,7 +437,7 @@ package final class Desktop: ShellRoom, AlertScreen {
         return ledger.ids.isEmpty ? nil : trouble ?? unseen
     }
 
-    /// Whether alerts and badges are on the desktop, and whether the focus is followed.
+    /// For ‘torpor doctor’: whether alerts and badges are on the desktop, and whether the focus is followed.
     package var checks: [DoctorCheck] {
         let program = helper?.pid.map { "torpor-desktop, process \($0)" } ?? "torpor-desktop, which does not run"
         let session = place.map { "the session of user \($0.user)" }

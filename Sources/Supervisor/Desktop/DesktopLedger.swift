@@ -2,18 +2,18 @@
 
 import DesktopProtocol
 
-/// What a helper is to show and has not reported as over: from this follows what another helper must be told, and
-/// whether one is needed.
+/// The alerts and badges that a helper must show, until it reports that they are over. They decide whether a helper
+/// is needed, and what a new helper must be told.
 struct DesktopLedger {
-    /// Open alerts that this torpord has sent.
+    /// Open alerts that this torpord has sent to the helper.
     private var open: [Int64: DesktopAlert] = [:]
     /// Open alerts and unacknowledged answers that the helper has from an earlier torpord.
     private var inherited: Set<Int64> = []
-    /// Alerts whose answer is not acknowledged.
+    /// Alerts that a user has answered, and whose answers were not acknowledged yet.
     private var answered: Set<Int64> = []
     private var badges: [String: Int64] = [:]
 
-    /// Open alerts and badges. torpor-desktop takes no more either.
+    /// The most open alerts, and the most badges. torpor-desktop accepts no more either.
     static let most = 256
 
     var isEmpty: Bool { open.isEmpty && inherited.isEmpty && answered.isEmpty && badges.isEmpty }
@@ -21,13 +21,13 @@ struct DesktopLedger {
     /// The open alerts that this torpord has sent.
     var ids: [Int64] { open.keys.sorted() }
 
-    /// What a helper that knows nothing must be told.
+    /// The commands for a new helper, which shows nothing yet.
     var commands: [DesktopCommand] {
         open.sorted { $0.key < $1.key }.map { .show($0.value) }
             + badges.sorted { $0.key < $1.key }.map { .badge(entry: $0.key, count: $0.value) }
     }
 
-    /// False if there are too many.
+    /// Adds an alert to show, or replaces it. Returns false if too many are open.
     mutating func show(_ alert: DesktopAlert) -> Bool {
         guard open[alert.id] != nil || open.count < Self.most else { return false }
         open[alert.id] = alert
@@ -35,27 +35,28 @@ struct DesktopLedger {
         return true
     }
 
-    /// The alert is over, or torpord no longer needs its answer.
+    /// Forgets an alert that is over, or whose answer torpord no longer needs.
     mutating func forget(_ id: Int64) {
         open[id] = nil
         inherited.remove(id)
         answered.remove(id)
     }
 
-    /// False if there are too many.
+    /// Sets the badge of a desktop entry; 0 removes it. Returns false if there are too many badges.
     mutating func badge(_ entry: String, _ count: Int64) -> Bool {
         guard count <= 0 || badges[entry] != nil || badges.count < Self.most else { return false }
         badges[entry] = count > 0 ? count : nil
         return true
     }
 
-    /// The helper has reported what it knows. Returns all that is on the screen, or is to be.
+    /// Called with the alerts that the helper has reported in answer to `hello`. Returns all alerts that are on the
+    /// screen, or must be.
     mutating func greeted(_ ids: [Int64]) -> [Int64] {
         inherited = Set(ids.prefix(2 * Self.most)).subtracting(open.keys)
         return inherited.union(open.keys).sorted()
     }
 
-    /// A person has answered. False if no torpord has asked.
+    /// Notes that a user has answered an alert; false if no torpord has shown that alert.
     mutating func answer(_ id: Int64) -> Bool {
         guard open[id] != nil || inherited.contains(id) || answered.contains(id) else { return false }
         forget(id)
@@ -63,6 +64,6 @@ struct DesktopLedger {
         return true
     }
 
-    /// The helper is gone. What only the helper knew is lost.
+    /// Called when the helper is gone: alerts and answers that only the helper knew are lost.
     mutating func helperEnded() { (inherited, answered) = ([], []) }
 }

@@ -4,18 +4,20 @@ import Configuration
 import Engine
 import Linux
 
-/// The person in whose session torpor-desktop runs, and how programs of that session are found.
+/// The user in whose session torpor-desktop runs, and the variables by which it finds the programs of that session.
 struct DesktopPlace: Hashable, Sendable {
     let user: UInt32
-    /// `K=V` of the session; none of torpord's own, unless the person is torpord's own user.
+    /// The environment variables of the session. torpord's own variables are among them only if the user is torpord's
+    /// own.
     let variables: [String: String]
 
-    /// What a program in a session has, of which torpord's own session tells its helper.
+    /// The variables of torpord's own session that the helper gets.
     private static let own = [
         "DBUS_SESSION_BUS_ADDRESS", "DISPLAY", "HOME", "I3SOCK", "LANG", "SWAYSOCK", "WAYLAND_DISPLAY", "XAUTHORITY",
         "XDG_RUNTIME_DIR",
     ]
-    /// A supervisor of root has one of these if it was started in a session of root, as on some kiosks.
+    /// If torpord runs as root and has one of these variables, it was started in a session of root, as on some
+    /// kiosks.
     private static let signs = ["DBUS_SESSION_BUS_ADDRESS", "I3SOCK", "SWAYSOCK", "WAYLAND_DISPLAY"]
 
     /// - Parameters:
@@ -61,13 +63,14 @@ struct DesktopPlace: Hashable, Sendable {
         case .id(let name): place = "with the ID \(name)"
         }
         guard let sessionUser else { return "logind knows no session \(place) (session in [supervisor])" }
-        // Only root can act for others.
+        // Only root can start a helper as another user.
         guard own != 0, sessionUser != own else { return nil }
         return "the session \(place) is that of user \(sessionUser), and torpord runs as user \(own): have user "
             + "\(sessionUser) start it, or root"
     }
 
-    /// The credentials for the keeper; nil for torpord's own. It may block on a network directory.
+    /// The credentials for the keeper: nil if the user does not exist; an inner nil to keep torpord's own. May block
+    /// on a network directory.
     func credentials() -> (uid: UInt32, gid: UInt32, groups: [UInt32])?? {
         guard user != Users.effectiveUID else { return .some(nil) }
         guard let entry = Users.lookup(uid: user) else { return nil }
@@ -76,7 +79,7 @@ struct DesktopPlace: Hashable, Sendable {
 }
 
 extension SessionRule {
-    /// Whether the configuration names a session.
+    /// Whether the configuration names a certain session.
     fileprivate var isNamed: Bool {
         switch self {
         case .auto, .none: false

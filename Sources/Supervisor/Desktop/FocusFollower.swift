@@ -9,12 +9,12 @@ import Linux
 import Processes
 import WireText
 
-/// Brings the app whose window has the focus to the foreground, and the one before to the background.
+/// Brings the app whose window gets the focus to the foreground, and the app that had it before to the background.
 ///
-/// Only a change of the focus counts: what a person asks for stays until then.
+/// Only a change of the focus has an effect: a state that a user has requested lasts until then.
 final class FocusFollower: ShellRoom {
     unowned(unsafe) let supervisor: Supervisor
-    /// What is followed; nil for nothing.
+    /// The window manager whose focus is followed; nil to follow none.
     var kind: DesktopFocus? {
         didSet {
             guard kind != oldValue else { return }
@@ -23,26 +23,28 @@ final class FocusFollower: ShellRoom {
             if kind == nil { last = nil }
         }
     }
-    /// Why the focus is not followed.
+    /// Why the focus cannot be followed; nil if it can.
     private(set) var problem: String?
-    /// The process that has the focus, until the focus has stayed there for a moment.
+    /// The process that has just got the focus. It counts once the focus has stayed there for the time ``settles``.
     private var pending: Int32??
     private var timer: TimerSource?
-    /// The app that had the focus last; of it the next torpord must know.
+    /// Stores for the next torpord which app had the focus last.
     private lazy var kept = PersistedBytes(supervisor, log, named: DescriptorName.focus, most: 256)
     private var last: String? {
         didSet { if last != oldValue { kept.keep(Array((last ?? "").utf8)) } }
     }
 
-    /// The app that a person asked for by other means, and until when the focus may come to its window for that.
+    /// The app that a user asked for by other means than the focus, and until when its window may get the focus for
+    /// that.
     private var raised: (app: String, until: Duration)?
 
-    /// A focus that only passes moves no app.
+    /// How long the focus must stay on a window before an app is moved: a focus that only passes over a window moves
+    /// no app.
     static let settles = Duration.milliseconds(300)
 
     init(_ supervisor: Supervisor) { self.supervisor = supervisor }
 
-    /// Goes on with the app that an earlier torpord left in the foreground.
+    /// Continues with the app that had the focus last under an earlier torpord.
     func takeOver() { if let bytes = kept.bytes, !bytes.isEmpty { last = String(wire: bytes) } }
 
     func isFollowed(_ problem: String?) {
@@ -58,8 +60,9 @@ final class FocusFollower: ShellRoom {
     /// How long a window manager may take to move the focus to a window.
     private static let raiseTime = Duration.seconds(2)
 
-    /// A person has asked for the app by other means than the focus. Returns the processes of which a window is to get
-    /// the focus; nil if the focus is not followed, or the app has no window yet: a new window gets it anyway.
+    /// Called when a user has asked for the app by other means than the focus. Returns the processes of which a
+    /// window should get the focus; nil if the focus is not followed, or the app has no window yet: a new window gets
+    /// the focus anyway.
     func raises(_ app: AppRuntime) -> [Int32]? {
         let machine = coordinator.machine(app.id)
         guard kind != nil, !isEnding, machine.isAlive, machine.transition != .launching, let tree = app.run.tree else {
@@ -84,7 +87,8 @@ final class FocusFollower: ShellRoom {
         guard app?.name != last else { return }
         let before = last.flatMap { coordinator.id(of: $0) }
         last = app?.name
-        // It is in the foreground already, or a person has sent it away since.
+        // A user has asked for this app a moment ago: the app is in the foreground already, or the user has sent it
+        // away since.
         let isAsked = raised.map { app?.name == $0.app && now < $0.until } ?? false
         raised = nil
         supervisor.uninterrupted { [supervisor] in
@@ -105,7 +109,7 @@ final class FocusFollower: ShellRoom {
         if toForeground {
             supervisor.wakes.startedByPerson(app)
         } else {
-            // A person has moved it elsewhere.
+            // A user has sent the app to another state since.
             guard machine.state == .active || machine.state == .inactive else { return }
         }
         let place = toForeground ? "foreground" : "background"
