@@ -15,7 +15,7 @@ package import Processes
 final class ProfileQueue {
     private var waiting: [AppID] = []
     private var isWorking = false
-    /// Apps whose profile must be applied again: the kernel limits how often an unprivileged user may do that.
+    /// Apps whose profile must be applied again: the kernel limits how often an unprivileged process may do that.
     private var again: [AppID] = []
     private var againTimer: TimerSource?
     /// The kinds of failure that were logged.
@@ -57,7 +57,7 @@ final class ProfileQueue {
         }
     }
 
-    /// What is left to do for an app.
+    /// What is left to do for an app. After `alone`, no other app is tried in this turn.
     enum Repeat {
         case nothing
         case again
@@ -113,7 +113,7 @@ package final class Shares: ShellRoom, LifecycleObserver {
         queueProfile(app)
     }
 
-    /// The configured profiles have changed: gives the app the new one of its state.
+    /// Called when the configured profiles have changed: gives the app the new profile of its state.
     func profilesChanged(_ app: AppRuntime) {
         guard let tree = app.run.tree, let state = app.run.profileState ?? wantedProfile(app),
             app.specification.profile(in: state) != tree.profile
@@ -153,7 +153,7 @@ package final class Shares: ShellRoom, LifecycleObserver {
         give(app, state)
     }
 
-    /// Before an app is continued, or told that it comes to the foreground, raises its profile.
+    /// Raises the profile of an app that is about to be continued, or to be told that it comes to the foreground.
     func raiseProfile(_ app: AppRuntime) {
         guard app.run.tree != nil, let present = app.run.profileState, app.run.exitRecord == nil else { return }
         let machine = coordinator.machine(app.id)

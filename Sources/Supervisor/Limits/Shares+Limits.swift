@@ -149,9 +149,9 @@ extension Shares {
         }
     }
 
-    /// An app is warned above this, in percent of its memory limit.
+    /// An app is warned when its memory exceeds this, in percent of its memory limit.
     private static let warningPercent: UInt64 = 80
-    /// A warned app may be warned again after it was below this, in percent of its memory limit.
+    /// A warned app may be warned again after its memory was below this, in percent of its memory limit.
     private static let calmPercent: UInt64 = 70
 
     private func end(_ app: AppRuntime, _ bytes: UInt64, _ limit: UInt64) {
@@ -180,13 +180,13 @@ extension Shares {
 }
 
 extension Incarnation {
-    /// The usage at the last step while the app's memory is lowered to a new limit step by step; nil otherwise.
+    /// The app's memory, in bytes, at the last step of lowering it to a new limit; nil if no lowering is under way.
     var loweredFrom: UInt64? {
         get { slots[LoweredFromSlot.self] }
         set { slots[LoweredFromSlot.self] = newValue }
     }
 
-    /// Runs until the next step of lowering the app's memory.
+    /// Fires when the app's memory must be lowered by another step.
     var limitTimer: TimerSource? {
         get { slots[LimitTimerSlot.self] }
         set { slots[LimitTimerSlot.self] = newValue }
