@@ -11,7 +11,7 @@ import Processes
 import Recovery
 import TorporAPI
 
-/// Termination reports: gathers data while an app fails to do something, and makes a report of it when the app has
+/// Termination reports: gathers data about an app that fails to do something, and makes a report when the app has
 /// ended.
 final class Reports: ShellRoom {
     unowned(unsafe) let supervisor: Supervisor
@@ -20,7 +20,7 @@ final class Reports: ShellRoom {
 
     init(_ supervisor: Supervisor) { self.supervisor = supervisor }
 
-    /// A deadline was missed: notes what the app had to do by then, which is not known later.
+    /// Notes what an app had to do by a deadline that it has missed, since this is not known later.
     func missedDeadline(_ missed: Deadline, _ app: AppRuntime, awaiting message: Message?) {
         switch missed.kind {
         case .launch, .transition, .background, .watchdog, .task:
@@ -36,9 +36,9 @@ final class Reports: ShellRoom {
 
     // MARK: While it is being ended
 
-    /// Takes a snapshot, once, of an app that is about to be ended and did not ask for that. With `looking`, and if
-    /// stacks may help, also samples its threads. That takes some ten milliseconds, during which
-    /// ``Incarnation/stackSampler`` is set.
+    /// Takes a crash snapshot, once, of an app that torpord ends because of a failure. With `looking`, also samples
+    /// the stacks of an app that hangs. That takes some ten milliseconds, during which ``Incarnation/stackSampler``
+    /// is set.
     func takeCrashSnapshot(_ app: AppRuntime, looking: Bool = true) {
         guard app.run.crashSnapshot == nil, let tree = app.run.tree, !tree.mainHasEnded,
             let reason = coordinator.machine(app.id).endingReason
@@ -57,9 +57,9 @@ final class Reports: ShellRoom {
         app.run.stackSampler = StackSampler(app, tree.main.pid, supervisor)
     }
 
-    /// Whether a signal that ends the app must wait until its stacks were sampled; starts sampling if needed. The
-    /// signal
-    /// follows when that is over, after half a second at most. The app's grace keeps running.
+    /// Whether a signal that ends the app must wait until the app's stacks were sampled; starts the sampling if
+    /// needed. The signal is sent when that is over, after half a second at most. The app's grace period keeps
+    /// running.
     func waitsForLook(_ app: AppRuntime, _ action: Action) -> Bool {
         takeCrashSnapshot(app)
         guard let look = app.run.stackSampler, !look.isOver else { return false }
@@ -67,7 +67,7 @@ final class Reports: ShellRoom {
         return true
     }
 
-    /// Sampling is over: performs the actions that waited for it.
+    /// Called when the sampling of stacks is over: performs the actions that waited for it.
     func lookIsOver(_ look: StackSampler, _ app: AppRuntime) {
         guard app.run.stackSampler === look else { return }
         app.run.crashSnapshot?.take(look.stacks)
@@ -202,15 +202,16 @@ final class Reports: ShellRoom {
             report.maxMemoryBytes = Int64(clamping: record.maxResidentBytes)
         }
         report.memoryBytes = app.run.crashSnapshot?.memoryBytes
-        // The cgroup counts all its processes, even those that are gone; the kernel's figure covers the main process
-        // and the children that it has waited for.
+        // The cgroup counts the time of all its processes, even of those that are gone. The kernel's figure covers
+        // only the main process, and the children that it has waited for.
         if let time = app.run.tree?.processorTime(), app.run.exitRecord != nil {
             report.cpuSeconds = max(report.cpuSeconds ?? 0, time.inSeconds)
         }
         if let path = app.run.tree?.cgroupPath, let peak = Cgroup.number(path, "memory.peak") {
             report.maxMemoryBytes = Int64(clamping: peak)
         }
-        // Without a cgroup, the memory seen of all processes together may exceed the kernel's figure for one of them.
+        // Without a cgroup, the memory measured for all processes together may exceed the kernel's figure, which is
+        // for one process.
         let seen = max(report.memoryBytes ?? 0, Int64(clamping: app.run.mostMemory))
         let most = max(report.maxMemoryBytes ?? 0, seen)
         report.maxMemoryBytes = most > 0 ? most : nil

@@ -7,14 +7,14 @@ import Linux
 import Processes
 import WireText
 
-/// Has `eu-stack` (elfutils), if it is installed, sample the stacks of an app's threads just before the app is ended.
-/// The signal that ends the app waits until the tool is done, some ten milliseconds. The tool runs as the app's user,
-/// since what it reads belongs to the app; its time and memory are limited; it is killed with the last reference to
-/// this object.
+/// Runs `eu-stack` (elfutils), if it is installed, to sample the stacks of an app's threads just before the app is
+/// ended. The signal that ends the app waits until the tool is done, some ten milliseconds. The tool runs as the
+/// app's user, since it reads data of that user. Its time and memory are limited, and it is killed with the last
+/// reference to this object.
 final class StackSampler {
     /// How many apps are sampled at a time: if a hundred fail at once, the stacks of two are enough.
     static let most = 2
-    /// How long the tool may take.
+    /// How long `eu-stack` may take.
     private static let patience = Duration.milliseconds(500)
     private static let mostFrames = 48
     private static let mostBytes = 256 << 10
@@ -25,7 +25,7 @@ final class StackSampler {
     /// The actions that wait until sampling is over.
     var waiting: [Action] = []
     private(set) var isOver = false
-    /// The pid of the tool.
+    /// The pid of `eu-stack`.
     private(set) var tool: Int32?
     /// The functions on the stack of each thread, innermost first, by the thread's id.
     private(set) var stacks: [Int32: [String]] = [:]
@@ -35,10 +35,10 @@ final class StackSampler {
     private var timer: TimerSource?
     private var bytes: [UInt8] = []
 
-    /// The actions of ``waiting`` that a later torpord would have to do.
+    /// The waiting actions that the next torpord must carry out, if this one dies.
     var owed: ActionMask { waiting.reduce(into: []) { $0.formUnion(ActionMask($1)) } }
 
-    /// Starts the tool; nil if it is not installed.
+    /// Starts `eu-stack`; nil if it is not installed.
     init?(_ app: AppRuntime, _ pid: Int32, _ supervisor: Supervisor) {
         self.app = app
         self.supervisor = supervisor
@@ -58,7 +58,7 @@ final class StackSampler {
                 self?.finish()
                 return
             }
-            // If the tool is killed halfway, it may leave the app stopped.
+            // If `eu-stack` is killed before it is done, it may leave the app stopped.
             supervisor?.launcher.helpers[launched.pid] = { [weak app] _ in
                 if let app { Self.release(app, pid) }
             }
@@ -114,7 +114,7 @@ final class StackSampler {
         if let pidfd { try? Pidfd.sendSignal(pidfd.raw, Signal.kill) }
     }
 
-    /// Parses the tool's output: `TID 12:`, then `#0  0x00007f… function - /path/of/file` for each frame.
+    /// Parses the output of `eu-stack`: `TID 12:`, then `#0 0x00007f… function - /path/of/file` for each frame.
     static func parse(_ text: String) -> [Int32: [String]] {
         var stacks: [Int32: [String]] = [:]
         var thread: Int32?
@@ -131,7 +131,7 @@ final class StackSampler {
     private static func frame(_ line: Substring) -> String {
         let halves = line.components(around: " - ")
         let words = halves.0.split(separator: " ", maxSplits: 2)
-        // A function of C++ has blanks in its name; one without a name is shown by its address.
+        // A C++ function has blanks in its name. A function without a name is shown by its address.
         let name = words.count > 2 ? String(words[2]) : String(words.last ?? "")
         let file = halves.1.flatMap { $0.split(separator: "/").last }
         let trimmed = name.split(separator: " ").joined(separator: " ")
@@ -156,7 +156,7 @@ extension Substring {
 }
 
 extension Supervisor {
-    /// The plan that runs the tool, and the pipe for its output; nil if the tool is not installed.
+    /// The plan that runs `eu-stack`, and the pipe for its output; nil if it is not installed.
     fileprivate func lookPlan(
         _ app: AppRuntime,
         _ pid: Int32
@@ -170,7 +170,7 @@ extension Supervisor {
         }
         let variables = [
             AppTag.helperVariable: "1", "TORPOR_MANAGER_SOCKET": runtime.socket, "TORPOR_APP": app.name,
-            // The tool must not ask a server for debugging symbols.
+            // `eu-stack` must not ask a server for debugging symbols.
             "DEBUGINFOD_URLS": "",
         ]
         var plan = LaunchPlan(
@@ -190,7 +190,7 @@ extension Supervisor {
         return (plan, ends)
     }
 
-    /// The path of the tool, if it is installed.
+    /// The path of `eu-stack`; nil if it is not installed.
     package static var stackTool: String? {
         try? Executable.find("eu-stack", path: LaunchEnvironment.inherited["PATH"], directory: nil)
     }
