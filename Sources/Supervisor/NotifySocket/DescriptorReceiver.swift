@@ -7,8 +7,8 @@ import Linux
 import Processes
 
 /// Opens the descriptors that an app sends for its descriptor store, in a separate process (`torpor-keeper
-/// --receive`). Closing a file may block until the owner of its filesystem answers, and no signal can end that; so
-/// this process blocks and not torpord. It passes on only descriptors that close at once.
+/// --receive`). Closing a file may block until the owner of its filesystem answers, and no signal can end that. So
+/// the separate process may block, and torpord does not: it only gets descriptors that close at once.
 ///
 /// An app has one such process at most, and only while it is needed.
 final class DescriptorReceiver {

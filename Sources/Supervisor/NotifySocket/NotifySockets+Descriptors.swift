@@ -9,7 +9,7 @@ import Processes
 /// A descriptor that an app has stored, as the keeper holds it.
 struct StoreHold {
     let name: String
-    /// Reports that the other side was closed; nil if that cannot be watched.
+    /// Reports that the other end of the descriptor was closed; nil if the descriptor is not watched.
     var source: IOSource?
 }
 
@@ -30,8 +30,8 @@ extension NotifySockets {
         }
     }
 
-    /// How many descriptors one app may store. All stores together leave three quarters of the limit to torpord and
-    /// the keeper, so that these can always answer, launch and recover.
+    /// How many descriptors one app may store. All stores together leave three quarters of the limit of open files to
+    /// torpord and the keeper, so that these can always answer, launch and recover.
     private var storeShare: Int {
         let limit = (try? ThisProcess.limit(Self.openFiles).soft) ?? 1024
         return min(FDStore.limit, max(2, Int(clamping: limit / 4) / max(1, apps.count)))
@@ -60,7 +60,8 @@ extension NotifySockets {
     private func keep(_ entry: FDStore.Entry, as name: String, _ app: AppRuntime) {
         var hold = StoreHold(name: name)
         if entry.poll {
-            // EPERM for a file that cannot be watched: such a file has no other side.
+            // The watch fails with EPERM for a file that cannot be watched, such as a regular file: it has no other
+            // end that could be closed.
             hold.source = try? loop.watch(entry.descriptor.raw, []) { [weak self, weak app] _ in
                 guard let self, let app else { return }
                 app.store.remove(entry)

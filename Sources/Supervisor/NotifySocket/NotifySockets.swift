@@ -27,7 +27,8 @@ package final class NotifySockets: ShellRoom {
         }
         app.isHearing = true
         defer { app.isHearing = app.receiver?.isAsked == true }
-        // A datagram stays in the socket until it was acted on. If torpord dies before that, the next one reads it.
+        // A datagram stays in the socket until torpord has acted on it. If torpord dies before that, the next torpord
+        // reads it.
         for _ in 0..<limit {
             guard let received = socket.peek() else { return }
             guard isHeard(received, app) else {
@@ -66,7 +67,7 @@ package final class NotifySockets: ShellRoom {
     }
 
     /// Calls `work` once all messages are read that the app has sent so far. The wait is limited to 10 s, since an
-    /// app could send descriptors without end that each take long.
+    /// app could keep sending descriptors that each take long to open.
     func afterHearing(_ app: AppRuntime, _ work: @escaping () -> Void) {
         readNotifySocket(app)
         guard app.receiver?.isAsked == true else { return work() }
@@ -173,7 +174,7 @@ package final class NotifySockets: ShellRoom {
 }
 
 extension AppRuntime {
-    /// Work that waits until the app's messages are read, and the time at which it waits no longer.
+    /// Work that waits until the app's messages are read, and the time until which it waits.
     var afterHearing: (until: Duration, work: [() -> Void])? {
         get { slots[AfterHearingSlot.self] }
         set { slots[AfterHearingSlot.self] = newValue }
