@@ -30,9 +30,8 @@ package final class Containers: ShellRoom {
         return program
     }
 
-    /// The error of a container without a cgroup: then torpord could only follow the app by the session and
-    /// environment
-    /// of its processes, but podman and conmon leave the session and drop the variables.
+    /// The error if an app in a container would have no cgroup. torpord could then follow the app only by the session
+    /// and environment of its processes, but podman and conmon leave the session and drop the variables.
     static let needsCgroup = LaunchError(
         "needs a cgroup of its own to run in a container, and there is none: ‘torpor doctor’ says why"
     )
@@ -76,9 +75,8 @@ package final class Containers: ShellRoom {
         ] + run.arguments(command)
     }
 
-    /// The label of an app's container. It tells whether a container is this app's: another supervisor of the same
-    /// user
-    /// may have an app of the same name.
+    /// The label of an app's container, which says that the container is this app's: another supervisor of the same
+    /// user may have an app of the same name.
     private func owner(of app: AppRuntime) -> String { supervisor.runtime.directory(of: app) }
 
     /// The variables of an app without those that podman itself would obey.
@@ -89,9 +87,8 @@ package final class Containers: ShellRoom {
         specification.container == nil ? variables : variables.filter { !PodmanRun.isPodmans($0.key) }
     }
 
-    /// The variables with which torpor-container is started. Those that podman itself would obey have a prefix: a
-    /// file
-    /// takes them into the container.
+    /// The variables with which torpor-container is started. Those that podman itself would obey have a prefix:
+    /// torpor-container passes them to the container in a file.
     nonisolated static func forLaunch(
         _ variables: [String: String],
         _ specification: AppSpecification
@@ -136,7 +133,7 @@ package final class Containers: ShellRoom {
     }
 
     /// Whether podman has started the app's container; nil for an app without one. If torpor-container's message was
-    /// lost, /proc shows it.
+    /// lost, the processes in /proc show it.
     func isRunning(_ app: AppRuntime) -> Bool? {
         guard app.specification.container != nil else { return nil }
         return app.run.container?.isRunning == true || app.run.tree?.hasContainer == true
@@ -164,9 +161,8 @@ package final class Containers: ShellRoom {
 
     // MARK: Endings
 
-    /// Why the app's container could not be started; nil if it was. podman's own message is in the app's log, since
-    /// it
-    /// has the same output as the container.
+    /// Why the app's container could not be started; nil if it was started. podman's own message is in the app's log,
+    /// since podman has the same output as the container.
     func failure(of app: AppRuntime) -> String? {
         guard app.run.tree?.isContainer == true, app.run.container?.isRunning != true,
             case .exited(Self.failed) = app.run.exitRecord?.status
@@ -193,7 +189,7 @@ package final class Containers: ShellRoom {
         return [hook]
     }
 
-    /// Whether a command is one of torpor-container's.
+    /// Whether a command is the one that torpord itself runs to remove a container (``cleanup(of:)``).
     static func isOwn(_ command: [String]) -> Bool {
         command.count == 3 && command[1] == "remove" && command[0].hasSuffix("/" + programName)
     }

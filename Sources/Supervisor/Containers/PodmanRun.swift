@@ -11,8 +11,7 @@ struct PodmanRun {
     private var needsFile = false
 
     /// podman leaves the container in the app's own cgroup, by which torpord limits and follows the app. The
-    /// container's
-    /// output is the app's (passthrough). podman removes the container when it has ended.
+    /// container's output is the app's (passthrough). podman removes the container when it has ended.
     init(
         _ container: ContainerSpecification,
         name: String,
@@ -68,9 +67,8 @@ struct PodmanRun {
     }
 
     /// Adds a variable of the app. podman takes the value from its own environment, since every user can read a
-    /// command
-    /// line. If podman itself would obey the variable, torpor-container writes it into a file instead. A file cannot
-    /// have values of several lines: those are on the command line.
+    /// command line. If podman itself would obey the variable, torpor-container writes it into a file instead. A file
+    /// cannot have values of several lines: those are on the command line.
     mutating func addVariable(_ name: String, _ value: String) {
         if Self.isInFile(name, value) {
             needsFile = true
@@ -90,7 +88,7 @@ struct PodmanRun {
         isPodmans(name) && !value.utf8.contains { $0 == UInt8(ascii: "\n") || $0 == UInt8(ascii: "\r") }
     }
 
-    /// Precedes the names of variables that go into the file, in the environment of torpor-container.
+    /// In the environment of torpor-container, the prefix of the variables that it writes into the file.
     static let prefixInFile = "TORPOR_INSIDE_"
 
     /// Mounts a folder of the machine at the same path in the container.
