@@ -11,7 +11,7 @@ import TorporAPI
 
 /// File locks of apps that are suspended (docs/lifecycle.md, "Background time", Locks).
 extension LockWatch {
-    /// Tells the core, and the history, that the app must not stay suspended with these locks.
+    /// Tells the core, and the history, that the app must not stay suspended because it holds these locks.
     package func isHeld(_ app: AppRuntime, by locks: [LockInTheWay]) {
         let isNews = app.run.locksInTheWay?.map(\.held) != locks.map(\.held)
         app.run.locksInTheWay = locks
@@ -27,8 +27,8 @@ extension LockWatch {
         if app.specification.rules.onLock != .ignore { follow(app) }
     }
 
-    /// Checks locks again after the app was stopped again: it entered no state, and the stop may have cancelled a
-    /// check.
+    /// Checks locks again after the app was stopped a second time: the app has entered no new state, and the stop may
+    /// have cancelled a check.
     func followOn(_ app: AppRuntime) { if isStillToBeLookedAt(app.id) { followLocks(app) } }
 
     func isStillToBeLookedAt(_ id: AppID) -> Bool {

@@ -9,7 +9,8 @@ import Processes
 
 /// The result of a check of an app's file locks.
 enum LockFinding {
-    /// No lock keeps the app from being suspended. `holds`: it has locks, or not all of its processes could be read.
+    /// No lock keeps the app from being suspended. `holds`: the app has locks, or some of its processes could not be
+    /// read.
     case free(holds: Bool)
     /// These locks keep the app from being suspended.
     case inTheWay([LockInTheWay])
@@ -17,9 +18,9 @@ enum LockFinding {
 
 /// Looks for file locks with which an app should not be suspended.
 ///
-/// The locks of an app are read from its processes' descriptors, at once: some 8 µs each. Only if the app has a lock,
-/// or too many descriptors for a millisecond, the machine's lock table is read to see which processes wait
-/// (``CoalescingReader``). So an app without locks is stopped without delay.
+/// The locks of an app are read from its processes' descriptors, which takes some 8 µs a descriptor. Only if the app
+/// has a lock, or more descriptors than can be read in a millisecond, the machine's lock table is read to see which
+/// processes wait (``CoalescingReader``). So an app without locks is stopped without delay.
 final class LockWatch: Room, LifecycleObserver {
     let engine: Engine
     let recorder: Recorder
@@ -67,7 +68,8 @@ final class LockWatch: Room, LifecycleObserver {
 
     // MARK: One look
 
-    /// A check that is under way. Another check, or an event that makes it needless, replaces it in `lockLook`.
+    /// A check of an app's locks that is under way. A later check, or an event that makes the check needless,
+    /// replaces it in `lockLook`.
     final class Look {
         let app: AppRuntime
         let tree: ProcessTree
@@ -84,7 +86,8 @@ final class LockWatch: Room, LifecycleObserver {
         var isWanted: Bool { app.run.lockLook === self && app.run.tree === tree }
     }
 
-    /// Checks an app's locks. Calls `completion` at once if it has none, and never if the check has become needless.
+    /// Checks an app's locks. Calls `completion` at once if the app has none, and never if the check has become
+    /// needless.
     func look(at app: AppRuntime, _ completion: @escaping (LockFinding) -> Void) {
         guard let tree = app.run.tree else { return completion(.free(holds: false)) }
         let look = Look(app, tree, completion)
