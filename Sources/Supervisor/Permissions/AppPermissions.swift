@@ -11,10 +11,10 @@ import Permissions
 package import Store
 package import TorporAPI
 
-/// The answers of persons to apps that ask for permissions.
+/// The answers of users to apps that ask for permissions.
 ///
-/// An answer is on disk before it counts. An app that runs with other permissions then is ended and launched again,
-/// since no sandbox can be opened from outside.
+/// An answer takes effect when it is on disk. If the app then runs with other permissions, it is ended and launched
+/// again, since the sandbox of a running process cannot be opened from outside.
 package final class AppPermissions: ShellRoom, LifecycleObserver {
     package unowned(unsafe) let supervisor: Supervisor
     private var answers: [AppID: [String: StoredPermission]] = [:]
@@ -37,8 +37,8 @@ package final class AppPermissions: ShellRoom, LifecycleObserver {
             let before = app.grants
             heed(app)
             if app.grants.gifts != before.gifts { supervisor.wakes.configure() }
-            // An app that was taken over runs with what it was launched with. An earlier torpord may have been killed
-            // before it had ended an app for a new answer.
+            // An app that was taken over still has the permissions of its launch. An earlier torpord may have been
+            // killed before it ended the app for a new answer.
             guard answers[app.id]?.values.contains(where: \.isPending) ?? false else { continue }
             loop.later { [weak self, weak app] in
                 guard let self, let app, self.answers[app.id] != nil else { return }
@@ -64,8 +64,8 @@ package final class AppPermissions: ShellRoom, LifecycleObserver {
         outdatedStores.remove(app.id)
     }
 
-    /// Closes the descriptors that an app stored before its permissions changed: they would outlive what they were
-    /// opened by. Called before a launch.
+    /// Closes the descriptors that an app stored before its permissions changed: they would keep open what the app
+    /// may no longer open. Called before a launch.
     func closeOutdatedStore(of app: AppRuntime) {
         guard outdatedStores.remove(app.id) != nil, !app.store.entries.isEmpty else { return }
         for entry in app.store.entries { supervisor.notifySockets.letGo(of: entry, app) }
@@ -89,13 +89,14 @@ package final class AppPermissions: ShellRoom, LifecycleObserver {
                 purposes: declaration.purposes,
                 ports: declaration.ports.map(Int64.init)
             )
-            // An answer to less is none to what is asked now.
+            // An answer to an earlier, smaller request is no answer to the present one.
             if let row, row.isAllowed != nil, state != .asked { (info.by, info.at) = (row.by, row.at) }
             return info
         }
     }
 
-    /// Answers an app. `completion` gets what follows, or why nothing was changed, when it is on disk.
+    /// Stores a user's answer to an app's requests. When it is on disk, `completion` gets a sentence about what
+    /// follows, or the reason why nothing was changed.
     package func answer(
         _ request: AnswerPermissionsRequest,
         of app: AppRuntime,
@@ -170,7 +171,7 @@ package final class AppPermissions: ShellRoom, LifecycleObserver {
         }
     }
 
-    /// Lets the answers count; returns what follows from that, as a sentence.
+    /// Puts the stored answers into effect. Returns a sentence about what follows; nil if nothing does.
     private func apply(_ app: AppRuntime) -> String? {
         let before = app.grants
         heed(app)
@@ -184,7 +185,7 @@ package final class AppPermissions: ShellRoom, LifecycleObserver {
         return launchAgain(app)
     }
 
-    /// Ends an app that runs in another sandbox than it would be launched in, and launches it again.
+    /// Ends an app whose sandbox differs from the one that a launch would give it now, and launches the app again.
     @discardableResult private func launchAgain(_ app: AppRuntime) -> String? {
         defer { settle(app) }
         outdatedStores.insert(app.id)
@@ -198,7 +199,8 @@ package final class AppPermissions: ShellRoom, LifecycleObserver {
         }
     }
 
-    /// No app runs any longer with what applied before, or its end is decided: answers that were taken back can go.
+    /// Called when the app no longer runs with its earlier permissions, or its end is decided: removes answers that
+    /// were taken back.
     private func settle(_ app: AppRuntime) {
         for (name, row) in answers[app.id] ?? [:] where row.isPending {
             guard row.isAllowed != nil else {

@@ -23,7 +23,7 @@ package struct SandboxOrder: Sendable {
     package struct Made: Sendable {
         package var ruleset: LandlockRuleset?
         package var filter: SystemCallFilter
-        /// What was asked for and could not be opened, as sentences.
+        /// Which paths were asked for and could not be opened, as sentences.
         package var skipped: [String] = []
 
         /// The sandbox for a launch. The caller keeps ``ruleset`` until the keeper has got it.
@@ -35,7 +35,7 @@ package struct SandboxOrder: Sendable {
         }
     }
 
-    /// Makes the sandbox. A path that is not there is skipped; any other failure means that there is no launch.
+    /// Makes the sandbox. A path that does not exist is skipped; any other failure prevents the launch.
     package func make() throws(LaunchError) -> Made {
         var made = Made(filter: SystemCallFilter(grants, mode))
         guard let plan = LandlockPlan(grants, places, version: version) else {
@@ -73,7 +73,8 @@ package struct SandboxOrder: Sendable {
                 try allow(rule, found, made.ruleset)
             } catch {
                 guard !rule.isDeclared else { throw failure(.permissionDenied, "\(rule.path) \(error)") }
-                // Most links in the machine's own folders lead to another one of these.
+                // Skip a system folder that is a symbolic link: most such links lead to another folder that has a
+                // rule of its own.
                 if rule.path == places.executable || rule.path == places.directory {
                     made.skipped.append("\(rule.path) \(error)")
                 }
@@ -104,9 +105,9 @@ package struct SandboxOrder: Sendable {
     }
 }
 
-/// The Landlock of this kernel.
+/// The version of Landlock that this kernel has (landlock(7)).
 package enum Landlock {
-    /// Its version, as far as Torpor uses it; 0 if there is none. Tests simulate older kernels.
+    /// The version that Torpor uses; 0 if the kernel has no Landlock. Tests simulate older kernels.
     package static let version: Int = {
         let simulated = ThisProcess.environment("TORPOR_TEST_LANDLOCK").flatMap { Int($0) } ?? LandlockPlan.newest
         return max(0, min(Confinement.version(), LandlockPlan.newest, simulated))
@@ -129,7 +130,8 @@ extension Launcher {
         return SandboxOrder(mode: mode, grants: app.grants, places: places)
     }
 
-    /// Makes the app's sandbox, if it has one, then continues the launch. Its folders must exist first.
+    /// Makes the app's sandbox, if it has one, then continues the launch. The app's folders must exist before the
+    /// sandbox.
     func confine(
         _ app: AppRuntime,
         _ order: LaunchOrder,
