@@ -10,8 +10,7 @@ import Processes
 /// Checks apps with `health` while they run, and ends those that fail too often in a row as their watchdog would.
 ///
 /// An app is not checked while it is suspended or changes its state, and its failures start at zero again when it
-/// wakes: a
-/// suspended app cannot answer, and an app that has just woken may need a moment.
+/// wakes: a suspended app cannot answer, and an app that has just woken may need a moment.
 package final class HealthChecks: ShellRoom, LifecycleObserver {
     package unowned(unsafe) let supervisor: Supervisor
 
@@ -53,7 +52,7 @@ package final class HealthChecks: ShellRoom, LifecycleObserver {
         return state == "T" || state == "t" || supervisor.isTraced(app)
     }
 
-    /// The app has failed its health check as often as it may: it is ended as by its watchdog.
+    /// Ends an app that has failed its health check as often as it may, in the same way as its watchdog does.
     func failed(_ app: AppRuntime) { deliver(.watchdogTriggered, to: app.id) }
 }
 

@@ -9,13 +9,14 @@ import Linux
 import Processes
 import SystemPackage
 
-/// One try of a probe: of `ready` or of `health`. It stops when its last reference is gone.
+/// One attempt of a probe (`ready` or `health`). It stops when its last reference is gone.
 final class ProbeTry {
-    /// Gets nil if the probe succeeded, else why not: the rest of a sentence that begins with the app or the check.
+    /// Gets nil if the probe succeeded, else the reason: a sentence without its subject, which is the app or the
+    /// check.
     typealias Completion = (_ problem: String?) -> Void
 
     private let probe: Probe
-    /// Whether the try must leave nothing behind that would count as use of the app, such as a closed connection.
+    /// Whether the attempt must leave nothing behind that would count as use of the app, such as a closed connection.
     private let isQuiet: Bool
     private unowned(unsafe) let supervisor: Supervisor
     private var completion: Completion?
@@ -81,10 +82,8 @@ final class ProbeTry {
     // MARK: Files
 
     /// Looks for the file on a background thread, since the owner of the path could make this block. Uses the rights
-    /// of
-    /// the app's user, who may have linked the path anywhere. While a check hangs, no other one starts for the app,
-    /// in
-    /// any incarnation.
+    /// of the app's user, who may have linked the path anywhere. While a check hangs, no other one starts for the
+    /// app, in any incarnation.
     private func look(_ path: String, _ app: AppRuntime) {
         guard !app.isLookedAt else { return later("waits for an earlier look at \(path)") }
         guard let account = try? Optional(supervisor.launcher.account(of: app)) else {
