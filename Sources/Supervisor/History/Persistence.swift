@@ -14,14 +14,14 @@ import VarlinkServer
 
 /// An app's row in the store, including changes that are being written.
 package struct PersistedApp {
-    /// The goal that a user set; nil while the configuration decides.
+    /// The state that a user requested for the app; nil while the configuration decides.
     package var goalOfPerson: Goal?
     /// The hash of the row that was last saved or loaded.
     private var fingerprint: Int?
     package private(set) var incarnation: Int64 = 0
     package private(set) var ledger: [Int64] = []
-    /// The times that the ledger was made from. They are compared instead of wall-clock times, which differ a little
-    /// each time they are computed.
+    /// The times, on the loop's clock, that `ledger` was computed from. They are compared instead of those in
+    /// `ledger`, which are on the wall clock and differ a little each time they are computed.
     fileprivate private(set) var times: [Duration] = []
 
     /// Forgets which row was saved, so that the row is saved again even if it is unchanged.
@@ -39,7 +39,7 @@ package struct PersistedApp {
     }
 }
 
-/// Loads and saves what must outlive a reboot. Only the first launches wait for it.
+/// Loads and saves what must outlive a reboot. Only the first launches wait until it is loaded.
 package final class Persistence: ShellRoom, LifecycleObserver {
     package unowned(unsafe) let supervisor: Supervisor
     package let store: Store
@@ -119,8 +119,8 @@ package final class Persistence: ShellRoom, LifecycleObserver {
             }
             self.isRemembered = true
             for app in self.apps { self.keep(app) }
-            // Apps are launched even if the disk does not answer in time. Mail and timers then wait for the late
-            // answer: loading nothing would mean that there are none.
+            // Apps are launched even if the disk does not answer in time. Mail and timers are then loaded when the
+            // answer comes: loading an empty store now would mean that there are none.
             if self.store.isLoaded { self.rememberMail(contents) }
             completion()
             self.supervisor.shutdown.finishWhenGone()
@@ -157,7 +157,8 @@ package final class Persistence: ShellRoom, LifecycleObserver {
 
     // MARK: What changes
 
-    /// An incarnation ended. If the app ended by itself and is not restarted, the user's goal no longer counts.
+    /// Called when an incarnation has ended. If the app ended by itself and is not restarted, the state that a user
+    /// requested no longer counts.
     private func forgetGoal(of app: AppRuntime, after ending: Ending) {
         guard case .rest = ending.next, app.kept.goalOfPerson != .notRunning else { return }
         switch ending.reason {
@@ -267,11 +268,12 @@ package final class Persistence: ShellRoom, LifecycleObserver {
     /// Writes everything and ends the store's thread. Waits for the disk 1 s at most, 250 ms if `quickly`, which is
     /// for when another torpord waits to take over.
     package func close(quickly: Bool) {
-        // If the end came before the start was over, timers that count from a start still count from this one.
+        // If torpord ends before its start was over, begin the timers now: those that count from a start must count
+        // from this one.
         supervisor.wakes.timers.begin()
         if !isRemembered {
-            // The end came before the store was read. Goals that a user has set since, or that the recovery file had,
-            // still count.
+            // torpord ends before the store was read. Save the states that a user has requested since, or that the
+            // recovery file had.
             isRemembered = true
             for app in apps where app.kept.goalOfPerson != nil { keep(app) }
         }
