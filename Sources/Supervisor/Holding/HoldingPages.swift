@@ -26,7 +26,7 @@ final class HoldingPages: ShellRoom, LifecycleObserver {
     final class Holding {
         /// When the app's start began.
         let since: Duration
-        /// Runs until the page is due, then until it is checked again whether the page is still needed.
+        /// Fires when the page is due, and after that when to check whether the page is still needed.
         var timer: TimerSource?
         /// One end of a pair of sockets: closing it makes torpor-holding end.
         var control: Descriptor?
@@ -159,7 +159,8 @@ final class HoldingPages: ShellRoom, LifecycleObserver {
             holding.control = ours
             holding.news = try loop.watch(ours.raw, .readable) { [weak self, weak app, weak holding] _ in
                 guard let self, let app, let holding else { return }
-                // Without a byte the socket was closed: torpor-holding ends when the app accepts connections.
+                // If no byte has come, torpor-holding has closed the socket: it ends when the app accepts
+                // connections.
                 guard let bytes = try? Descriptor.read(ours.raw, maximum: 64), !bytes.isEmpty else {
                     holding.news?.cancel()
                     return
