@@ -40,8 +40,7 @@ package struct Authority: Sendable {
     }
 
     /// Whether the peer is neither root, nor the supervisor's user, nor an operator. Such a peer may change things
-    /// only
-    /// by requests that are open to posters.
+    /// only by requests that are open to posters.
     package func isOnlyPoster(_ peer: Peer) -> Bool {
         if peer.uid == 0 || peer.uid == Users.effectiveUID { return false }
         return operators.isDisjoint(with: Set(peer.groups + [peer.gid]))
@@ -63,7 +62,8 @@ extension ManagerRequest {
     var isForPosters: Bool {
         switch self {
         case .post: true
-        // Such a request launches nothing, and each template says whether posters may open its scenes.
+        // A remote request without a session launches nothing, and each template says whether posters may open its
+        // scenes.
         case .openScene(let scene): scene.remote && scene.session == .null
         default: false
         }

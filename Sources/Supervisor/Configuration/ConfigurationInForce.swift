@@ -67,8 +67,8 @@ package final class ConfigurationInForce: Room {
     }
 
     /// Puts another configuration in force. Its texts are stored for the next torpord before anything acts on them.
-    /// If torpord dies in between, the next one finishes the apply: it launches apps that have no record and ends
-    /// those that its configuration does not name.
+    /// If torpord dies in between, the next torpord finishes the change: it launches apps that have no record, and
+    /// ends those that its configuration does not name.
     package func become(_ configuration: TorporConfiguration, _ accounts: NamedAccounts) {
         self.configuration = configuration
         self.accounts = accounts
