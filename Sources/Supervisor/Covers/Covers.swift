@@ -14,11 +14,10 @@ import TorporAPI
 /// `launch_image`, until the app is there.
 ///
 /// The command gets a copy of the picture, which only the app's user can read. torpord removes the copy when the
-/// command
-/// has ended. Nothing waits for a cover.
+/// command has ended. No launch or transition waits for a cover.
 final class Covers: ShellRoom, LifecycleObserver {
     unowned(unsafe) let supervisor: Supervisor
-    /// Copies and removes pictures.
+    /// Copies and removes pictures on a background thread.
     private let disk: BackgroundWorker
     private var made = 0
 
