@@ -318,15 +318,6 @@ struct DiagnosticTests {
                     + "scene's name"
             ),
             ("[apps.\"\"]\nexec = [\"a\"]", "1:7: apps.\"\": a name has from 1 to 63 characters"),
-            (
-                "[apps.\(String(repeating: "a", count: 64))]\nexec = [\"a\"]",
-                "1:7: apps.\(String(repeating: "a", count: 64)): a name has from 1 to 63 characters"
-            ),
-            (
-                "[apps.\(String(repeating: "a", count: 61))]\nexec = [\"a\"]\ninstances = 11",
-                "3:13: apps.\(String(repeating: "a", count: 61)).instances: the name of the last instance, "
-                    + "\"\(String(repeating: "a", count: 61))@11\", has 64 characters, more than 63: shorten the app's name"
-            ),
             ("apps.web = 4", "1:12: apps.web: expected a table: write [apps.web], found an integer"),
             ("[app.web]\n", "1:2: app: there is no such key; did you mean \"apps\"?"),
             ("include = \"a\"", "1:11: include: expected an array of strings, found a string"),

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// swift-format-ignore-file: AllPublicDeclarationsHaveDocumentation
 // What `torpor` needs of Swift's Foundation, instead of Foundation: packaging/link/foundation compiles it, and the linker
 // of release builds takes it. Nothing of Torpor uses Foundation; ArgumentParser does, for two things: it asks whether an
 // error is a LocalizedError, and `--experimental-dump-help`, which `torpor` refuses, writes JSON. Linked in for these,
