@@ -30,9 +30,10 @@ extension Server {
             ),
             OptionDescription(
                 "suspend",
-                "boolean",
-                default: "true",
-                "whether apps in the background are suspended when their time is used up"
+                "\"wakeable\", true or false",
+                default: "\"wakeable\"",
+                "which apps in the background are suspended when their time is used up: those that an event can wake, "
+                    + "all, or none"
             ),
             OptionDescription("protect", "list of apps", default: "[]", "apps that are left alone"),
             OptionDescription(
@@ -94,6 +95,29 @@ struct Rules {
         if app.matches(protected) { return Self.protected }
         return all.dropLast().firstIndex { app.matches($0.apps) } ?? all.count - 1
     }
+}
+
+/// Which apps are suspended when their time in the background is used up.
+enum Suspended: String {
+    /// Apps that an event can wake.
+    case wakeable
+    case all
+    case none
+
+    init(_ options: Options) throws(PolicyError) {
+        guard options.has("suspend") else {
+            self = .wakeable
+            return
+        }
+        do { self = try options.boolean("suspend", default: true) ? .all : .none } catch {
+            guard try options.string("suspend", default: "") == Suspended.wakeable.rawValue else {
+                throw options.error("suspend", "must be \"wakeable\", true or false")
+            }
+            self = .wakeable
+        }
+    }
+
+    func has(_ app: App) -> Bool { self == .all || (self == .wakeable && !app.isNeverWoken) }
 }
 
 /// When an app is idle, and when it may be. A class, since it is looked up for each app without a copy.

@@ -9,12 +9,13 @@ public func entry(_ abi: UInt32) -> UnsafePointer<torpor_policy>? { Server.expor
 /// Moves idle apps out of the way.
 ///
 /// An active app that was not used for `idle_after` goes to the background. When its time there is used up, it is
-/// suspended unless it is used again. Use is data on a TCP connection or an open one, processor time, and heartbeats
+/// suspended unless it is used again. An app that no event could wake keeps running there,
+/// since suspended it would answer no request until a user looks. Use is data on a TCP connection or an open one, processor time, and heartbeats
 /// of an app without a watchdog. The policy is asked when the next app could be idle, and otherwise only about
 /// events.
 struct Server: Policy {
     private let rules: Rules
-    private let suspends: Bool
+    private let suspended: Suspended
 
     /// The usage of the app at each place.
     private var usage: [Usage?] = []
@@ -25,7 +26,7 @@ struct Server: Policy {
 
     init(options: Options) throws(PolicyError) {
         rules = try Rules(options)
-        suspends = try options.boolean("suspend", default: true)
+        suspended = try Suspended(options)
     }
 
     mutating func decide(_ event: Event, in view: View, advice: inout Advice) -> Verdict {
@@ -114,7 +115,7 @@ struct Server: Policy {
             return nil
         case .background:
             let isOverdue = usage[known(app, view)]!.isOverdue || app.grantEnds.map { $0 <= now } ?? false
-            guard isOverdue, suspends, let rule = rule(of: app, view) else { return nil }
+            guard isOverdue, suspended != .none, let rule = rule(of: app, view) else { return nil }
             let due = rule.unprotected(at: now, view)
             if due <= now { timeUsed(app, in: view, &advice) }
             return due <= now ? nil : due
@@ -126,7 +127,7 @@ struct Server: Policy {
     // MARK: The background
 
     private mutating func timeUsed(_ app: App, in view: View, _ advice: inout Advice) {
-        guard suspends, app.state == .background, let rule = rule(of: app, view) else { return }
+        guard suspended != .none, app.state == .background, let rule = rule(of: app, view) else { return }
         let now = view.now
         let place = known(app, view)
         usage[place]!.isOverdue = true
@@ -148,6 +149,9 @@ struct Server: Policy {
             return
         }
         guard let use = usage[place]!.useInBackground(app, rule, now) else {
+            guard suspended.has(app) else {
+                return askAgain(at: now.advanced(byMicroseconds: rule.idleTime), now, &advice)
+            }
             advice.send(
                 app,
                 to: .suspended,

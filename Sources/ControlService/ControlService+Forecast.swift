@@ -48,6 +48,10 @@ extension ControlService {
             status.notWokenBy = ["connections (no process has its port until it is launched)"]
         }
         status.notWokenBy += supervisor.wakes.pathSource?.troubles(of: app) ?? []
+        let asksServer = supervisor.policyManager?.chain.slots.contains { $0.settings.name == "server" } ?? false
+        if asksServer, !app.specification.isWokenByEvents, !coordinator.hasDependents(app.id) {
+            status.notWokenBy.append("any event (so the policy server leaves it running)")
+        }
     }
 
     /// If a user stopped the app: a text that names the events which no longer launch it. Nil if there are no such
@@ -87,21 +91,12 @@ extension ControlService {
 
     private func wakers(of app: AppRuntime, connections: [String]) -> [String] {
         let specification = app.specification
-        var wakers: [String] = []
-        for socket in specification.sockets where socket.wake != .none {
-            wakers.append("connections to \(socket.plan.address)")
+        guard specification.wakeOnConnect != .none, app.run.tree != nil || !connections.isEmpty else {
+            return specification.wakers()
         }
-        if specification.wakeOnConnect != .none, app.run.tree != nil || !connections.isEmpty {
-            wakers += connections.isEmpty ? ["connections"] : connections.map { "connections to \($0)" }
-        }
-        for timer in specification.timers where timer.wake != .none { wakers.append("timer \(timer.name)") }
-        for path in specification.paths where path.wake != .none { wakers.append("path \(path.name)") }
-        for device in specification.devices where device.wake != .none { wakers.append("device \(device.name)") }
-        for topic in specification.topics.keys.sorted() where specification.topics[topic]?.wake != WakeManner.none {
-            wakers.append("\(specification.topics[topic]?.urgent == true ? "posts" : "urgent posts") to \(topic)")
-        }
-        wakers += specification.backgroundModes.map(\.rawValue).sorted()
-        return wakers
+        return specification.wakers(
+            connections: connections.isEmpty ? ["connections"] : connections.map { "connections to \($0)" }
+        )
     }
 
     /// The addresses of the listening sockets that the app's processes opened themselves. The search ends after 2 ms,

@@ -40,6 +40,9 @@ extension Coordinator {
     /// Whether another app requires this app and is running (not suspended) or waits for its launch.
     public func isRequired(_ app: AppID) -> Bool { graph.requiredBy[app].contains { needsRequirements($0) } }
 
+    /// Whether any app requires this one, running or not. If such an app is launched or wakes, so does this one.
+    public func hasDependents(_ app: AppID) -> Bool { !graph.requiredBy[app].isEmpty }
+
     private func needsRequirements(_ app: AppID) -> Bool {
         let machine = nodes[app].machine
         return machine.isWaitingToLaunch || machine.isAlive && machine.state != .suspended

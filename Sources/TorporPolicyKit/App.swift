@@ -142,6 +142,9 @@ public struct App {
     /// Whether an interruption keeps the app inactive.
     @inlinable
     public var isInterrupted: Bool { has(10) }
+    /// Whether no event wakes the app: once suspended, it stays so until a user or a policy resumes it.
+    @inlinable
+    public var isNeverWoken: Bool { has(11) }
 
     @inlinable
     func has(_ bit: UInt32) -> Bool { raw.pointee.flags >> bit & 1 != 0 }

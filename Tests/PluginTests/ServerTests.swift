@@ -233,6 +233,36 @@ struct ServerTests {
         #expect(try bench.ask(TORPOR_EVENT_TIMER) == ["ask again in 600 s"])
     }
 
+    @Test("an app that no event can wake is left running, unless all are to be suspended")
+    func neverWoken() throws {
+        for (options, isSuspended) in [
+            ([:], false), (["suspend": "wakeable"], false), (["suspend": true], true),
+        ] as [(KeyValuePairs<String, PolicyOption.Value>, Bool)] {
+            let bench = try bench(options)
+            add("worker", .background, to: bench)
+            bench.change("worker") { $0.flags |= 1 << 11 }
+            pass(.seconds(5), on: bench)
+            let expected = isSuspended ? "worker → suspended" : "ask again in 600 s"
+            #expect(try bench.ask(TORPOR_EVENT_TIME_USED, "worker") == [expected])
+        }
+    }
+
+    @Test("one that is used again in the background comes to the foreground though it would not be suspended")
+    func neverWokenUsed() throws {
+        let bench = try bench()
+        add("worker", .active, to: bench)
+        bench.change("worker") { $0.flags |= 1 << 11 }
+        _ = try bench.ask(TORPOR_EVENT_STARTED)
+        pass(.seconds(600), on: bench)
+        #expect(try bench.ask(TORPOR_EVENT_TIMER) == ["worker → background"])
+        #expect(try bench.comes("worker", to: .background) == [])
+        pass(.seconds(5), on: bench)
+        #expect(try bench.ask(TORPOR_EVENT_TIME_USED, "worker") == ["ask again in 600 s"])
+        pass(.seconds(600), on: bench)
+        bench.change("worker") { $0.connections = 1 }
+        #expect(try bench.ask(TORPOR_EVENT_TIMER) == ["worker → active"])
+    }
+
     @Test("an app that others needed is looked at when they are gone")
     func needed() throws {
         let bench = try bench()

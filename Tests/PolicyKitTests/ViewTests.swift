@@ -52,7 +52,7 @@ struct ViewTests {
     func flags() {
         let readers: [(App) -> Bool] = [
             \.hasFailed, \.isOneshot, \.exitsOnSuspend, \.isNeverEvicted, \.isEvictedAtOnce, \.isRequired,
-            \.isStartedByPersonOnly, \.isWatched, \.isTraced, \.isInterrupted,
+            \.isStartedByPersonOnly, \.isWatched, \.isTraced, \.isInterrupted, \.isNeverWoken,
         ]
         for bit in 1...readers.count {
             let fake = FakeView(places: 1)

@@ -77,6 +77,10 @@ extension PolicyManager {
             (!machine.isAlive && !machine.failed && !machine.allowsLaunchByEvent, TORPOR_APP_BY_PERSON_ONLY),
             (machine.deadlines.contains { $0.kind == .watchdog }, TORPOR_APP_WATCHED),
             (machine.isTraced, TORPOR_APP_TRACED), (machine.interruptions > 0, TORPOR_APP_INTERRUPTED),
+            (
+                !app.specification.isWokenByEvents && !supervisor.coordinator.hasDependents(app.id),
+                TORPOR_APP_NEVER_WOKEN
+            ),
         ]
         return all.reduce(0) { $1.0 ? $0 | $1.1 : $0 }
     }

@@ -114,6 +114,8 @@ enum torpor_policy_launch {
 #define TORPOR_APP_WATCHED (1u << 8)          /* it must send heartbeats */
 #define TORPOR_APP_TRACED (1u << 9)           /* a debugger is attached */
 #define TORPOR_APP_INTERRUPTED (1u << 10)     /* kept inactive by an interruption */
+#define TORPOR_APP_NEVER_WOKEN (1u << 11)     /* no event wakes it: once suspended, it stays so until a user or policy
+                                                 resumes it */
 
 /* One app. Access them with torpor_policy_app_at. */
 typedef struct torpor_policy_app {

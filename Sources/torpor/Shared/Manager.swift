@@ -195,4 +195,12 @@ struct Manager {
             parameters["nearest"]?.stringValue.map { "did you mean \($0)?" } ?? "‘torpor list’ shows all apps"
         return Failure(status: .unknown, message: "there is no app \(app): \(hint)")
     }
+
+    /// The policies in use, in the order in which they are asked.
+    func policies(deadline: Duration? = nil) throws -> [PolicyStatus] {
+        let reply = try call(.policies, deadline: deadline)
+        return try Self.read { () throws(FieldError) in
+            try Fields(reply).list("policies") { json throws(FieldError) in try PolicyStatus(json: json) }
+        }
+    }
 }

@@ -73,7 +73,27 @@ struct Apply: ParsableCommand {
         let applied = try Manager.read { () throws(FieldError) in try ApplyReply(json: reply) }
         for warning in applied.warnings { Complaint.say(Self.text(warning), .remark) }
         if options.json { Output.document(reply) } else { show(applied) }
-        if applied.apps.contains(where: { !$0.ok }) { throw Failure(status: .failed, message: nil) }
+        let asksOthers =
+            !diff && applied.supervisor.contains { $0.key.hasPrefix("policies") || $0.key == "supervisor.policies" }
+        let refused = asksOthers ? try Self.unusedPolicies(manager) : []
+        for policy in refused {
+            let reason = policy.lastFailure ?? "it could not be loaded"
+            Complaint.say("the policy \(policy.name) is not used: \(Terminal.harmless(reason))")
+        }
+        guard applied.apps.allSatisfy(\.ok), refused.isEmpty else { throw Failure(status: .failed, message: nil) }
+    }
+
+    /// The policies that the supervisor does not use, once all of them have been loaded or refused, at the latest after
+    /// 15 s: a library that loops while it is opened is given up after 10 s.
+    private static func unusedPolicies(_ manager: Manager) throws -> [PolicyStatus] {
+        let end = Clock.monotonic() + .seconds(15)
+        while true {
+            let policies = try manager.policies()
+            guard policies.contains(where: { $0.state == "loading" }), Clock.monotonic() < end else {
+                return policies.filter { $0.state != "ready" }
+            }
+            ThisProcess.sleep(.milliseconds(20))
+        }
     }
 
     /// All mistakes in the configuration, in the format of `torpor check`.

@@ -91,7 +91,23 @@ struct Check: ParsableCommand {
             names[schedule, default: []].append(app.name)
         }
         for schedule in order { text += "  \(names[schedule, default: []].joined(separator: ", ")): \(schedule)\n" }
-        return text
+        return text + sleepless(configuration)
+    }
+
+    /// Names the apps that the policy `server` would leave running, because no event could wake them.
+    private static func sleepless(_ configuration: TorporConfiguration) -> String {
+        let isAsked = configuration.supervisor.policies.contains("server")
+        let server = configuration.policies.first { $0.name == "server" }
+        guard isAsked, server?.options["suspend"] == nil || server?.options["suspend"] == .string("wakeable") else {
+            return ""
+        }
+        let required = Set(configuration.apps.flatMap(\.requires))
+        let names = configuration.apps.filter { app in
+            app.maySleep && !app.isWokenByEvents && !required.contains(app.name)
+        }.map(\.name)
+        guard !names.isEmpty else { return "" }
+        return "  \(names.joined(separator: ", ")): never suspended by the policy server, since no event would wake "
+            + "\(names.count == 1 ? "it" : "them") (wake_on_connect, sockets, timers: ‘torpor help policies’)\n"
     }
 
     private static func sentence(_ schedule: RestartSchedule) -> String {

@@ -129,11 +129,8 @@ struct PlainHealth {
 
     /// Policies that are not consulted, so that they do nothing for the apps they should manage.
     private func policies(_ manager: Manager, _ deadline: Duration) throws -> [Problem] {
-        let reply = try manager.call(.policies, deadline: deadline)
-        let policies = try Manager.read { () throws(FieldError) in
-            try Fields(reply).list("policies") { json throws(FieldError) in try PolicyStatus(json: json) }
-        }
-        return policies.filter { ["waiting", "refused", "quarantined"].contains($0.state) }.map { policy in
+        try manager.policies(deadline: deadline).filter { ["waiting", "refused", "quarantined"].contains($0.state) }.map
+        { policy in
             let again = policy.retryMilliseconds.map { "it is loaded again in \(Times.duration(milliseconds: $0))" }
             let reason = policy.lastFailure ?? "it failed"
             let rest = again ?? "‘torpor policy reload \(policy.name)’ loads it again"

@@ -33,10 +33,7 @@ struct PolicyList: ParsableCommand {
     @OptionGroup var options: GlobalOptions
 
     package func run() throws {
-        let reply = try Manager(options).call(.policies)
-        let policies = try Manager.read { () throws(FieldError) in
-            try Fields(reply).list("policies") { json throws(FieldError) in try PolicyStatus(json: json) }
-        }
+        let policies = try Manager(options).policies()
         guard !options.json else { return Output.document(.array(policies.map(\.json))) }
         guard !policies.isEmpty else {
             Output.page(

@@ -92,7 +92,7 @@ import Varlink
             log = "null"
 
             """ + Governed.sleeper("idle", "background_time = \"500ms\"")
-        let rules = "options = { idle_after = \"2s\", idle_cpu = \"50%\" }"
+        let rules = "options = { idle_after = \"2s\", idle_cpu = \"50%\", suspend = true }"
         try withDaemon(toml("server", rules, apps: web)) { daemon throws in
             try daemon.waitForPolicy("server", "is there") { $0.state == "ready" }
             for app in ["web", "idle"] { try daemon.waitFor(app, "active") }
@@ -151,11 +151,52 @@ import Varlink
     @Test("Server suspends what nobody uses, however short its time in the background is", arguments: ["0s", "200ms"])
     func briefBackground(_ time: String) throws {
         let apps = Governed.sleeper("a", "background_time = \"\(time)\"")
-        try withDaemon(toml("server", "options = { idle_after = \"1s\" }", apps: apps)) { daemon throws in
+        let rules = "options = { idle_after = \"1s\", suspend = true }"
+        try withDaemon(toml("server", rules, apps: apps)) { daemon throws in
             try daemon.waitFor("a", "suspended")
             let told = try daemon.policyEvents("a")
             #expect(!told.contains { $0.contains("in use") }, "\(told)")
             #expect(told.count { $0.hasPrefix("is sent to background") } == 1, "\(told)")
+        }
+    }
+
+    @Test("Server leaves an app running that no event can wake, and says so; what it requires and timers wake sleeps")
+    func neverWoken() throws {
+        let lines = "background_time = \"100ms\""
+        let apps =
+            Governed.sleeper("worker", lines) + Governed.sleeper("db", lines)
+            + Governed.sleeper(
+                "front",
+                lines + "\nrequires = [\"db\"]\n[[apps.front.timers]]\nname = \"t\"\nevery = \"1h\""
+            )
+        try withDaemon(toml("server", "options = { idle_after = \"1s\" }", apps: apps)) { daemon throws in
+            try daemon.waitForEvent("worker", "is sent to background")
+            try daemon.waitFor("front", "suspended")
+            try daemon.waitFor("db", "suspended")
+            #expect(try daemon.summary("worker").state == "background")
+            let status = try daemon.status("worker")
+            #expect(try !Truth.states(#require(status.summary.pid)).contains("T"))
+            #expect(status.wokenBy == [])
+            #expect(status.notWokenBy == ["any event (so the policy server leaves it running)"])
+        }
+    }
+
+    @Test("apply says that a policy refuses its options, and fails")
+    func refusedOptions() throws {
+        let good = try toml("server", "options = { idle_after = \"1h\" }", apps: Governed.sleeper("a", ""))
+        try withDaemon(good) { daemon throws in
+            try daemon.waitForPolicy("server", "is there") { $0.state == "ready" }
+            try daemon.configure(good.replacing("idle_after = \"1h\"", with: "protet = [\"a\"]"))
+            let refused = try Spawn.run([Built.path("torpor"), "apply", "--socket", daemon.socket])
+            #expect(
+                refused.code == 1 && refused.output.contains("the policy server is not used: "),
+                "\(refused.output)"
+            )
+            #expect(refused.output.contains("protet"), "\(refused.output)")
+            try daemon.configure(good)
+            let applied = try Spawn.run([Built.path("torpor"), "apply", "--socket", daemon.socket])
+            #expect(applied.code == 0, "\(applied.output)")
+            #expect(try daemon.summary("a").state == "active")
         }
     }
 

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Lifecycle
+import Linux
+
+/// What wakes an app while it is suspended, as far as the configuration says it.
+extension AppSpecification {
+    /// Whether an event can wake the app: a connection, a timer, a changed path, a device, a post, a transfer, or an
+    /// event of one of its background modes. If not, only people, policies and apps that require the app resume it.
+    public var isWokenByEvents: Bool {
+        self.wakeOnConnect != .none || !self.subscriptions.isEmpty || !self.backgroundModes.isEmpty
+            || sockets.contains { $0.wake != .none } || self.timers.contains { $0.wake != .none }
+            || self.paths.contains { $0.wake != .none } || self.devices.contains { $0.wake != .none }
+            || self.topics.values.contains { $0.wake != .none }
+    }
+
+    /// Whether the app can be suspended at all: a oneshot app and one with `exits_on_suspend` never are.
+    public var maySleep: Bool { !rules.isOneshot && !rules.exitsOnSuspend }
+
+    /// The events that wake the app, as words for people. `connections`: those that `wake_on_connect` watches, whose
+    /// addresses only a running app has.
+    public func wakers(connections: [String] = []) -> [String] {
+        var wakers: [String] = []
+        for socket in sockets where socket.wake != .none { wakers.append("connections to \(socket.plan.address)") }
+        wakers += connections
+        for timer in self.timers where timer.wake != .none { wakers.append("timer \(timer.name)") }
+        for path in self.paths where path.wake != .none { wakers.append("path \(path.name)") }
+        for device in self.devices where device.wake != .none { wakers.append("device \(device.name)") }
+        for topic in self.topics.keys.sorted() {
+            guard let rule = self.topics[topic], rule.wake != .none else { continue }
+            wakers.append("\(rule.urgent ? "posts" : "urgent posts") to \(topic)")
+        }
+        for subscription in self.subscriptions { wakers.append("news of \(subscription.name)") }
+        return wakers + self.backgroundModes.map(\.rawValue).sorted()
+    }
+}
