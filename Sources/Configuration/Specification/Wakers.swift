@@ -15,7 +15,7 @@ extension AppSpecification {
     }
 
     /// Whether the app can be suspended at all: a oneshot app and one with `exits_on_suspend` never are.
-    public var maySleep: Bool { !rules.isOneshot && !rules.exitsOnSuspend }
+    public var maySleep: Bool { !self.rules.isOneshot && !self.rules.exitsOnSuspend }
 
     /// The events that wake the app, as words for people. `connections`: those that `wake_on_connect` watches, whose
     /// addresses only a running app has.
