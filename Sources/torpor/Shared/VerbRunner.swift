@@ -83,7 +83,7 @@ enum VerbRunner {
         ) { progress in
             guard !options.json, let step = try? VerbProgress(json: progress), !step.text.isEmpty else { return }
             // A log gets only what explains a long wait.
-            guard isOnTerminal || Clock.monotonic() - began > Self.silence && step.text.contains(" waits for ") else {
+            guard isOnTerminal || Clock.monotonic() - began > Self.silence && step.text.contains(": restart ") else {
                 return
             }
             // A new supervisor repeats the app's current step.
@@ -100,8 +100,8 @@ enum VerbRunner {
         return results
     }
 
-    /// How long a verb waits before it reports, other than on a terminal, what it waits for.
-    private static let silence = Duration.seconds(5)
+    /// How long a verb waits before it reports, other than on a terminal, which restarting app it waits for.
+    private static let silence = Duration.seconds(2)
 
     /// What the verb waits for, in words.
     private static func waitsFor(_ request: VerbRequest) -> String {
