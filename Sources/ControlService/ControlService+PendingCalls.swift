@@ -47,8 +47,10 @@ extension ControlService {
         var stopped = DependentStops(of: selected, all: takesAlong ? apps.all : [])
         for app in selected {
             if app.tokens.standing(of: token) != .unknown {
-                items.append(repeated(request, app))
                 let along = stopped.dependents(of: app) { $0.tokens.standing(of: token) != .unknown }
+                var item = repeated(request, app)
+                if request.verb == .restart { item.restartedToo = along.map(\.name) }
+                items.append(item)
                 items += companions(stopped.newOnes(along), of: app, request, isRepeated: true)
                 continue
             }
@@ -97,6 +99,7 @@ extension ControlService {
                     generation: machine.goalGeneration,
                     url: url
                 )
+                if request.verb == .restart { item.restartedToo = along.map(\.name) }
                 if request.verb == .hold { item.result = result(app, ok: true, holding(app)) }
             } catch {
                 app.tokens.giveBack(token)
@@ -229,7 +232,10 @@ extension ControlService {
 
     /// Checks all calls that wait for one of the apps.
     package func touched(_ apps: [AppRuntime]) {
-        for waiter in pendingCalls { check(waiter, apps.flatMap { waiter.waiting(for: $0.id) }) }
+        for waiter in pendingCalls {
+            check(waiter, apps.flatMap { waiter.waiting(for: $0.id) })
+            progress(waiter, blockedBy: apps)
+        }
     }
 
     private func check(_ waiter: PendingCall, _ places: [Int]) {
@@ -248,29 +254,6 @@ extension ControlService {
             progress(waiter, index, app)
         }
         if waiter.isDone { finish(waiter) }
-    }
-
-    private func progress(_ waiter: PendingCall, _ index: Int, _ app: AppRuntime) {
-        guard waiter.reply.more else { return }
-        let machine = coordinator.machine(app.id)
-        let now = (machine.state, machine.transition, app.heldBack)
-        guard waiter.isNews(index, now), waiter.items[index].result == nil else { return }
-        let blockers = coordinator.blockers(app.id)
-        let text =
-            if let reason = app.heldBack {
-                "is held back: \(reason)"
-            } else if blockers.isEmpty {
-                "is \(machine.transition?.rawValue ?? machine.state.rawValue)"
-            } else {
-                "waits for \(blockers.joined(separator: ", "))"
-            }
-        let step = VerbProgress(
-            app: app.name,
-            state: machine.state.rawValue,
-            transition: machine.transition?.rawValue,
-            text: "\(app.name) \(text)"
-        )
-        waiter.reply.send(step.json, continues: true)
     }
 
     private func judge(_ item: PendingCall.Item, _ app: AppRuntime) -> VerbResult? {
@@ -303,7 +286,7 @@ extension ControlService {
             }
             guard isAtGoal(machine) else { return nil }
             let text = "was restarted and is \(machine.state.rawValue)" + failedLaunch(item, app, machine)
-            return result(app, ok: true, text)
+            return result(app, ok: true, text + DependentStops.restartedToo(item.restartedToo))
         case .interruption(let goal): return judge(goal, item, app, machine)
         case .goal(let goal):
             guard let result = judge(goal, item, app, machine) else { return nil }

@@ -25,6 +25,7 @@ package final class ControlService: ShellRoom, ClientService {
     var pendingCalls: [PendingCall] = []
     /// Reads the configuration's files again. Requests that come before a read begins share its result.
     let configurationReads: CoalescingReader<ConfigurationPlace, ConfigurationRead>
+    let configurationComparison: ConfigurationComparison
     /// Reads icon files on a background thread, so that the event loop does not wait for a disk.
     let iconReads: BackgroundWorker
     let desktopSync: DesktopSync
@@ -38,6 +39,7 @@ package final class ControlService: ShellRoom, ClientService {
             joining: { (question: inout ConfigurationPlace, _: ConfigurationPlace) in },
             { $0.read() }
         )
+        configurationComparison = ConfigurationComparison(supervisor.loop)
         iconReads = BackgroundWorker(supervisor.loop, named: "icons", isInOrder: false)
         desktopSync = DesktopSync(supervisor)
     }
@@ -190,7 +192,7 @@ package final class ControlService: ShellRoom, ClientService {
             case .recordPolicies(let request): recordPolicies(request, reply)
             case .graph: reply.send(Replies.graph(graph))
             case .metrics: reply.send(Replies.metrics(metrics))
-            case .describe: reply.send(info.json)
+            case .describe: describe(reply)
             case .upgrade: upgrade(reply)
             }
         } catch {
@@ -262,7 +264,7 @@ package final class ControlService: ShellRoom, ClientService {
 
     // MARK: Views
 
-    private var info: SupervisorInfo {
+    var info: SupervisorInfo {
         var info = SupervisorInfo(
             version: Supervisor.version,
             instance: Int64(supervisor.keeper.instance),

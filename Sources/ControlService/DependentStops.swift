@@ -35,6 +35,14 @@ struct DependentStops {
         return found.sorted { $0.id < $1.id }
     }
 
+    /// A text that names the dependents which a restart affects too; empty if there are none.
+    static func restartedToo(_ names: [String]) -> String {
+        guard names.count > 1 else { return names.isEmpty ? "" : "; \(names[0]), which requires it, is restarted too" }
+        let shown = names.prefix(names.count > 5 ? 4 : names.count - 1).joined(separator: ", ")
+        let last = names.count > 5 ? "\(names.count - 4) others" : names[names.count - 1]
+        return "; \(shown) and \(last), which require it, are restarted too"
+    }
+
     /// Returns those of the apps that have no item in the call yet, and marks them as having one.
     mutating func newOnes(_ along: [AppRuntime]) -> [AppRuntime] {
         along.filter { answeredFor.insert($0.id).inserted }
@@ -55,7 +63,7 @@ extension ControlService {
     }
 
     /// The items for the dependents that a stop affects too. A restart gets no such items: it waits only for the apps
-    /// that the request names.
+    /// that the request names, and their results name the dependents.
     func companions(
         _ along: [AppRuntime],
         of app: AppRuntime,

@@ -25,7 +25,12 @@ final class PendingCall {
         /// The name of the app in the request, if the item's app is only stopped because it requires that app;
         /// otherwise nil.
         var cause: String?
-        var last: (AppState, Transition?, String?)?
+        /// The names of the apps that are restarted too, because they require the item's app.
+        var restartedToo: [String] = []
+        /// The state, the transition and the text of the last progress.
+        var last: (AppState, Transition?, String)?
+        /// The apps for which the item's app waited at the last progress.
+        var blockers: [AppID] = []
         var result: VerbResult?
     }
 
@@ -93,8 +98,18 @@ final class PendingCall {
         unanswered -= 1
     }
 
-    /// Records the state of an item's app. Returns false if the state has not changed since the last record.
-    func isNews(_ index: Int, _ now: (AppState, Transition?, String?)) -> Bool {
+    /// The indices of the items without a result whose apps wait for one of these apps.
+    func blocked(by apps: [AppID]) -> [Int] {
+        items.indices.filter { index in
+            items[index].result == nil && items[index].blockers.contains { apps.contains($0) }
+        }
+    }
+
+    /// Records for which apps an item's app waits.
+    func note(_ blockers: [AppID], of index: Int) { items[index].blockers = blockers }
+
+    /// Records the progress of an item's app. Returns false if it has not changed since the last record.
+    func isNews(_ index: Int, _ now: (AppState, Transition?, String)) -> Bool {
         if let last = items[index].last, last == now { return false }
         items[index].last = now
         return true

@@ -71,7 +71,8 @@ public struct AppMachine: Sendable {
     /// The watchdog interval in force: the configured one, or the one that the app sent as WATCHDOG_USEC.
     @OptionallyPacked var watchdogInterval: Duration? = nil
     @OptionallyPacked var tracedSince: Duration? = nil
-    var launchReason: LaunchReason = .user
+    /// Why the app was launched last, or is about to be launched.
+    public internal(set) var launchReason: LaunchReason = .user
     var launchInForeground = true
     /// When the app last began to run, for `stable_after`; nil while it is suspended or gone.
     @OptionallyPacked var runningSince: Duration? = nil

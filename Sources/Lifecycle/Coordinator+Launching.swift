@@ -63,6 +63,18 @@ extension Coordinator {
         }
     }
 
+    /// A user asks for the app: what it requires is tried again if it was restarted too often before.
+    func forgiveRequirements(of app: AppID, now: Duration) {
+        var seen: Set<AppID> = []
+        var left = graph.requires[app]
+        while let next = left.popLast() {
+            guard seen.insert(next).inserted else { continue }
+            left += graph.requires[next]
+            guard isLost(next), let actions = try? nodes[next].machine.request(.reset, now: now) else { continue }
+            absorb(actions, of: next, now: now)
+        }
+    }
+
     /// Launches or resumes an app that another app requires, at least into the background. Does nothing if the app is
     /// on its way there or has failed.
     func wake(_ app: AppID, now: Duration) {

@@ -238,8 +238,12 @@ public final class Coordinator {
             // The app is terminated for something that it did: like a crash, this does not affect its dependents.
             absorb(try nodes[app].machine.request(request, now: now), of: app, now: now)
         case .stop, .restart:
+            if request == .restart { forgiveRequirements(of: app, now: now) }
             stop([app], request, now: now)
-        case .start, .foreground, .resume, .background, .wake, .scene(_, .active), .scene(_, .background):
+        case .start, .foreground:
+            forgiveRequirements(of: app, now: now)
+            try bring(app, request, now: now)
+        case .resume, .background, .wake, .scene(_, .active), .scene(_, .background):
             try bring(app, request, now: now)
         case .suspend, .forceSuspend, .forceQuit, .evict:
             let actions = try nodes[app].machine.request(request, now: now)

@@ -150,9 +150,16 @@ package final class Conformance {
             var message = "\(error)"
             // An error that does not name the library is the policy's own complaint about its options.
             if case .refused = error, !message.contains(library.path) { message += " (set its options with --option)" }
-            report("loading", .failed, message)
+            report("loading", .failed, message + Self.remedy(message))
             return nil
         }
+    }
+
+    /// What to do about a library that cannot be loaded; empty if its message says that. Only release builds of a
+    /// package by ‘torpor policy new’ contain Swift's own libraries.
+    static func remedy(_ message: String) -> String {
+        message.contains("libswift") && message.contains("cannot open shared object")
+            ? "; a debug build needs Swift on this machine: build it with ‘swift build -c release’" : ""
     }
 
     private static func failure(of host: HostProcess) -> PolicyFailure {
@@ -243,6 +250,13 @@ package final class Conformance {
             report("advice", .failed, "some of \(judge.pieces) pieces make no sense: \(text(judge.faults))")
         } else if !judge.remarks.isEmpty {
             report("advice", .warning, text(judge.remarks))
+        } else if judge.pieces == 0 {
+            report(
+                "advice",
+                .ok,
+                "none was given: no question gave it a reason to (set options with --option, or try it with ‘torpor policy "
+                    + "simulate’)"
+            )
         } else {
             report("advice", .ok, "\(judge.pieces) pieces, and all of them make sense")
         }

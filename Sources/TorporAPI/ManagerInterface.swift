@@ -869,8 +869,8 @@ public enum ManagerInterface {
 
         # Which torpord answers: its version, and how many its keeper has started, this one included. phase is starting
         # until the first launches are done, then running, and finally ending. configuration_failure is set while the
-        # configuration on disk, when it was last read, was invalid. troubles says which events or output of apps cannot
-        # be written now.
+        # configuration on disk, when it was last read, was invalid. configuration_differs is true while its files on disk
+        # are not those in force. troubles says which events or output of apps cannot be written now.
         method Describe() -> (
           version: string,
           instance: int,
@@ -879,6 +879,7 @@ public enum ManagerInterface {
           phase: ?string,
           upgrade_failure: ?string,
           configuration_failure: ?string,
+          configuration_differs: bool,
           troubles: []string
         )
 

@@ -20,6 +20,8 @@ public struct SupervisorInfo: Hashable, Sendable {
     /// Why torpord does not use the configuration on disk, in a sentence; nil if the configuration was valid when
     /// last read.
     public var configurationFailure: String?
+    /// Whether the configuration's files on disk differ from those in force: an apply would read others.
+    public var configurationDiffers = false
     /// What is wrong with torpord's database or the apps' logs; one sentence each.
     public var troubles: [String] = []
 
@@ -52,6 +54,7 @@ public struct SupervisorInfo: Hashable, Sendable {
         phase = try fields.optionalString("phase")
         upgradeFailure = try fields.optionalString("upgrade_failure")
         configurationFailure = try fields.optionalString("configuration_failure")
+        configurationDiffers = try fields.optionalBool("configuration_differs") ?? false
         troubles = try fields.strings("troubles")
     }
 
@@ -61,6 +64,7 @@ public struct SupervisorInfo: Hashable, Sendable {
             "version": .string(version), "instance": .int(instance), "pid": .int(Int64(pid)), "apps": .int(apps),
             "phase": .optional(phase), "upgrade_failure": .optional(upgradeFailure),
             "configuration_failure": .optional(configurationFailure),
+            "configuration_differs": .bool(configurationDiffers),
             "troubles": .strings(troubles),
         ]
     }

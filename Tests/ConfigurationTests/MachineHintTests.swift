@@ -115,4 +115,58 @@ import Testing
         let found = warnings("language = \"fr_FR.UTF-8\"")
         #expect(found.count == 1 && found[0].contains("this machine has no locale \"fr_FR.UTF-8\" now"), "\(found)")
     }
+
+    @Test("a script that the kernel cannot run")
+    func scripts() {
+        func warnings(_ head: String, program: String = "/a") -> [String] {
+            var system = machine(["torpor.toml": "[apps.web]\nexec = [\"\(program)\"]\n"])
+            system.inspection = ConfigurationSystem.Inspection(searchPath: "/bin") { _, _ in nil }
+            system.inspection?.find = { $0 == "/no/sh" ? .nothing : .program }
+            system.inspection?.head = { _ in Array(head.utf8) }
+            return complaints(ConfigurationLoader.load(path: "torpor.toml", environment: [:], system: system))
+        }
+        for head in ["#!/bin/sh\n", "#! /bin/sh -e\n", "\u{7f}ELF\u{2}\u{1}", "#!no/path\n", "MZ\u{0}"] {
+            #expect(warnings(head).isEmpty, "\(head)")
+        }
+        for (head, text) in [
+            ("#!/bin/sh\r\nsleep 1\r\n", "\"/a\" cannot be run: its lines end as on Windows (CRLF)"),
+            ("#!/no/sh\n", "\"/a\" cannot be run now: there is no \"/no/sh\", which its first line names"),
+            ("sleep 1\n", "\"/a\" cannot be run: its first line must name a program, as in #!/bin/sh"),
+            ("", "\"/a\" cannot be run: its first line must name a program"),
+        ] {
+            let found = warnings(head)
+            #expect(found.count == 1 && found[0].contains("warning: apps.web.exec: \(text)"), "\(found)")
+        }
+        #expect(warnings("sleep 1\n", program: "a").contains { $0.contains("\"/bin/a\" cannot be run") })
+    }
+
+    @Test("a file beside those that include matches, with another ending")
+    func skipped() {
+        func warnings(_ names: String..., include: String = "conf.d/*.toml") -> [String] {
+            var files = ["torpor.toml": "include = [\"\(include)\"]\n", "conf.d/a.toml": "[apps.a]\nexec = [\"/a\"]\n"]
+            for name in names { files["conf.d/" + name] = "" }
+            return complaints(load(files))
+        }
+        #expect(
+            warnings("extra.conf") == [
+                "torpor.toml:1:12: warning: include[0]: \"conf.d/extra.conf\" is skipped, since its name does not end "
+                    + "in .toml: rename it"
+            ]
+        )
+        #expect(warnings("B.TOML", "c.toml.txt", "d.ini").count == 3)
+        #expect(warnings("README", "a.toml.bak", "a.toml~", ".a.conf", "b.disabled", "notes.txt").isEmpty)
+        #expect(warnings("extra.conf", include: "conf.d/a.toml").isEmpty)
+    }
+
+    @Test("a program whose name is only a little similar to another's is not suggested")
+    func similar() {
+        func warnings(_ name: String) -> [String] {
+            var system = machine(["torpor.toml": "[apps.web]\nexec = [\"/usr/bin/\(name)\"]\n", "/usr/bin/touch": ""])
+            system.inspection = ConfigurationSystem.Inspection(searchPath: "/bin") { _, _ in nil }
+            system.inspection?.find = { _ in .nothing }
+            return complaints(ConfigurationLoader.load(path: "torpor.toml", environment: [:], system: system))
+        }
+        #expect(warnings("tuoch").contains { $0.hasSuffix("in /usr/bin now; did you mean \"touch\"?") })
+        #expect(warnings("nosuch").contains { $0.hasSuffix("there is no program \"nosuch\" in /usr/bin now") })
+    }
 }

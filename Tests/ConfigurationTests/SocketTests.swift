@@ -64,6 +64,8 @@ struct SocketTests {
                 "[{ stream = \"80\" }]\n[apps.b]\nexec = [\"b\"]\nsockets = [{ stream = \"80\" }]",
                 "only sockets with reuse_port"
             ),
+            ("[\"80\"]", "expected a table, found a string: write { stream = \"80\" }"),
+            ("[{ listen = \"80\" }]", "there is no such key: write stream = \"127.0.0.1:8000\""),
             ("{ stream = \"80\" }", "expected tables, each under [[apps.NAME.sockets]]"),
             ("[{ stream = \"/s\", owner = \"nobody-here\" }]", "there is no user \"nobody-here\""),
         ]

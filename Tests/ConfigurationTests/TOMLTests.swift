@@ -41,6 +41,16 @@ struct TOMLTests {
         }
     }
 
+    @Test("a text without quotes is an error that says so")
+    func unquoted() {
+        let parsed = Result { () throws(DocumentError) in try Document.parse(Array("restart = always".utf8)) }
+        guard case .failure(let error) = parsed else {
+            Issue.record("it is accepted")
+            return
+        }
+        #expect(error.message.hasSuffix("a text needs quotes, as in \"always\""), "\(error.message)")
+    }
+
     @Test(
         "own cases that are valid",
         arguments: [

@@ -161,6 +161,26 @@ struct CoordinatorTests {
         #expect(fleet.coordinator.machine(web).incarnation == 1)
     }
 
+    @Test("what a user starts tries a requirement again that was given up, which a launch at the boot does not")
+    func triesAgain() throws {
+        var rules = AppRules()
+        rules.restart = .onFailure
+        rules.backoff.limit = 0
+        for request in [Request.start(background: false), .foreground, .restart] {
+            var fleet = try Fleet([
+                AppDefinition(name: "web", requires: ["api"]), AppDefinition(name: "api", requires: ["db"]),
+                AppDefinition(name: "db", rules: rules),
+            ])
+            try fleet.ask(.start(background: false), "db")
+            fleet.tell(.mainExited(.exited(code: 1)), "db")
+            #expect(fleet.coordinator.machine(fleet.id("db")).failed)
+            fleet.settle(fleet.coordinator.launch(fleet.id("web"), foreground: true, now: fleet.now))
+            #expect(fleet.state("web") == .notRunning && fleet.coordinator.machine(fleet.id("db")).failed)
+            try fleet.ask(request, "web")
+            #expect(["db", "api", "web"].allSatisfy { fleet.state($0) == .active }, "\(request): \(fleet.log)")
+        }
+    }
+
     @Test("a restart of a requirement restarts what requires it, in order")
     func restart() throws {
         for request in [Request.restart, .stop(.replaced)] {

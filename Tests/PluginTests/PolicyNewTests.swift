@@ -19,12 +19,12 @@ struct PolicyNewTests {
     func swift() throws {
         let written = try torpor("night-shift")
         #expect(written.status == 0, "\(written.output)")
-        #expect(written.output.contains("torpor policy check .build/debug/libNightShiftPolicy.so"))
-        let built = try workshop.run("swift", ["build"], in: "night-shift")
+        #expect(written.output.contains("torpor policy check .build/release/libNightShiftPolicy.so"))
+        let built = try workshop.run("swift", ["build", "-c", "release"], in: "night-shift")
         try #require(built.status == 0, "\(built.output)")
         #expect(!built.output.contains("warning:"), "\(built.output)")
 
-        let library = workshop.folder + "/night-shift/.build/debug/libNightShiftPolicy.so"
+        let library = workshop.folder + "/night-shift/.build/release/libNightShiftPolicy.so"
         let bench = try PolicyBench(library: library, options: ["keep.0": "tag:always"])
         #expect(bench.description.name == "night-shift")
         try asks(bench)
@@ -94,6 +94,9 @@ struct PolicyNewTests {
         #expect(written.output.contains("  torpor policy new --c kiosk\n"), "\(written.output)")
         let inC = try workshop.run("env", ["PATH=/nowhere", torpor, "policy", "new", "--c", "lobby"])
         #expect(inC.output.contains("  cc -O2 -g -shared -fPIC -I") && !inC.output.contains("make"), "\(inC.output)")
+        #expect(inC.output.contains("There is no C compiler on PATH"), "\(inC.output)")
+        let compiler = try workshop.run(torpor, ["policy", "new", "--c", "porch"])
+        #expect(!compiler.output.contains("no C compiler"), "\(compiler.output)")
     }
 
     @Test("with --json one document says what was written")

@@ -38,6 +38,23 @@ import VarlinkServer
         #expect([ManagerRequest.list, post, stop].map { may($0, group: 70_004) } == [false, false, false])
     }
 
+    @Test("A refusal names root, the keys that would do, the file, and whether they are set")
+    func refusals() {
+        let peer = Peer(pid: 1, uid: 70_000, gid: 70_000, groups: [])
+        let unset = Authority(SupervisorSpecification(environment: [:], userID: 0), file: "/etc/torpor/torpor.toml")
+        #expect(
+            unset.refusal(ofAllBy: peer)
+                == "user 70000 may not look at this supervisor, nor change anything: root may (‘sudo torpor’), and the "
+                + "members of groups that readers, operators or posters under [supervisor] in /etc/torpor/torpor.toml names "
+                + "(none of them is set)"
+        )
+        let stop = ManagerRequest.verb(VerbRequest(verb: .stop, apps: ["web"]))
+        #expect(unset.refusal(of: stop, to: peer)?.hasSuffix("names (it is not set)") == true)
+        #expect(authority.refusal(of: stop, to: peer)?.hasSuffix("that operators under [supervisor] names") == true)
+        let list = authority.refusal(of: .list, to: peer)
+        #expect(list?.hasSuffix("that readers or operators under [supervisor] names") == true)
+    }
+
     @Test("Posters make scenes for whoever connects, with nothing of their own, and launch none")
     func scenes() {
         var scene = OpenSceneRequest(template: "code", name: "alice")

@@ -130,10 +130,12 @@ package func quoted(_ text: String) -> String {
 /// Finds the existing name that is most similar to a mistyped name.
 public enum Nearest {
     /// The most similar of the names; nil if none is similar enough.
-    public static func name(to text: String, among names: some Sequence<String>) -> String? {
+    ///
+    /// - Parameter most: the largest number of edits; by default one for three bytes of the text.
+    public static func name(to text: String, among names: some Sequence<String>, within most: Int = .max) -> String? {
         let wanted = Array(text.lowercased().utf8)
         guard !wanted.isEmpty, wanted.count <= 64 else { return nil }
-        let bound = wanted.count < 2 ? 0 : max(1, wanted.count / 3)
+        let bound = min(most, wanted.count < 2 ? 0 : max(1, wanted.count / 3))
         var best: (name: String, distance: Int)?
         for name in names {
             let candidate = Array(name.lowercased().utf8)
@@ -147,8 +149,8 @@ public enum Nearest {
     }
 
     /// `; did you mean "…"?`, or an empty string if no name is similar enough.
-    package static func hint(_ text: String, among names: some Sequence<String>) -> String {
-        name(to: text, among: names).map { "; did you mean \(quoted($0))?" } ?? ""
+    package static func hint(_ text: String, among names: some Sequence<String>, within most: Int = .max) -> String {
+        name(to: text, among: names, within: most).map { "; did you mean \(quoted($0))?" } ?? ""
     }
 
     /// The edit distance of two names: the number of insertions, deletions, replacements and swaps of neighbouring

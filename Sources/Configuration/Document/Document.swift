@@ -84,8 +84,9 @@ package enum Document {
         }
         defer { ctoml_free(document) }
         guard document.pointee.valid != 0 else {
+            let message = text(document.pointee.error, document.pointee.error_length)
             throw DocumentError(
-                message: text(document.pointee.error, document.pointee.error_length),
+                message: message + hint(message),
                 position: SourcePosition(
                     line: Int(document.pointee.error_line),
                     column: Int(document.pointee.error_column)
@@ -93,6 +94,11 @@ package enum Document {
             )
         }
         return node(document.pointee.root)
+    }
+
+    /// What to do about an error of the parser whose message does not say it.
+    private static func hint(_ message: String) -> String {
+        message.contains("could not determine value type") ? ": a text needs quotes, as in \"always\"" : ""
     }
 
     private static func node(_ raw: ctoml_node) -> Node {

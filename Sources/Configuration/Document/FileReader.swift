@@ -100,7 +100,27 @@ struct FileReader {
             for path in found {
                 include(inner, element.position, path, chain: chain, defaults: defaults)
             }
+            if isPattern { warnOfSkipped(inner, element.position, Path.normal(written)) }
         }
+    }
+
+    /// Warns of files that look like configuration files, but that `*.toml` does not match.
+    private func warnOfSkipped(_ context: Context, _ position: SourcePosition, _ pattern: String) {
+        let folder = Path.folder(pattern)
+        guard pattern.hasSuffix("/*.toml"), !Glob.isPattern(folder) else { return }
+        for name in system.names(absolute(folder)) ?? [] where Self.isMeant(name) {
+            context.warning(
+                "\(quoted(folder + "/" + name)) is skipped, since its name does not end in .toml: rename it",
+                at: position
+            )
+        }
+    }
+
+    /// Whether a name without `.toml` at its end is probably that of a configuration file, not of a backup.
+    private static func isMeant(_ name: String) -> Bool {
+        guard !name.hasPrefix("."), !name.hasSuffix(".toml") else { return false }
+        let endings = [".conf", ".cfg", ".config", ".ini", ".toml", ".tml", ".toml.txt"]
+        return endings.contains { name.lowercased().hasSuffix($0) }
     }
 
     private func match(_ pattern: String) -> [String] {

@@ -18,6 +18,14 @@ public enum Quantity {
         ("ms", 1_000), ("us", 1), ("µs", 1), ("μs", 1),
     ]
 
+    /// What users write for a unit of time from habit.
+    private static let unitWords: [(unit: String, words: Set<String>)] = [
+        ("d", ["d", "day", "days"]), ("h", ["h", "hr", "hrs", "hour", "hours"]),
+        ("min", ["min", "mins", "minute", "minutes"]), ("s", ["s", "sec", "secs", "second", "seconds"]),
+        ("ms", ["ms", "msec", "msecs", "millis", "millisecond", "milliseconds"]),
+        ("us", ["us", "usec", "usecs", "micros", "microsecond", "microseconds"]),
+    ]
+
     /// Parses a duration such as `"500ms"`, `"1.5s"`, `"2min"` or `"1h30m"`. Larger units must come before smaller
     /// ones.
     public static func duration(_ text: String) throws(QuantityError) -> Duration {
@@ -37,8 +45,11 @@ public enum Quantity {
                 throw QuantityError(description: "\(quoted(text)) has no unit: write \(quoted(text + "s"))")
             }
             guard let unit = units.first(where: { $0.name == name }) else {
+                let meant = unitWords.first { $0.words.contains(name.lowercased()) }?.unit
                 throw QuantityError(
-                    description: "\(quoted(String(name))) is not a unit of time: use us, ms, s, min, h or d"
+                    description: "\(quoted(String(name))) is not a unit of time: "
+                        + (meant.map { "write \(quoted($0)); there are us, ms, s, min, h and d" }
+                            ?? "use us, ms, s, min, h or d")
                 )
             }
             guard unit.microseconds < smallest else {
@@ -75,9 +86,12 @@ public enum Quantity {
             throw QuantityError(description: "\(quoted(text)) has no unit: write \(quoted(text + "B")) or \"64MiB\"")
         }
         guard let unit = sizeUnits[String(rest)] else {
+            let meant = ["B", "KB", "MB", "GB", "TB", "KiB", "MiB", "GiB", "TiB", "K", "M", "G", "T"]
+                .first { $0.lowercased() == rest.lowercased() }
             throw QuantityError(
                 description: "\(quoted(String(rest))) is not a unit of size: "
-                    + "use B, KiB, MiB, GiB, TiB, KB, MB, GB or TB"
+                    + (meant.map { "write \(quoted($0)); there are " } ?? "use ")
+                    + "B, KiB, MiB, GiB and TiB (or K, M, G and T), KB, MB, GB and TB"
             )
         }
         let (product, overflow) = UInt64(whole).multipliedReportingOverflow(by: unit)

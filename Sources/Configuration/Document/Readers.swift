@@ -106,16 +106,35 @@ package enum Read {
     /// Reads an array that consists of a program and its arguments.
     static func command(_ context: Context, _ node: Node) -> [String]? {
         if case .string(let line) = node.value {
-            let words = line.split(separator: " ").map { quoted(String($0)) }.joined(separator: ", ")
-            context.error("expected an array of strings, found a string: write [\(words)]", at: node.position)
+            context.error("expected an array of strings, found a string: write \(array(of: line))", at: node.position)
             return nil
         }
-        guard let words = elements(context, node, of: "strings", string) else { return nil }
+        guard let words = elements(context, node, of: "strings", word) else { return nil }
         guard let program = words.first, !program.isEmpty else {
             context.error("must begin with a program", at: node.position)
             return nil
         }
         return words
+    }
+
+    /// A command line as the array to write instead: its words, or a shell for what only a shell understands.
+    static func array(of line: String) -> String {
+        let needsShell = line.utf8.contains { "|&;<>()$`'\"*?\\".utf8.contains($0) }
+        let words = needsShell ? ["/bin/sh", "-c", line] : line.split(separator: " ").map(String.init)
+        return "[\(words.map(quoted).joined(separator: ", "))]"
+    }
+
+    /// Reads a string, and tells whoever wrote a number or a boolean to quote it. The string may be empty.
+    static func word(_ context: Context, _ node: Node) -> String? {
+        let plain: String
+        switch node.value {
+        case .integer(let number): plain = "\(number)"
+        case .double(let number): plain = "\(number)"
+        case .boolean(let flag): plain = "\(flag)"
+        case .string, .table, .array, .date: return string(context, node)
+        }
+        context.error("expected a string, found \(node.kind): write \(quoted(plain))", at: node.position)
+        return nil
     }
 
     static func boolean(_ context: Context, _ node: Node) -> Bool? {

@@ -56,12 +56,23 @@ enum TableReader {
     }
 
     static func environment(_ context: Context, _ node: Node) -> [(String, String)] {
+        if case .array(let elements) = node.value {
+            var example = "NAME = \"value\""
+            if case .string(let text) = elements.first?.value, let equals = text.firstIndex(of: "=") {
+                let name = text[..<equals]
+                if !name.isEmpty, name.utf8.allSatisfy(\.isNameByte) {
+                    example = "\(name) = \(quoted(String(text[text.index(after: equals)...])))"
+                }
+            }
+            context.error("expected a table, found an array: write { \(example) }", at: node.position)
+            return []
+        }
         var variables: [(String, String)] = []
         for member in Read.members(context, node) ?? [] {
             let inner = context.at(member.key)
             if member.key.isEmpty || member.key.utf8.contains(where: { $0 == 0 || $0 == UInt8(ascii: "=") }) {
                 inner.error("the name of a variable must not be empty or contain =", at: member.position)
-            } else if let value = Read.string(inner, member.node) {
+            } else if let value = Read.word(inner, member.node) {
                 variables.append((member.key, value))
             }
         }

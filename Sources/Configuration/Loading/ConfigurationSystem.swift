@@ -47,6 +47,8 @@ public struct ConfigurationSystem {
         public var find: (String) -> Finding
         /// The value of PATH with which programs are searched.
         public var searchPath: String
+        /// The first 256 bytes of a regular file, fewer if it is shorter; nil if it cannot be read.
+        public var head: (String) -> [UInt8]? = Self.head
         /// Whether this machine has the locale of that name; nil if unknown.
         public var hasLocale: (String) -> Bool? = { _ in nil }
         /// Why a policy cannot be used as it is configured; nil if it can. `folder` contains the policy's library.
@@ -57,6 +59,12 @@ public struct ConfigurationSystem {
             find = Self.find
             self.searchPath = searchPath ?? "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
             self.refusal = refusal
+        }
+
+        private static func head(_ path: String) -> [UInt8]? {
+            try? File.open(path, [.read, .nonBlocking]).withRaw { raw throws(Errno) in
+                try File.read(raw, at: 0, maximum: 256)
+            }
         }
 
         private static func find(_ path: String) -> Finding {

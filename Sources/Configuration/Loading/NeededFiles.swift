@@ -84,9 +84,12 @@ struct NeededFiles {
 
     private func check(_ key: String, _ words: [String]) {
         guard let program = words.first, let problem = problem(program) else { return }
-        let parts = program.split(separator: " ").map { quoted(String($0)) }
-        let isSentence = words.count == 1 && parts.count > 1
-        let hint = isSentence ? "; write each word as its own element: [\(parts.joined(separator: ", "))]" : ""
+        var hint = ""
+        if words.count == 1, program.utf8.contains(UInt8(ascii: " ")) {
+            let array = Read.array(of: program)
+            let isForShell = array.hasPrefix("[\"/bin/sh\"")
+            hint = "; \(isForShell ? "have a shell run it" : "write each word as its own element"): \(array)"
+        }
         draft.warning(key, problem + hint)
     }
 
@@ -103,14 +106,16 @@ struct NeededFiles {
     private func problem(at program: String) -> String? {
         let path = Path.join(app.directory ?? "/", program)
         switch find(path) {
-        case .program, .unknown: return nil
+        case .program: return problem(ofScript: path)
+        case .unknown: return nil
         case .folder: return "\(quoted(path)) is a folder, not a program"
         case .file: return "\(quoted(path)) cannot be executed now: it needs chmod +x"
         case .nothing:
             let name = path.split(separator: "/").last.map(String.init) ?? path
             let folder = Path.folder(path)
             return "there is no program \(quoted(name)) in \(folder) now"
-                + Nearest.hint(name, among: system.names(folder) ?? [])
+                // In a folder of a thousand programs, some name is always similar.
+                + Nearest.hint(name, among: system.names(folder) ?? [], within: 1)
         }
     }
 
@@ -121,10 +126,30 @@ struct NeededFiles {
         path = path ?? inspection.searchPath
         for folder in (path ?? "").split(separator: ":") {
             switch find(folder + "/" + program) {
-            case .program, .unknown: return nil
+            case .program: return problem(ofScript: folder + "/" + program)
+            case .unknown: return nil
             case .folder, .file, .nothing: continue
             }
         }
         return "there is no program \(quoted(program)) on the PATH now (\(path ?? ""))"
+    }
+
+    /// Why the kernel cannot run an executable file that is a text; nil if it can, or if the file is not a text.
+    private func problem(ofScript path: String) -> String? {
+        guard let head = inspection.head(path) else { return nil }
+        guard head.starts(with: "#!".utf8) else {
+            let isText = head.allSatisfy { $0 >= 0x20 && $0 != 0x7f || (0x09...0x0d).contains($0) }
+            return isText ? "\(quoted(path)) cannot be run: its first line must name a program, as in #!/bin/sh" : nil
+        }
+        let line = head.prefix { $0 != UInt8(ascii: "\n") }.dropFirst(2)
+        if line.last == UInt8(ascii: "\r") {
+            return "\(quoted(path)) cannot be run: its lines end as on Windows (CRLF); "
+                + "‘sed -i 's/\\r$//' FILE’ changes that"
+        }
+        let words = line.split { $0 == UInt8(ascii: " ") || $0 == UInt8(ascii: "\t") }
+        guard let word = words.first, word.count + 2 < head.count else { return nil }
+        let interpreter = String(wire: word)
+        guard interpreter.hasPrefix("/"), find(interpreter) == .nothing else { return nil }
+        return "\(quoted(path)) cannot be run now: there is no \(quoted(interpreter)), which its first line names"
     }
 }

@@ -16,7 +16,7 @@ enum ReadyReader {
             case "notify": return .notify
             case "delegate": return .delegate
             default:
-                let hint = Nearest.hint(text, among: ["exec", "notify", "delegate"])
+                let hint = hint(text)
                 context.error(
                     "\(quoted(text)) is not \"exec\", \"notify\", \"delegate\" or a table with tcp, http, command or file\(hint)",
                     at: node.position
@@ -31,6 +31,18 @@ enum ReadyReader {
             )
         }
     }
+
+    /// What to write instead of a text that is not a kind of readiness: an address needs a table.
+    private static func hint(_ text: String) -> String {
+        if text.hasPrefix("http://") { return ": write { http = \(quoted(text)) }" }
+        if text.hasPrefix("https://") { return ": \(noTLS)" }
+        if tcp(text) != nil { return ": write { tcp = \(quoted(text)) }" }
+        if text.contains("/") { return ": write { file = \(quoted(text)) }, or { command = [\(quoted(text))] }" }
+        return Nearest.hint(text, among: ["exec", "notify", "delegate"])
+    }
+
+    private static let noTLS =
+        "Torpor asks without TLS: write { command = [\"curl\", \"-fs\", \"https://…\"] }"
 
     private static func probe(
         _ context: Context,
@@ -169,7 +181,8 @@ enum ReadyReader {
     static func address(_ context: Context, _ node: Node) -> (host: String, port: UInt16, path: String)? {
         guard let text = Read.text(context, node) else { return nil }
         guard text.hasPrefix(scheme) else {
-            context.error("\(quoted(text)) does not begin with http://", at: node.position)
+            let hint = text.hasPrefix("https://") ? ": \(noTLS)" : ""
+            context.error("\(quoted(text)) does not begin with http://\(hint)", at: node.position)
             return nil
         }
         guard let address = address(text) else {

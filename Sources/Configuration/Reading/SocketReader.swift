@@ -51,13 +51,20 @@ enum SocketReader {
     /// All keys of an entry of `sockets`, including those for the address.
     static let names = (keys.map(\.name) + kinds.map(\.word)).sorted()
 
+    private static let example = "[{ stream = \"127.0.0.1:8000\" }]"
+
+    /// Keys that other supervisors have for the address.
+    private static let foreign: Set = [
+        "listen", "listen_stream", "listenstream", "address", "addr", "port", "tcp", "unix", "path", "bind",
+    ]
+
     static func sockets(
         _ context: Context,
         _ node: Node,
         _ settings: [SettingDeclaration] = []
     ) -> [SocketSpecification]? {
         guard case .array(let nodes) = node.value else {
-            return context.expected("tables, each under [[apps.NAME.sockets]]", node)
+            return context.expected("tables, each under [[apps.NAME.sockets]], as in \(example)", node)
         }
         guard nodes.count <= most else {
             context.error("an app has at most \(most) sockets", at: node.position)
@@ -80,6 +87,10 @@ enum SocketReader {
         _ index: Int,
         _ settings: [SettingDeclaration]
     ) -> SocketSpecification? {
+        if case .string(let text) = node.value {
+            context.error("expected a table, found a string: write { stream = \(quoted(text)) }", at: node.position)
+            return nil
+        }
         guard let members = Read.members(context, node) else { return nil }
         var plans: [SocketPlan?] = []
         var template: AddressTemplate?
@@ -90,11 +101,18 @@ enum SocketReader {
                 plans.append(plan(inner, member.node, kind, settings, &template))
             } else if !keys.contains(where: { $0.name == member.key }) {
                 isKnown = false
+                if foreign.contains(member.key.lowercased()) {
+                    inner.error("there is no such key: write stream = \"127.0.0.1:8000\"", at: member.position)
+                    return nil
+                }
                 Read.unknown(inner, member, among: names)
             }
         }
         guard plans.count == 1 else {
-            context.error("needs exactly one of stream, datagram and seqpacket: its address", at: node.position)
+            context.error(
+                "needs exactly one of stream, datagram and seqpacket: its address, as in stream = \"127.0.0.1:8000\"",
+                at: node.position
+            )
             return nil
         }
         guard let plan = plans[0], isKnown else { return nil }

@@ -83,6 +83,12 @@ extension Incarnation {
         set { slots[ExitRecordSlot.self] = newValue }
     }
 
+    /// How many processes were left when the main process had ended, and were told to end; nil if none was.
+    package var remains: Int? {
+        get { slots[RemainsSlot.self] }
+        set { slots[RemainsSlot.self] = newValue }
+    }
+
     /// The deadline that the app missed last; nil if none.
     package var missed: MissedDeadline? {
         get { slots[MissedSlot.self] }
@@ -108,6 +114,7 @@ private enum SaidErrnoSlot: Slot { typealias Value = Int32 }
 private enum LaunchFailureSlot: Slot { typealias Value = LaunchFailure }
 private enum RefusalSlot: Slot { typealias Value = String }
 private enum ExitRecordSlot: Slot { typealias Value = MainExit }
+private enum RemainsSlot: Slot { typealias Value = Int }
 private enum MissedSlot: Slot { typealias Value = MissedDeadline }
 private enum CrashSnapshotSlot: Slot { typealias Value = CrashSnapshot }
 private enum AdvisedProfileSlot: Slot { typealias Value = (state: AppState, profile: AppState) }

@@ -13,9 +13,20 @@ package struct Authority: Sendable {
     private let readers: Set<UInt32>
     private let operators: Set<UInt32>
     private let posters: Set<UInt32>
+    /// The keys that name a group.
+    private let setKeys: Set<String>
+    /// The path of the configuration file; empty if there is none.
+    private let file: String
 
-    /// Looks up the groups. This may block on a network directory: do it once for each configuration.
-    package init(_ specification: SupervisorSpecification) {
+    /// Looks up the groups. This may block on a network directory: do it once for each configuration. `file`: the path
+    /// of the configuration file.
+    package init(_ specification: SupervisorSpecification, file: String = "") {
+        self.file = file
+        let keys = [
+            ("readers", specification.readers), ("operators", specification.operators),
+            ("posters", specification.posters),
+        ]
+        setKeys = Set(keys.filter { !$0.1.isEmpty }.map(\.0))
         readers = Set(specification.readers.compactMap { Users.group($0) })
         operators = Set(specification.operators.compactMap { Users.group($0) })
         posters = Set(specification.posters.compactMap { Users.group($0) })
@@ -31,12 +42,18 @@ package struct Authority: Sendable {
         }
         if request.onlyLooks {
             if !readers.isDisjoint(with: groups) { return nil }
-            return "user \(peer.uid) may not look at this supervisor: it needs to be in one of the groups named by "
-                + "readers or operators under [supervisor]"
+            return "user \(peer.uid) may not look at this supervisor: " + remedy(["readers", "operators"])
         }
-        let lists = request.isForPosters ? "posters or operators" : "operators"
-        return "user \(peer.uid) may not change apps of this supervisor: it needs to be in one of the groups named by "
-            + "\(lists) under [supervisor]"
+        return "user \(peer.uid) may not change apps of this supervisor: "
+            + remedy(request.isForPosters ? ["posters", "operators"] : ["operators"])
+    }
+
+    /// What a peer can do that may not make a request: `keys` are those that could name one of its groups.
+    private func remedy(_ keys: [String]) -> String {
+        let list = keys.count > 1 ? keys.dropLast().joined(separator: ", ") + " or \(keys[keys.count - 1])" : keys[0]
+        let place = file.isEmpty ? "" : " in \(file)"
+        let now = setKeys.isDisjoint(with: keys) ? keys.count > 1 ? " (none of them is set)" : " (it is not set)" : ""
+        return "root may (‘sudo torpor’), and the members of groups that \(list) under [supervisor]\(place) names\(now)"
     }
 
     /// Whether the peer is neither root, nor the supervisor's user, nor an operator. Such a peer may change things
@@ -52,8 +69,8 @@ package struct Authority: Sendable {
         let groups = Set(peer.groups + [peer.gid])
         if !operators.union(readers).union(posters).isDisjoint(with: groups) { return nil }
         return
-            "user \(peer.uid) may not look at this supervisor, nor change anything: it needs to be in one of the groups "
-            + "named by readers, operators or posters under [supervisor]"
+            "user \(peer.uid) may not look at this supervisor, nor change anything: "
+            + remedy(["readers", "operators", "posters"])
     }
 }
 

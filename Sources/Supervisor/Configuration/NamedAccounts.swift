@@ -18,7 +18,9 @@ package struct NamedAccounts: Sendable {
 
     /// Looks up every name, once.
     package init(_ configuration: TorporConfiguration) {
-        authority = Authority(configuration.supervisor)
+        let sources = configuration.sources
+        let file = sources.path.isEmpty ? "" : Path.join(sources.workingDirectory, sources.path)
+        authority = Authority(configuration.supervisor, file: file)
         let all = configuration.apps + configuration.templates
         let wantsPositions = all.contains { $0.backgroundModes.contains(.location) }
         gpsd = wantsPositions ? Users.lookup("gpsd")?.uid : nil

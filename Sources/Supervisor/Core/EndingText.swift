@@ -29,8 +29,14 @@ enum EndingText {
     }
 
     /// The ending in words, for the log, the history and the report. `failing`: what the app failed to do, if torpord
-    /// ended it for that.
-    static func describe(_ ending: Ending, failing: String?, refusal: String?, missing: [String]) -> String {
+    /// ended it for that. `remains`: how many processes were left when the main process had ended.
+    static func describe(
+        _ ending: Ending,
+        failing: String?,
+        refusal: String?,
+        remains: Int? = nil,
+        missing: [String]
+    ) -> String {
         var text: String
         switch ending.cause {
         case .exited(let code): text = "exited with status \(code)"
@@ -44,9 +50,17 @@ enum EndingText {
             let isFailedDependency = ending.reason == .dependencyFailed
             text = "was not launched" + (isFailedDependency ? ": a dependency failed\(which)" : "")
         }
-        if let refusal, ending.cause == nil { text = refusal }
+        if let refusal, ending.cause == nil {
+            // Some reasons are about the app ("could not run …"), others are sentences ("there is no user …").
+            let isAboutApp = ["could not ", "cannot "].contains { refusal.hasPrefix($0) }
+            text = isAboutApp ? refusal : "was not launched: \(refusal)"
+        }
         if let failing, ending.cause != nil { text = "\(failing), and \(text)" }
         text += " (\(ending.reason.rawValue))"
+        if let remains, ending.cause == .exited(code: 0), ending.reason == .exitSuccess {
+            text += remains == 1 ? "; 1 process that remained was" : "; \(remains) processes that remained were"
+            text += " ended with the main one: write the command that stays in the foreground"
+        }
         switch ending.next {
         case .rest: break
         case .relaunch: text += "; launched again at once"

@@ -157,6 +157,7 @@ extension Supervisor {
             ending,
             failing: reports.failing(of: app, ending) ?? launcher.containers.failure(of: app),
             refusal: app.run.refusal,
+            remains: app.run.tree?.isContainer == true ? nil : app.run.remains,
             missing: missingRequirements(of: app)
         )
         if ending.reason.isFailure, let guilt = mailboxes.guilt(of: app, reason: ending.reason) { text += guilt }

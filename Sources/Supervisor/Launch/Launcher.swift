@@ -273,6 +273,12 @@ package final class Launcher: ShellRoom, LifecycleObserver {
         case (.error, _):
             let path = errorFile(of: app) ?? ""
             return "could not open \(path), its standard error: \(failure.errno)\(whoOpens(app, failure))"
+        case (.exec, _) where failure.errno == .noSuchFileOrDirectory && failure.detail.isEmpty:
+            return "\(failure): it is missing, or the interpreter that its first line names is (‘torpor check’ says "
+                + "which)"
+        case (.exec, _) where failure.errno == .execFormatError && failure.detail.isEmpty:
+            return "\(failure): it is neither a program for this machine nor a script whose first line names its "
+                + "interpreter, as in #!/bin/sh"
         default: return failure.description
         }
     }

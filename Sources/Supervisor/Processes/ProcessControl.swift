@@ -214,7 +214,7 @@ package final class ProcessControl: ShellRoom {
             gone(app)
             return
         }
-        _ = try? tree.signal(supervisor.launcher.containers.stopSignal(of: app), toAll: true)
+        app.run.remains = try? tree.signal(supervisor.launcher.containers.stopSignal(of: app), toAll: true)
         try? tree.continue()
         sweep(app)
     }

@@ -111,6 +111,19 @@ struct Manager {
     /// Waits until the supervisor closes the connection; the next call reconnects. False on timeout.
     func waitForEnd(timeout: Duration) -> Bool { client.waitForEnd(timeout: timeout) }
 
+    /// Warns on standard error if the configuration's files were edited and not applied. A supervisor that does not
+    /// answer that is no failure of the verb.
+    func warnOfEdits() {
+        guard let reply = try? call(.describe, deadline: Clock.monotonic() + .seconds(2)),
+            (try? SupervisorInfo(json: reply))?.configurationDiffers == true
+        else { return }
+        Complaint.say(
+            "the configuration on disk differs from the one in force: ‘torpor apply’ loads it, ‘torpor apply --diff’ shows "
+                + "the difference",
+            .warning
+        )
+    }
+
     /// Decodes a reply, which a daemon of another version may have written.
     static func read<T>(_ body: () throws(FieldError) -> T) throws(Failure) -> T {
         do throws(FieldError) {
@@ -127,9 +140,20 @@ struct Manager {
     private func failure(_ error: VarlinkClientError) -> Failure {
         var failure = Self.failure(error)
         if isMachines, case .service(ManagerInterface.ErrorName.notPermitted, _) = error {
-            failure.message? += "; your own supervisor is not running: ‘systemctl --user start torpord’ starts it"
+            failure.message? += "; " + Self.ownSupervisor
         }
         return failure
+    }
+
+    /// How a user whose own supervisor does not run gets one.
+    private static var ownSupervisor: String {
+        let start = "‘systemctl --user start torpord’ starts it"
+        let file = DefaultPaths(environment: ThisProcess.variables, userID: Users.effectiveUID).configuration
+        guard !File.exists(file), let folder = File.parent(of: file) else {
+            return "your own supervisor is not running: \(start)"
+        }
+        let path = WrittenFile.quoted(folder)
+        return "for a supervisor of your own, ‘mkdir -p \(path) && torpor init \(path)’ writes \(file), then \(start)"
     }
 
     /// The error as a sentence that says what to do, with its exit status.

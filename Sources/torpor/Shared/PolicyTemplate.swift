@@ -18,7 +18,7 @@ struct PolicyTemplate {
     }
 
     /// Where the build puts the library.
-    func builtLibrary(inC: Bool) -> String { inC ? names.library : ".build/debug/\(names.library)" }
+    func builtLibrary(inC: Bool) -> String { inC ? names.library : ".build/release/\(names.library)" }
 
     // MARK: Swift
 
@@ -228,7 +228,7 @@ struct PolicyTemplate {
     // MARK: For people
 
     private func readme(inC: Bool) -> String {
-        let built = inC ? names.library : ".build/release/\(names.library)"
+        let built = builtLibrary(inC: inC)
         return """
             # \(names.name)
 

@@ -17,7 +17,8 @@ enum VerbRunner {
     ) throws -> [VerbResult] {
         let waits = wait.map { !$0.noWait } ?? request.wait
         let limit = wait.map { $0.timeout?.milliseconds } ?? request.timeoutMilliseconds
-        return try run(waitsFor(request), limit: limit, options) { left, token in
+        let usesConfiguration = request.verb == .start || request.verb == .restart
+        return try run(waitsFor(request), limit: limit, options, warns: usesConfiguration) { left, token in
             var request = request
             request.wait = waits
             request.timeoutMilliseconds = left
@@ -51,19 +52,21 @@ enum VerbRunner {
     /// - Parameters:
     ///   - words: what the verb waits for, as shown to the user.
     ///   - limit: the longest time to wait, in milliseconds.
+    ///   - warns: whether to warn of a configuration that was edited and not applied.
     ///   - request: makes the request from the time left and the token.
     @discardableResult
     private static func run(
         _ words: String,
         limit milliseconds: Int64?,
         _ options: GlobalOptions,
+        warns: Bool = false,
         _ request: @escaping (Int64?, RequestToken) -> ManagerRequest
     ) throws -> [VerbResult] {
         let token = RequestToken.random()
         var manager = try Manager(options)
         manager.saysThatItWaits = false
-        let showsProgress = !options.json && ThisProcess.isTerminal(2)
-        let waiting = Waiting(for: words, isShown: showsProgress)
+        let isOnTerminal = ThisProcess.isTerminal(2)
+        let waiting = Waiting(for: words, isShown: !options.json && isOnTerminal)
         defer { waiting.end() }
         let began = Clock.monotonic()
         let limit = milliseconds.map { Duration.milliseconds(min($0, 1 << 40)) }
@@ -78,7 +81,11 @@ enum VerbRunner {
             deadline: limit.map { began + $0 },
             reserve: .seconds(5)
         ) { progress in
-            guard showsProgress, let step = try? VerbProgress(json: progress), !step.text.isEmpty else { return }
+            guard !options.json, let step = try? VerbProgress(json: progress), !step.text.isEmpty else { return }
+            // A log gets only what explains a long wait.
+            guard isOnTerminal || Clock.monotonic() - began > Self.silence && step.text.contains(": restart ") else {
+                return
+            }
             // A new supervisor repeats the app's current step.
             if step != last { Complaint.say(Self.line(step), .remark) }
             last = step
@@ -88,9 +95,13 @@ enum VerbRunner {
             try Fields(reply).list("results") { json throws(FieldError) in try VerbResult(json: json) }
         }
         show(results, json: options.json)
+        if warns { manager.warnOfEdits() }
         if results.contains(where: { !$0.ok }) { throw Failure(status: .failed, message: nil) }
         return results
     }
+
+    /// How long a verb waits before it reports, other than on a terminal, which restarting app it waits for.
+    private static let silence = Duration.seconds(2)
 
     /// What the verb waits for, in words.
     private static func waitsFor(_ request: VerbRequest) -> String {

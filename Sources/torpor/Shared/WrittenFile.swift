@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CommandLinePages
+import Configuration
+import Linux
 
 /// What to tell the user about a configuration that a verb has written.
 package enum WrittenFile {
@@ -11,12 +13,32 @@ package enum WrittenFile {
             let path = ImportFiles.absolute(file)
             return path == $0 || path.hasPrefix($0 + "/")
         }
-        return """
-            \(Terminal.harmless(file)) is written\(origin.map { ", from \($0)" } ?? ""). Next:
-              torpor check \(quoted(file))
-              \(isOfService ? "torpor apply" : "torpord --config \(quoted(file))")
-              torpor list
-            """
+        let use =
+            isOfService
+            ? ["torpor apply"] : hasSupervisor ? inclusion(of: file) : ["torpord --config \(quoted(file))"]
+        let steps = ["torpor check \(quoted(file))"] + use + ["torpor list"]
+        return "\(Terminal.harmless(file)) is written\(origin.map { ", from \($0)" } ?? ""). Next:"
+            + steps.map { "\n  " + $0 }.joined()
+    }
+
+    /// Whether a supervisor runs that a second torpord of this user would collide with.
+    private static var hasSupervisor: Bool {
+        File.exists(ControlSocket.own) && (try? Manager(socket: ControlSocket.own, patience: .seconds(1))) != nil
+    }
+
+    /// How the supervisor that runs already comes to read the file where it is, so that its relative paths stay valid.
+    private static func inclusion(of file: String) -> [String] {
+        let path = ImportFiles.absolute(file)
+        let line = "include = [\(Configuration.quoted(path))]"
+        guard Users.effectiveUID == 0 else {
+            let own = DefaultPaths(environment: ThisProcess.variables, userID: Users.effectiveUID).configuration
+            return ["add \(line) to \(Terminal.harmless(own))", "torpor apply"]
+        }
+        // `shop` of /srv/shop/torpor.toml, `other` of /srv/shop/other.toml.
+        let parts = path.split(separator: "/").map(String.init)
+        let stem = parts.last.map { $0.hasSuffix(".toml") ? String($0.dropLast(5)) : $0 } ?? ""
+        let name = stem == "torpor" && parts.count > 1 ? parts[parts.count - 2] : stem
+        return ["echo \(quoted(line)) > \(quoted("/etc/torpor/conf.d/\(name).toml"))", "torpor apply"]
     }
 
     /// Quotes a path for a shell.

@@ -43,7 +43,7 @@ struct PolicyNew: ParsableCommand {
             ])
         }
         let isThere = (try? AppSide.program(inC ? "make" : "swift")) != nil
-        let build = inC ? isThere ? "make" : template.compilation : "swift build"
+        let build = inC ? isThere ? "make" : template.compilation : "swift build -c release"
         Output.write(
             """
             The policy \(name) is in \(folder). To build and check it:
@@ -53,6 +53,9 @@ struct PolicyNew: ParsableCommand {
 
             """
         )
+        if inC, !["cc", "gcc", "clang"].contains(where: { (try? AppSide.program($0)) != nil }) {
+            Output.write("There is no C compiler on PATH: install one, such as the package gcc.\n")
+        }
         guard !inC, !isThere else { return }
         Output.write(
             """

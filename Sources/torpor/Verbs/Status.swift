@@ -58,6 +58,7 @@ struct PlainStatus {
         } else {
             Output.page(pages.isEmpty ? "no apps\n" : pages.joined(separator: "\n"))
         }
+        manager.warnOfEdits()
         if isDown, !apps.isEmpty { throw Failure(status: .notRunning, message: nil) }
     }
 

@@ -34,6 +34,10 @@ import Testing
                 #"write each word as its own element: ["python3", "-m", "http.server"]"#
             ),
             (
+                #"exec = ["python3 app.py | tee log"]"#,
+                #"have a shell run it: ["/bin/sh", "-c", "python3 app.py | tee log"]"#
+            ),
+            (
                 "exec = [\"sleep\", \"1\"]\nlanguage = \"xx_XX.UTF-8\"",
                 #"apps.web.language: this machine has no locale "xx_XX.UTF-8" now"#
             ),

@@ -35,6 +35,7 @@ import Testing
             ("frobnicate", "torpor help --all"), ("freeze", "did you mean ‘torpor suspend APP’"),
             ("pause", "did you mean ‘torpor suspend APP’"), ("sleep", "did you mean ‘torpor suspend APP’"),
             ("wake", "did you mean ‘torpor foreground APP’"), ("save", "did you mean ‘torpor app state save FILE’"),
+            ("launch", "did you mean ‘torpor start APP’"), ("terminate", "did you mean ‘torpor stop APP’"),
             ("resurrect", "did you mean ‘torpor start APP’"), ("flush", "log_max_size"),
             ("is-active", "did you mean ‘torpor health APP’"), ("version", "did you mean ‘torpor --version’"),
             ("startup", "did you mean ‘systemctl enable torpord’"),

@@ -98,6 +98,25 @@ import Varlink
         )
     }
 
+    @Test("beside a supervisor that runs, the next step is to include the file, not to start another torpord")
+    func beside() throws {
+        try withFolder(["Procfile": "web: sleep 100\n"]) { folder in
+            try withDaemon("") { daemon in
+                let place = [
+                    "RUNTIME_DIRECTORY": daemon.runtime, "XDG_RUNTIME_DIR": daemon.directory, "XDG_CONFIG_HOME": "/c",
+                ]
+                let (code, output) = try Spawn.run([Built.path("torpor"), "init", folder, "--yes"], environment: place)
+                let line = "include = [\"\(folder)/torpor.toml\"]"
+                let name = folder.split(separator: "/").last.map(String.init) ?? ""
+                let use =
+                    Users.effectiveUID == 0
+                    ? "echo '\(line)' > /etc/torpor/conf.d/\(name).toml" : "add \(line) to /c/torpor/torpor.toml"
+                let next = " Next:\n  torpor check \(folder)/torpor.toml\n  \(use)\n  torpor apply\n  torpor list\n"
+                #expect(code == 0 && output.contains(next), "\(output)")
+            }
+        }
+    }
+
     @Test("init takes what is there, or writes an example, and never over a file")
     func first() throws {
         try withFolder(["Procfile": "web: sleep 100\n"]) { folder in

@@ -44,6 +44,28 @@ import TorporAPI
         try failing(#"exec = ["/nonexistent/program"]"#, expecting: ["/nonexistent/program", "No such file"])
     }
 
+    @Test("A script whose interpreter is missing, or that names none")
+    func scripts() throws {
+        try failing(
+            #"exec = ["@D/run"]"#,
+            prepare: { try File.write($0 + "/run", "#!/bin/sh\r\nexit 0\r\n", mode: 0o755) },
+            expecting: ["/run (exec): No such file", "or the interpreter that its first line names is"]
+        )
+        try failing(
+            #"exec = ["@D/run"]"#,
+            prepare: { try File.write($0 + "/run", "exit 0\n", mode: 0o755) },
+            expecting: ["/run (exec): ", "nor a script whose first line names its interpreter, as in #!/bin/sh"]
+        )
+    }
+
+    @Test("A user that does not exist", .enabled(if: Users.effectiveUID == 0))
+    func noUser() throws {
+        try failing(
+            "exec = [\"/bin/sleep\", \"1000\"]\nuser = \"no-such-user\"",
+            expecting: ["bad was not launched: there is no user no-such-user"]
+        )
+    }
+
     @Test("A program that is not on the PATH")
     func notOnPath() throws {
         try failing(#"exec = ["no-such-program-anywhere"]"#, expecting: ["no-such-program-anywhere", "PATH"])

@@ -35,6 +35,29 @@ import TorporAPI
         }
     }
 
+    @Test("A program that goes to the background by itself is told of: its processes end with the main one")
+    func daemonizes() throws {
+        let toml = """
+            [apps.job]
+            exec = ["/bin/sh", "-c", "sleep 1000 & sleep 1000 & exit 0"]
+            launch = "on-demand"
+            [apps.plain]
+            exec = ["/bin/sh", "-c", "exit 0"]
+            launch = "on-demand"
+            """
+        try withDaemon(toml) { daemon throws in
+            for app in ["job", "plain"] {
+                _ = try daemon.verb(.start, app)
+                try daemon.eventually("\(app) has ended") { try daemon.summary(app).lastExit != nil }
+            }
+            let hint =
+                "; 2 processes that remained were ended with the main one: write the command that stays in the foreground"
+            let texts = try daemon.events("job").map(\.text)
+            #expect(texts.contains { $0.hasSuffix("exited with status 0 (exit-success)\(hint)") }, "\(texts)")
+            #expect(try !daemon.events("plain").contains { $0.text.contains("remained") })
+        }
+    }
+
     @Test("never means never")
     func never() throws {
         try withDaemon(Self.exiting(3, #"restart = "never""#)) { daemon throws in
@@ -150,6 +173,60 @@ import TorporAPI
             try "".write(toFile: daemon.directory + "/go", atomically: true, encoding: .utf8)
             try daemon.done(.start, "db")
             try daemon.waitFor("web", "active")
+        }
+    }
+
+    @Test("A start tries a requirement again that was given up, and says what it waits for where it takes long")
+    func triesRequirementAgain() throws {
+        let toml = """
+            [apps.db]
+            exec = ["/bin/sh", "-c", "test -e @D/go && exec sleep 1000; exit 3"]
+            ready = { file = "@D/go", interval = "10ms" }
+            launch = "on-demand"
+            restart_backoff = { initial = "3s", limit = 2, jitter = 0 }
+            [apps.web]
+            exec = ["/bin/sleep", "1000"]
+            launch = "on-demand"
+            requires = ["db"]
+            """
+        try withDaemon(toml) { daemon throws in
+            func start() throws -> (code: Int32, output: String) {
+                try Spawn.run([Built.path("torpor"), "start", "web", "--socket", daemon.socket])
+            }
+            let failed = try start()
+            #expect(failed.code == 1 && failed.output.contains("a dependency failed: db"), "\(failed.output)")
+            let wait = "web waits for db, which ended (exit-failure 3): restart 2\n"
+            #expect(failed.output.contains(wait), "\(failed.output)")
+            #expect(try daemon.summary("db").failed)
+            try "".write(toFile: daemon.directory + "/go", atomically: true, encoding: .utf8)
+            let done = try start()
+            #expect(done.code == 0 && done.output.hasPrefix("web: active"), "\(done.output)")
+        }
+    }
+
+    @Test("A restart names the apps that are restarted too")
+    func namesDependents() throws {
+        let toml = """
+            [defaults]
+            exec = ["/bin/sleep", "1000"]
+            [apps.db]
+            [apps.idle]
+            launch = "on-demand"
+            requires = ["db"]
+            [apps.web]
+            requires = ["db"]
+            [apps.work]
+            requires = ["web"]
+            """
+        try withDaemon(toml) { daemon throws in
+            for app in ["db", "web", "work"] { try daemon.waitFor(app, "active") }
+            let result = try daemon.done(.restart, "db")
+            let text = "db was restarted and is active; web and work, which require it, are restarted too"
+            #expect(result.message == text, "\(result)")
+            for app in ["web", "work"] { try daemon.waitFor(app, "active") }
+            let other = try daemon.done(.restart, "web")
+            #expect(other.message == "web was restarted and is active; work, which requires it, is restarted too")
+            #expect(try daemon.done(.restart, "work").message == "work was restarted and is active")
         }
     }
 

@@ -73,6 +73,36 @@ import TorporAPI
         }
     }
 
+    @Test("An edit that was not applied is told of by status, start and restart, and a file that is skipped by apply")
+    func edited() throws {
+        let warning = "torpor: the configuration on disk differs from the one in force: ‘torpor apply’ loads it"
+        try withDaemon(Apps.sleeper("web")) { daemon throws in
+            try daemon.waitFor("web", "active")
+            func said(_ words: String...) throws -> String {
+                try Spawn.run([Built.path("torpor")] + words + ["--socket", daemon.socket]).output
+            }
+            #expect(try !said("status", "web").contains(warning))
+            let file = daemon.directory + "/torpor.toml"
+            try File.replace(file, Array(("include = [\"conf.d/*.toml\"]\n" + File.readString(file)).utf8))
+            for verb in ["status", "restart", "start"] { #expect(try said(verb, "web").contains(warning), "\(verb)") }
+            #expect(try !said("list").contains(warning))
+            _ = try said("apply")
+            #expect(try !said("restart", "web").contains(warning))
+            // A new file, in a folder that did not exist, and one that changes and changes back.
+            let folder = daemon.directory + "/conf.d"
+            try File.makeDirectories(folder)
+            #expect(try !said("status", "web").contains(warning))
+            try File.write(folder + "/extra.conf", Apps.sleeper("extra"))
+            #expect(try !said("status", "web").contains(warning))
+            let skipped = try said("apply")
+            #expect(skipped.contains("extra.conf\" is skipped, since its name does not end in .toml"), "\(skipped)")
+            try File.write(folder + "/extra.toml", Apps.sleeper("extra"))
+            #expect(try said("status", "web").contains(warning))
+            try File.remove(folder + "/extra.toml")
+            #expect(try !said("status", "web").contains(warning))
+        }
+    }
+
     @Test("Apps that do not run are told of too, when they are added and when they are removed")
     func notRunning() throws {
         let idle = Apps.sleeper("idle", "launch = \"on-demand\"")

@@ -100,6 +100,35 @@ import Varlink
         }
     }
 
+    @Test("A user without rights is told which file says who has them, and how to have a supervisor of the user's own")
+    func own() throws {
+        guard geteuid() == 0, Namespaces.areAllowed else { return }
+        try withDaemon(Apps.sleeper("a")) { daemon throws in
+            // The supervisor of the machine, for the command alone.
+            let script = """
+                mount -t tmpfs none /run && mkdir /run/torpor && mount --bind \(daemon.runtime) /run/torpor || exit 9
+                exec /usr/bin/setpriv --reuid=65534 --regid=65534 --clear-groups "$@"
+                """
+            let config = daemon.directory + "/config"
+            let folder = config + "/torpor"
+            func list() throws -> (code: Int32, output: String) {
+                let words = ["/usr/bin/unshare", "--mount", "--propagation", "private", "/bin/sh", "-c", script, "sh"]
+                let place = ["XDG_RUNTIME_DIR": "/none", "XDG_CONFIG_HOME": config, "TORPOR_MANAGER_SOCKET": ""]
+                return try Spawn.run(words + [Built.path("torpor"), "list"], environment: place)
+            }
+            let none = try list()
+            let file = daemon.directory + "/torpor.toml"
+            #expect(none.code == 1 && none.output.contains("under [supervisor] in \(file) names (none of them is set)"))
+            let start = "‘systemctl --user start torpord’ starts it\n"
+            let make = "‘mkdir -p \(folder) && torpor init \(folder)’ writes \(folder)/torpor.toml, then \(start)"
+            #expect(none.output.hasSuffix("; for a supervisor of your own, \(make)"), "\(none.output)")
+            try File.makeDirectories(folder)
+            try File.write(folder + "/torpor.toml", "")
+            let some = try list()
+            #expect(some.output.hasSuffix("; your own supervisor is not running: \(start)"), "\(some.output)")
+        }
+    }
+
     private static let nobodysGroup = 65534
 
     @Test("An app that gets another user keeps its sockets")

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Configuration
+import Engine
+import EventLoop
+import Linux
+import Supervisor
+import SystemPackage
+import TorporAPI
+import VarlinkServer
+
+/// Compares the files of the configuration on disk with those in force, on a background thread. If no file has changed
+/// since the last comparison, that takes one stat(2) for each file.
+final class ConfigurationComparison {
+    /// What a comparison found, for the next one.
+    private struct Finding: Sendable {
+        /// The sources that were in force.
+        var sources: ConfigurationSources
+        var isDifferent: Bool
+        /// The files and folders that decide about the answer.
+        var stamps: [String: FileStamp?]
+        /// Whether the stamps show every later change: a file that was just written may change again within the
+        /// resolution of its time.
+        var isSettled: Bool
+    }
+
+    private struct Question: Sendable {
+        var sources: ConfigurationSources
+        var last: Finding?
+    }
+
+    private let loop: EventLoop
+    private let reader: CoalescingReader<Question, Finding>
+    private var last: Finding?
+
+    /// How long an answer may take before the last finding is used: the disk may be a slow one.
+    private static let patience = Duration.milliseconds(250)
+
+    init(_ loop: EventLoop) {
+        self.loop = loop
+        reader = CoalescingReader(
+            loop,
+            named: "comparison",
+            joining: { question, other in question = other },
+            Self.compare
+        )
+    }
+
+    /// Calls `then`, once, with whether the files on disk differ from the sources in force; false if the first file
+    /// cannot be read.
+    func ask(_ sources: ConfigurationSources, _ then: @escaping (Bool) -> Void) {
+        let answer = Answer(then)
+        reader.ask(Question(sources: sources, last: last)) { [weak self] finding in
+            self?.last = finding
+            answer.give(finding.isDifferent)
+        }
+        answer.timer = try? loop.timer { [weak self] in answer.give(self?.last?.isDifferent ?? false) }
+        answer.timer?.arm(after: Self.patience)
+    }
+
+    /// Gives the first of two answers.
+    private final class Answer {
+        var timer: TimerSource?
+        private var then: ((Bool) -> Void)?
+
+        init(_ then: @escaping (Bool) -> Void) { self.then = then }
+
+        func give(_ isDifferent: Bool) {
+            timer?.cancel()
+            timer = nil
+            let then = then
+            self.then = nil
+            then?(isDifferent)
+        }
+    }
+
+    private static func compare(_ question: Question) -> Finding {
+        let sources = question.sources
+        if let last = question.last, last.isSettled, last.sources == sources,
+            last.stamps.allSatisfy({ FileStamp(of: $0.key) == $0.value })
+        {
+            return last
+        }
+        var system = ConfigurationSystem.live
+        system.workingDirectory = sources.workingDirectory
+        let now = Clock.realtimeMicroseconds()
+        let survey = ConfigurationSurvey(path: sources.path, system: system)
+        let stamps = Dictionary(uniqueKeysWithValues: survey.paths.map { ($0, FileStamp(of: $0)) })
+        return Finding(
+            sources: sources,
+            isDifferent: !survey.files.isEmpty && survey.files != sources.files,
+            stamps: stamps,
+            isSettled: stamps.values.allSatisfy { $0.map { $0.modified < now - 1_000_000 } ?? true }
+        )
+    }
+}
+
+/// What stat(2) says about the content of a file or folder.
+private struct FileStamp: Sendable, Hashable {
+    var device: UInt64
+    var inode: UInt64
+    var size: UInt64
+    /// Microseconds since 1970.
+    var modified: Int64
+
+    /// Nil if there is no such file.
+    init?(of path: String) {
+        guard let status = try? File.status(path) else { return nil }
+        (device, inode, size) = (status.device, status.inode, status.size)
+        modified = status.modifiedMicroseconds
+    }
+}
+
+extension ControlService {
+    /// Replies which torpord this is, once the configuration on disk was compared.
+    func describe(_ reply: Reply) {
+        configurationComparison.ask(supervisor.configuration.sources) { [weak self] isDifferent in
+            guard let self else { return }
+            var info = self.info
+            info.configurationDiffers = isDifferent
+            reply.send(info.json)
+        }
+    }
+}

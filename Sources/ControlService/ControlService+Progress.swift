@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Engine
+import Lifecycle
+import Supervisor
+import TorporAPI
+import VarlinkServer
+
+/// What a client hears while its call waits for apps.
+extension ControlService {
+    func progress(_ waiter: PendingCall, _ index: Int, _ app: AppRuntime) {
+        guard waiter.reply.more else { return }
+        let machine = coordinator.machine(app.id)
+        guard waiter.items[index].result == nil else { return }
+        let blockers = coordinator.blockers(app.id)
+        waiter.note(blockers.compactMap { coordinator.id(of: $0) }, of: index)
+        let text =
+            if let reason = app.heldBack {
+                "is held back: \(reason)"
+            } else if blockers.isEmpty {
+                "is \(machine.transition?.rawValue ?? machine.state.rawValue)"
+            } else {
+                "waits for \(blockers.map(blocker).joined(separator: ", "))"
+            }
+        guard waiter.isNews(index, (machine.state, machine.transition, text)) else { return }
+        let step = VerbProgress(
+            app: app.name,
+            state: machine.state.rawValue,
+            transition: machine.transition?.rawValue,
+            text: "\(app.name) \(text)"
+        )
+        waiter.reply.send(step.json, continues: true)
+    }
+
+    /// An app that another app waits for; with the reason of its last end if it is being restarted.
+    private func blocker(_ name: String) -> String {
+        guard let id = coordinator.id(of: name), let exit = apps[id].lastExit else { return name }
+        let machine = coordinator.machine(id)
+        let isRestarting = machine.launchReason == .restart || machine.deadlines.contains { $0.kind == .restart }
+        return isRestarting ? "\(name), which ended (\(exit.sentence)): restart \(machine.restarts)" : name
+    }
+
+    /// Reports what an app waits for again, after one of the apps that it waits for has changed.
+    func progress(_ waiter: PendingCall, blockedBy apps: [AppRuntime]) {
+        guard waiter.reply.more, !waiter.isDone else { return }
+        for index in waiter.blocked(by: apps.map(\.id)) {
+            progress(waiter, index, self.apps[waiter.items[index].app])
+        }
+    }
+}
