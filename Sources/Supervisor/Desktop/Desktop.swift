@@ -17,9 +17,9 @@ extension DesktopReport: CompanionReport {
 }
 
 /// The helper in a person's session, torpor-desktop: started as that person while it has something to do, and a little
-/// longer. It shows alerts and badges, and reports which process has the focus.
+/// longer. It shows alerts and badges, and reports which process has the focus and which ones play sound.
 ///
-/// Its reports are the person's: they count for alerts and the focus, and for nothing else.
+/// Its reports are the person's: they count for alerts, the focus and sound, and for nothing else.
 package final class Desktop: ShellRoom, AlertScreen {
     typealias Helper = Companion<DesktopCommand, DesktopReport>
 
@@ -40,6 +40,12 @@ package final class Desktop: ShellRoom, AlertScreen {
     private var isStarting = false
     private var ledger = DesktopLedger()
     private lazy var focus = FocusFollower(supervisor)
+    /// The sound of the session.
+    private(set) lazy var sound = {
+        let sound = SessionSound(supervisor)
+        sound.onFollow = { [weak self] in self?.soundIsFollowed() }
+        return sound
+    }()
     private var idle: TimerSource?
     private var retry: TimerSource?
     private var failures = 0
@@ -240,7 +246,17 @@ package final class Desktop: ShellRoom, AlertScreen {
 
     // MARK: The helper
 
-    private var isNeeded: Bool { !ledger.isEmpty || focus.kind != nil }
+    private var isNeeded: Bool { !ledger.isEmpty || focus.kind != nil || listens }
+
+    /// Whether streams of sound are to be followed. Without a session the kernel's are all that there are.
+    private var listens: Bool { sound.isFollowed && obstacle == nil }
+
+    private func soundIsFollowed() {
+        if listens, helper == nil, let trouble { sound.isHeard(trouble) }
+        if sound.isFollowed, obstacle != nil { sound.heard([]) }
+        helper?.send(.listen(listens))
+        look()
+    }
 
     /// Starts the helper if it is needed, or ends it after a while if it is not.
     private func look() {
@@ -316,7 +332,10 @@ package final class Desktop: ShellRoom, AlertScreen {
         sendAll()
     }
 
-    private func sendAll() { for command in ledger.commands { helper?.send(command) } }
+    private func sendAll() {
+        for command in ledger.commands { helper?.send(command) }
+        if listens { helper?.send(.listen(true)) }
+    }
 
     private func makeHelper(_ cgroup: String?) -> Helper {
         Helper(
@@ -340,6 +359,7 @@ package final class Desktop: ShellRoom, AlertScreen {
     private func ended(_ why: String?) {
         helper = nil
         unseen = nil
+        sound.forget()
         idle?.disarm()
         // The alerts' room shows those again that are missing in the next `here`.
         ledger.helperEnded()
@@ -357,11 +377,13 @@ package final class Desktop: ShellRoom, AlertScreen {
             let what = [
                 ledger.isEmpty ? nil : "alerts are not on the desktop",
                 focus.kind.map { _ in "the focus is not followed" },
+                listens ? "streams of PipeWire are not seen" : nil,
             ]
             log.warning("\(what.compactMap(\.self).joined(separator: ", and ")): \(why)")
             supervisor.service.changed()
             for id in ledger.ids { report(.failed(id: id, reason: why)) }
         }
+        if listens { sound.isHeard(why) }
         // If there is no session, logind reports the next one.
         guard isRetried else { return }
         let backoff = RestartBackoff()
@@ -421,6 +443,8 @@ package final class Desktop: ShellRoom, AlertScreen {
             if ledger.answer(id) { forward(report) } else { helper?.send(.acknowledge(id: id)) }
         case .focused(let pid): focus.focused(pid)
         case .following(let problem): focus.isFollowed(problem)
+        case .sound(let streams): sound.heard(streams)
+        case .listening(let problem): sound.isHeard(problem)
         }
         look()
     }
@@ -467,6 +491,8 @@ package final class Desktop: ShellRoom, AlertScreen {
                 )
             )
         }
+        let words = "\(session ?? "the session"), by \(program)"
+        if let check = sound.check(obstacle: obstacle, trouble: trouble, session: words) { checks.append(check) }
         return checks
     }
 }

@@ -12,8 +12,8 @@ struct DesktopPlace: Hashable, Sendable {
 
     /// What a program in a session has, of which torpord's own session tells its helper.
     private static let own = [
-        "DBUS_SESSION_BUS_ADDRESS", "DISPLAY", "HOME", "I3SOCK", "LANG", "SWAYSOCK", "WAYLAND_DISPLAY", "XAUTHORITY",
-        "XDG_RUNTIME_DIR",
+        "DBUS_SESSION_BUS_ADDRESS", "DISPLAY", "HOME", "I3SOCK", "LANG", "PIPEWIRE_REMOTE", "PIPEWIRE_RUNTIME_DIR",
+        "SWAYSOCK", "TORPOR_PW_DUMP", "WAYLAND_DISPLAY", "XAUTHORITY", "XDG_CONFIG_HOME", "XDG_RUNTIME_DIR",
     ]
     /// A supervisor of root has one of these if it was started in a session of root, as on some kiosks.
     private static let signs = ["DBUS_SESSION_BUS_ADDRESS", "I3SOCK", "SWAYSOCK", "WAYLAND_DISPLAY"]
