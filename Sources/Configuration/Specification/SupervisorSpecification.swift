@@ -32,6 +32,8 @@ public struct SupervisorSpecification: Sendable, Hashable {
     public var session: SessionRule = .auto
     /// Whose focus of the keyboard moves apps.
     public var focus: FocusRule = .none
+    /// What interrupts apps in the foreground.
+    public var interruptOn: [InterruptionSource] = [.alert]
     /// How long events are kept; nil: only `historyMaxCount` limits them.
     public var historyMaxAge: Duration? = .seconds(30 * 86_400)
     /// The maximum number of events that are kept.
@@ -85,6 +87,14 @@ public enum FocusRule: String, Sendable, Hashable, CaseIterable {
     case sway
     /// i3's.
     case i3
+}
+
+/// The values of `interrupt_on`: what interrupts apps in the foreground.
+public enum InterruptionSource: String, Sendable, Hashable, CaseIterable {
+    /// A critical alert on the desktop.
+    case alert
+    /// Sound of another program that comes before all other sound: a call, an alarm.
+    case audio
 }
 
 /// `session`.

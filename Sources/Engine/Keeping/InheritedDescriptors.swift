@@ -62,6 +62,8 @@ package enum DescriptorName {
     package static let desktop = "helper/desktop"
     /// The app whose window has the focus.
     package static let focus = "focus"
+    /// The apps that sound of others interrupts.
+    package static let soundFocus = "sound-focus"
     /// A terminal or a FIFO that is watched for data.
     package static func node(_ path: String) -> String { "node" + path }
     /// The path of the terminal or FIFO with that name; nil for other names.

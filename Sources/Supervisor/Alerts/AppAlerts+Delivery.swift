@@ -78,7 +78,7 @@ extension AppAlerts {
 
     private func show(_ alert: Alert, _ app: AppRuntime) {
         let bundle = alert.urgency == .critical ? nil : bundles.show(alert.number, of: app.name, now: now)
-        let interrupted = alert.urgency == .critical && isOnScreen ? appsToInterrupt : []
+        let interrupted = alert.urgency == .critical && isOnScreen ? appsToInterrupt(alert) : []
         let runsCommands = !host.alertRules.commands.isEmpty
         table.update(alert.number) { opening in
             opening.isDelivered = true
@@ -212,10 +212,11 @@ extension AppAlerts {
     /// Whether a person sees what is shown, and the screen reports that it was closed.
     private var isOnScreen: Bool { shownOn != nil && isServerThere }
 
-    private var appsToInterrupt: [Opening.Interrupted] {
+    private func appsToInterrupt(_ alert: Alert) -> [Opening.Interrupted] {
         apps.compactMap { app in
             let machine = machine(app)
-            guard machine.goal == .active, machine.state == .active || machine.transition != nil, !machine.isCovered
+            guard machine.goal == .active, machine.state == .active || machine.transition != nil, !machine.isCovered,
+                host.isInterrupted(app, byAlertWithSound: alert.sound != nil)
             else { return nil }
             return Opening.Interrupted(app: app.name, incarnation: machine.incarnation)
         }

@@ -8,7 +8,6 @@ import EventSources
 import Lifecycle
 import Linux
 import Processes
-package import TorporAPI
 
 extension DesktopCommand: CompanionCommand {}
 
@@ -29,7 +28,7 @@ package final class Desktop: ShellRoom, AlertScreen {
     }
     /// Reports that came before anybody heard them.
     private var early: [DesktopReport] = []
-    private var helper: Helper?
+    private(set) var helper: Helper?
     /// The person in whose session the helper runs.
     private var helperUser: UInt32?
     /// The helper that an earlier torpord left, until it was looked at.
@@ -38,21 +37,24 @@ package final class Desktop: ShellRoom, AlertScreen {
     private(set) var cgroupsFound: Set<String> = []
     private var hasBegun = false
     private var isStarting = false
-    private var ledger = DesktopLedger()
-    private lazy var focus = FocusFollower(supervisor)
+    private(set) var ledger = DesktopLedger()
+    private(set) lazy var focus = FocusFollower(supervisor)
     /// The sound of the session.
-    private(set) lazy var sound = {
+    private(set) lazy var sound: SessionSound = {
         let sound = SessionSound(supervisor)
         sound.onFollow = { [weak self] in self?.soundIsFollowed() }
+        sound.onStreams = { [weak self] in self?.soundFocus.soundChanged() }
         return sound
     }()
+    /// Interrupts apps while others play what comes first.
+    package private(set) lazy var soundFocus: SoundFocus = SoundFocus(supervisor, sound)
     private var idle: TimerSource?
     private var retry: TimerSource?
     private var failures = 0
     /// Why there is no helper although one is needed, in a sentence.
-    private var trouble: String?
+    private(set) var trouble: String?
     /// Why nobody sees what the helper shows, as it reported.
-    private var unseen: String? {
+    private(set) var unseen: String? {
         didSet {
             guard unseen != oldValue else { return }
             if let unseen {
@@ -132,7 +134,10 @@ package final class Desktop: ShellRoom, AlertScreen {
     // MARK: The beginning and the end
 
     /// Before the keeper closes what no room has taken.
-    func takeOver() { focus.takeOver() }
+    func takeOver() {
+        focus.takeOver()
+        soundFocus.takeOver()
+    }
 
     /// The keeper has a helper that an earlier torpord launched.
     func found(_ processes: [OrphanedProcess]) {
@@ -197,6 +202,7 @@ package final class Desktop: ShellRoom, AlertScreen {
             case .i3: .i3
             }
         helper?.send(.follow(focus.kind))
+        soundFocus.configure()
         sessionChanged()
     }
 
@@ -205,10 +211,11 @@ package final class Desktop: ShellRoom, AlertScreen {
         guard found == nil else { return }
         retry?.disarm()
         if let helper, let helperUser, let place, place.user != helperUser { helper.replace() }
+        if listens { helper?.send(.listen(true)) }
         look()
     }
 
-    private var place: DesktopPlace? {
+    var place: DesktopPlace? {
         DesktopPlace(
             supervisor.configuration.supervisor.session,
             sessionUser: supervisor.interruptions.sessionUser,
@@ -218,7 +225,7 @@ package final class Desktop: ShellRoom, AlertScreen {
     }
 
     /// Why there is no session, as a sentence.
-    private var obstacle: String? {
+    var obstacle: String? {
         DesktopPlace.obstacle(
             supervisor.configuration.supervisor.session,
             sessionUser: supervisor.interruptions.sessionUser,
@@ -249,11 +256,11 @@ package final class Desktop: ShellRoom, AlertScreen {
     private var isNeeded: Bool { !ledger.isEmpty || focus.kind != nil || listens }
 
     /// Whether streams of sound are to be followed. Without a session the kernel's are all that there are.
-    private var listens: Bool { sound.isFollowed && obstacle == nil }
+    private var listens: Bool { sound.isWanted && obstacle == nil }
 
     private func soundIsFollowed() {
         if listens, helper == nil, let trouble { sound.isHeard(trouble) }
-        if sound.isFollowed, obstacle != nil { sound.heard([]) }
+        if sound.isWanted, obstacle != nil { sound.heard([]) }
         helper?.send(.listen(listens))
         look()
     }
@@ -383,7 +390,8 @@ package final class Desktop: ShellRoom, AlertScreen {
             supervisor.service.changed()
             for id in ledger.ids { report(.failed(id: id, reason: why)) }
         }
-        if listens { sound.isHeard(why) }
+        // Another helper may be there before it is missed.
+        if listens, !isRetried || failures > 0 { sound.isHeard(why) }
         // If there is no session, logind reports the next one.
         guard isRetried else { return }
         let backoff = RestartBackoff()
@@ -447,52 +455,5 @@ package final class Desktop: ShellRoom, AlertScreen {
         case .listening(let problem): sound.isHeard(problem)
         }
         look()
-    }
-
-    // MARK: For persons
-
-    /// Why nobody sees open alerts on a desktop, as a sentence; nil if people see them, by commands at least.
-    package var alertProblem: String? {
-        let rules = supervisor.configuration.supervisor.alerts
-        guard rules.desktop != .none else { return nil }
-        if let obstacle { return rules.commands.isEmpty ? obstacle : nil }
-        return ledger.ids.isEmpty ? nil : trouble ?? unseen
-    }
-
-    /// Whether alerts and badges are on the desktop, and whether the focus is followed.
-    package var checks: [DoctorCheck] {
-        let program = helper?.pid.map { "torpor-desktop, process \($0)" } ?? "torpor-desktop, which does not run"
-        let session = place.map { "the session of user \($0.user)" }
-        var checks: [DoctorCheck] = []
-        if !ledger.ids.isEmpty {
-            let problem = obstacle ?? trouble ?? unseen
-            let value = session.map { "in \($0), by \(program)" }
-            checks.append(
-                DoctorCheck(
-                    name: "alerts on the desktop",
-                    ok: problem == nil,
-                    value: problem == nil ? value : session,
-                    message: problem.map {
-                        "\($0). Until then open alerts wait: ‘torpor alerts’ lists and answers them"
-                    }
-                )
-            )
-        }
-        if let kind = focus.kind {
-            let problem = obstacle ?? trouble ?? focus.problem
-            let name = kind == .sway ? "Sway" : "i3"
-            let value = session.map { problem == nil ? "that of \(name) in \($0), by \(program)" : "\(name) in \($0)" }
-            checks.append(
-                DoctorCheck(
-                    name: "focus",
-                    ok: problem == nil,
-                    value: value ?? name,
-                    message: problem.map { "the focus is not followed: \($0)" }
-                )
-            )
-        }
-        let words = "\(session ?? "the session"), by \(program)"
-        if let check = sound.check(obstacle: obstacle, trouble: trouble, session: words) { checks.append(check) }
-        return checks
     }
 }

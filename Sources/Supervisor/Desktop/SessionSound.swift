@@ -16,13 +16,13 @@ final class SessionSound: ShellRoom, SoundSource {
     var onChange: (() -> Void)?
     /// Called when the helper must begin or end to listen.
     var onFollow: () -> Void = {}
-    var isFollowed = false {
-        didSet {
-            guard isFollowed != oldValue else { return }
-            if !isFollowed { forget() }
-            onFollow()
-        }
-    }
+    var isFollowed = false { didSet { if isFollowed != oldValue { followedChanged(isFollowedForFocus) } } }
+    /// Whether sound of other programs interrupts apps.
+    var isFollowedForFocus = false { didSet { if isFollowedForFocus != oldValue { followedChanged(isFollowed) } } }
+    /// Whether the helper is to listen.
+    var isWanted: Bool { isFollowed || isFollowedForFocus }
+    /// Called when streams have begun or ended, or are no longer known.
+    var onStreams: () -> Void = {}
     /// All running streams; nil while that is not known.
     private(set) var streams: [DesktopSound]?
     /// Why streams are not seen.
@@ -41,8 +41,14 @@ final class SessionSound: ShellRoom, SoundSource {
 
     init(_ supervisor: Supervisor) { self.supervisor = supervisor }
 
+    private func followedChanged(_ isFollowedOtherwise: Bool) {
+        guard !isFollowedOtherwise else { return }
+        if !isWanted { forget() }
+        onFollow()
+    }
+
     func look(_ answer: @escaping ([Int32]) -> Void) {
-        guard isFollowed, streams == nil, problem == nil, !isEnding else {
+        guard isWanted, streams == nil, problem == nil, !isEnding else {
             return answer(streams?.map(\.pid) ?? [])
         }
         waiting.append(answer)
@@ -52,28 +58,30 @@ final class SessionSound: ShellRoom, SoundSource {
 
     /// The helper sees these streams.
     func heard(_ streams: [DesktopSound]) {
-        guard isFollowed, streams != self.streams else { return }
+        guard isWanted, streams != self.streams else { return }
         problem = nil
         self.streams = streams
         answer()
         onChange?()
+        onStreams()
     }
 
     /// The helper sees no streams, with the reason; with nil it sees them again.
     func isHeard(_ problem: String?) {
-        guard isFollowed else { return }
+        guard isWanted else { return }
         self.problem = problem.map { String($0.prefix(400)) }
         guard problem != nil else { return }
         let had = streams
         streams = nil
         answer()
         if had != nil { onChange?() }
+        onStreams()
     }
 
     /// The helper has ended: another one will say what is true.
     func forget() {
         (streams, problem) = (nil, nil)
-        if !isFollowed { answer() }
+        if !isWanted { answer() }
     }
 
     private func answer() {
@@ -90,10 +98,12 @@ final class SessionSound: ShellRoom, SoundSource {
     ///   - trouble: why there is no helper.
     ///   - session: the session and the helper, in words.
     func check(obstacle: String?, trouble: String?, session: String) -> DoctorCheck? {
-        guard apps.contains(where: { $0.specification.backgroundModes.contains(.audio) }) else { return nil }
+        guard isWanted || apps.contains(where: { $0.specification.backgroundModes.contains(.audio) }) else {
+            return nil
+        }
         let kernel = "by /proc/asound"
         if let obstacle { return DoctorCheck(name: "sound", ok: true, value: "\(kernel) only: \(obstacle)") }
-        guard isFollowed else {
+        guard isWanted else {
             let value = "\(kernel), and by PipeWire while an app with the mode audio is in the background"
             return DoctorCheck(name: "sound", ok: true, value: value)
         }

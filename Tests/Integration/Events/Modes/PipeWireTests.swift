@@ -241,4 +241,70 @@ struct PipeWireTests {
         #expect(daemon.isStopped("player"))
         try daemon.stop()
     }
+
+    // MARK: Interruptions
+
+    private static let players = """
+        [apps.music]
+        exec = @PLAYER
+        [apps.quiet]
+        exec = @PLAYER
+        [apps.phone]
+        exec = @PLAYER
+        environment = { ROLE = "Communication" }
+
+        """
+
+    /// How often an app was interrupted.
+    private func interruptions(_ scene: SoundScene, _ app: String) throws -> Int {
+        try scene.daemon.events(app).count { $0.reason == "sound" }
+    }
+
+    @Test("A call interrupts the app in the foreground that plays, and no other, until it has ended") func call() throws
+    {
+        try SoundScene.run("interrupt_on = [\"audio\"]", apps: Self.players) { scene in
+            let daemon = scene.daemon
+            try scene.play("music")
+            try scene.play("phone")
+            try daemon.waitFor("music", "inactive")
+            #expect(
+                try daemon.events("music").contains { $0.text == "is interrupted by sound of phone (Communication)" }
+            )
+            for other in ["quiet", "phone"] { #expect(try daemon.summary(other).state == "active") }
+            // torpord and torpor-desktop are killed in between.
+            try daemon.replaceTorpord()
+            #expect(try daemon.summary("music").state == "inactive")
+            if let helper = scene.helper { kill(helper, SIGKILL) }
+            try daemon.eventually("another helper runs") { scene.helper != nil }
+            #expect(try daemon.summary("music").state == "inactive")
+            try scene.play("phone", false)
+            try daemon.waitFor("music", "active")
+            // It begins to play while there is a call.
+            try scene.play("phone")
+            try daemon.waitFor("music", "inactive")
+            try scene.play("music", false)
+            try scene.play("phone", false)
+            try daemon.waitFor("music", "active")
+            try scene.play("phone")
+            try scene.play("quiet")
+            try daemon.waitFor("quiet", "inactive")
+            #expect(try daemon.summary("music").state == "active")
+            #expect(try (interruptions(scene, "music"), interruptions(scene, "phone")) == (2, 0))
+            // The key is taken away.
+            let path = daemon.directory + "/torpor.toml"
+            let text = try File.readString(path)
+            try File.replace(path, Array(text.replacingOccurrences(of: "[\"audio\"]", with: "[]").utf8))
+            _ = try daemon.call(.apply(ApplyRequest()))
+            try daemon.waitFor("quiet", "active")
+        }
+    }
+
+    @Test("By default no sound interrupts, and no helper listens") func byDefault() throws {
+        try SoundScene.run(apps: Self.players) { scene in
+            try scene.play("music")
+            try scene.play("phone")
+            #expect(try scene.daemon.summary("music").state == "active")
+            #expect(scene.helper == nil)
+        }
+    }
 }
