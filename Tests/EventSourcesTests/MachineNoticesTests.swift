@@ -86,4 +86,52 @@ import Varlink
         notices.found(["card0-DP-2"])
         #expect(events.mail() == [])
     }
+
+    private func accessory(_ name: String) -> MachineNotices.Accessory {
+        MachineNotices.Accessory(path: "/devices/\(name)", name: name, kind: "usb", key: "usb:\(name)")
+    }
+
+    /// What was told of accessories, oldest first, such as `+mouse`.
+    private func told(_ events: FakeEvents) -> [String] {
+        (events.host.drafts[events.app("web").id] ?? []).map { draft in
+            (draft.payload["after"]?.boolValue == true ? "+" : "-") + (draft.payload["accessory"]?.stringValue ?? "")
+        }
+    }
+
+    @Test("An app with the mode has no accessories in the background, and is told what there is when it returns")
+    func accessories() throws {
+        let (events, notices) = try running("\"accessories\"")
+        events.configure("web") { $0.backgroundModes = [.externalAccessory] }
+        notices.found([accessory("keyboard"), accessory("scanner")])
+        events.shell.engine.touch(events.app("web").id)
+        #expect(told(events) == [], "what is there is no news")
+        try events.shell.request(.background, "web")
+        #expect(told(events) == ["-keyboard", "-scanner"])
+        // What happens there concerns it no longer.
+        notices.plugged(accessory("scanner"), false)
+        notices.plugged(accessory("mouse"), true)
+        try events.shell.suspend("web")
+        #expect(told(events).count == 2)
+        try events.shell.request(.foreground, "web")
+        #expect(told(events) == ["-keyboard", "-scanner", "+keyboard", "+mouse"])
+        notices.plugged(accessory("mouse"), true)
+        notices.plugged(accessory("mouse"), false)
+        #expect(told(events).dropFirst(4) == ["-mouse"])
+        // The mode is taken from it while it is away.
+        try events.shell.request(.background, "web")
+        #expect(told(events).dropFirst(5) == ["-keyboard"])
+        events.configure("web") { $0.backgroundModes = [] }
+        events.shell.engine.touch(events.app("web").id)
+        notices.plugged(accessory("pen"), true)
+        #expect(told(events).dropFirst(6) == ["+pen"])
+    }
+
+    @Test("An app without the mode is told what happens wherever it is, and no return") func plainAccessories() throws {
+        let (events, notices) = try running("\"accessories\"")
+        notices.found([accessory("keyboard")])
+        try events.shell.request(.background, "web")
+        notices.plugged(accessory("mouse"), true)
+        try events.shell.request(.foreground, "web")
+        #expect(told(events) == ["+mouse"])
+    }
 }

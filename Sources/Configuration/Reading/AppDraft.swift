@@ -131,16 +131,16 @@ struct AppDraft {
     }
 
     private func warnOfModes() {
-        for mode in specification.backgroundModes where !mode.isBuilt {
-            warning("background_modes", "\(quoted(mode.rawValue)) does nothing yet")
+        if specification.backgroundModes.contains(.externalAccessory), specification.devices.isEmpty,
+            !specification.notifications.contains(.accessories)
+        {
+            let name = quoted(BackgroundMode.externalAccessory.rawValue)
+            warning("background_modes", "\(name) does nothing without devices, or \"accessories\" in notifications")
         }
         for name in specification.wakeAfterForceQuit {
-            guard let mode = BackgroundMode(rawValue: name) else {
-                let hint = Nearest.hint(name, among: BackgroundMode.allCases.map(\.rawValue))
-                warning("wake_after_force_quit", "\(quoted(name)) is not a background mode" + hint)
-                continue
-            }
-            if !mode.isBuilt { warning("wake_after_force_quit", "\(quoted(name)) does nothing yet") }
+            guard BackgroundMode(rawValue: name) == nil else { continue }
+            let hint = Nearest.hint(name, among: BackgroundMode.allCases.map(\.rawValue))
+            warning("wake_after_force_quit", "\(quoted(name)) is not a background mode" + hint)
         }
     }
 
