@@ -101,7 +101,8 @@ struct AppDraft {
         SettingReader.check(self)
         TransferReader.check(self)
         warnOfModes()
-        let location = origins["location"] == nil ? "regions" : "location"
+        let isOfForeground = specification.location.updates == .foreground
+        let location = origins["location"] == nil || isOfForeground ? "regions" : "location"
         if origins[location] != nil, !specification.backgroundModes.contains(.location) {
             warning(location, "does nothing without background_modes = [\"location\"]")
         }

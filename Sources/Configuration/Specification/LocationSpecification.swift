@@ -6,6 +6,8 @@ public struct LocationSpecification: Sendable, Hashable {
     public enum Updates: String, Sendable, Hashable, CaseIterable {
         /// All positions while the app runs; as long as they arrive, they keep the app in the background.
         case continuous
+        /// All positions while the app is active; they keep it nowhere.
+        case foreground
         /// Only positions that are far from the last one sent; they wake the app.
         case significant
         /// No positions.
