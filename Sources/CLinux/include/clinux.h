@@ -105,6 +105,10 @@ int tlx_diagnostics_socket(void);
 int tlx_route_socket(void);
 /// Reads the queued messages. Returns 1 if a route to other machines was added or messages were lost, otherwise 0.
 int tlx_route_news(int fd);
+/// A socket of rtnetlink that is readable when links come, go or change; -1 and errno.
+int tlx_link_socket(void);
+/// Reads all that waits there. 1: a link may have changed, 0: none has, -1 and errno.
+int tlx_link_news(int fd);
 /// Requests the TCP sockets of this network namespace by IP version (4 or 6) and states (a set of 1 << tlx_tcp_…).
 /// Then read the answer in parts: it returns how many sockets were written to `to`, which has room for tlx_tcp_piece,
 /// and whether it was the last part.

@@ -106,6 +106,9 @@ struct AppDraft {
         if origins[location] != nil, !specification.backgroundModes.contains(.location) {
             warning(location, "does nothing without background_modes = [\"location\"]")
         }
+        if origins["networks"] != nil, !specification.backgroundModes.contains(.location) {
+            warning("networks", "does nothing without background_modes = [\"location\"]")
+        }
         if !specification.bluetooth.isEmpty, !specification.backgroundModes.contains(.bluetoothCentral) {
             warning("bluetooth", "does nothing without background_modes = [\"bluetooth-central\"]")
         }

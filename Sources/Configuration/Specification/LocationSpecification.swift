@@ -24,6 +24,8 @@ public struct LocationSpecification: Sendable, Hashable {
     public var wake: WakeManner = .background
     /// Regions; the app is told when the machine crosses their edges.
     public var regions: [RegionSpecification] = []
+    /// Networks as places; the app is told when the machine joins or leaves them.
+    public var networks: [NetworkSpecification] = []
 
     /// Creates a specification of all positions and no regions.
     public init() {}

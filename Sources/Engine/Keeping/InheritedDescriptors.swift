@@ -62,6 +62,8 @@ package enum DescriptorName {
     package static let desktop = "helper/desktop"
     /// The app whose window has the focus.
     package static let focus = "focus"
+    /// At which networks the machine was.
+    package static let networks = "networks"
     /// The apps that sound of others interrupts.
     package static let soundFocus = "sound-focus"
     /// A terminal or a FIFO that is watched for data.
