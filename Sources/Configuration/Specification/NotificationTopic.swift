@@ -22,6 +22,10 @@ public enum NotificationTopic: String, Sendable, Hashable, CaseIterable {
     case lowPower = "low-power"
     /// The displays changed.
     case screens
+    /// The machine was turned.
+    case orientation
+    /// Something came near the machine's front, or left it.
+    case proximity
     /// Keyboards, pointing devices or other peripherals changed.
     case accessories
 

@@ -21,6 +21,10 @@ final class MachineNotices: EventRoom, EventSource {
     private var topics: Set<NotificationTopic> = []
     private var monitor: DeviceMonitor?
     private var profiles: PowerProfiles?
+    private var sensors: SensorProxy?
+    /// Which side is up, and whether something is near, as it was reported last; nil before the first time.
+    private var side: String?
+    private var isNear: Bool?
     /// The last power, screens and power saving that were reported; nil before the first time.
     private var power: Power?
     private var screens: Set<String>?
@@ -41,7 +45,9 @@ final class MachineNotices: EventRoom, EventSource {
         if !topics.isSuperset(of: app.specification.notifications) { configure() }
     }
 
-    func concerns(_ app: AppRuntime) -> Bool { usesAccessories(app) || away.contains(app.id) || inFront.contains(app.id) }
+    func concerns(_ app: AppRuntime) -> Bool {
+        usesAccessories(app) || away.contains(app.id) || inFront.contains(app.id)
+    }
 
     func touched(_ app: AppRuntime) {
         let id = app.id
@@ -86,6 +92,7 @@ final class MachineNotices: EventRoom, EventSource {
         } else {
             (profiles, savesPower) = (nil, nil)
         }
+        followSensors()
         lookAtPower()
         lookAtScreens()
         if !topics.contains(.accessories) { accessories = [:] }
@@ -114,6 +121,39 @@ final class MachineNotices: EventRoom, EventSource {
         case "input", "usb": if action != .change, topics.contains(.accessories) { plugged(device, action == .add) }
         default: break
         }
+    }
+
+    // MARK: Sensors
+
+    private func followSensors() {
+        var wanted: Set<SensorProxy.Sensor> = []
+        if topics.contains(.orientation) { wanted.insert(.accelerometer) } else { side = nil }
+        if topics.contains(.proximity) { wanted.insert(.proximity) } else { isNear = nil }
+        guard wanted != sensors?.sensors ?? [] else { return }
+        sensors = nil
+        guard !wanted.isEmpty else { return }
+        let made = SensorProxy(loop, wanted)
+        made.onOrientation = { [weak self] in self?.found(side: $0) }
+        made.onProximity = { [weak self] in self?.found(isNear: $0) }
+        sensors = made
+    }
+
+    func found(side now: String) {
+        guard topics.contains(.orientation) else { return }
+        let before = side
+        side = now
+        guard let before, before != now else { return }
+        let payload: JSON = ["before": .string(before), "after": .string(now)]
+        tell(.orientation, payload, .net, "a turn of the machine to \(now)")
+    }
+
+    func found(isNear now: Bool) {
+        guard topics.contains(.proximity) else { return }
+        let before = isNear
+        isNear = now
+        guard let before, before != now else { return }
+        let payload: JSON = ["before": .bool(before), "after": .bool(now)]
+        tell(.proximity, payload, .net, now ? "something that came near" : "something that went away")
     }
 
     // MARK: Power
