@@ -23,9 +23,9 @@ PACKAGES := libsystemd-dev libtomlplusplus-dev libsqlite3-dev pkg-config python3
 # What runs containers, and finds them by name.
 CONTAINERS := podman crun netavark aardvark-dns iptables uidmap slirp4netns
 
-# A desktop without a screen: what opens apps, notifications, badges and the focus.
+# A desktop without a screen: what opens apps, notifications, badges, the focus and sound.
 DESKTOP := desktop-file-utils xdg-utils libgtk-3-bin libglib2.0-bin python3-gi shared-mime-info \
-	dunst mako-notifier xvfb sway foot i3-wm xterm
+	dunst mako-notifier xvfb sway foot i3-wm xterm pipewire pipewire-bin wireplumber
 
 # Servers that tests start by themselves.
 SERVERS := nats-server mosquitto mosquitto-clients gpsd python3-flask nginx-light lighttpd caddy openssl iproute2 \

@@ -154,7 +154,7 @@ let package = Package(
             dependencies: [
                 "Bluetooth", "CalendarTime", "Configuration", "Devices", "Engine", "EventLoop", "Lifecycle",
                 "Linux", "Location", "LoginManager", "Mailbox", "PathWatch", "Permissions", "Processes", "Schedules",
-                "Store", "TorporAPI", "Varlink", "WireText",
+                "Store", "SystemBus", "TorporAPI", "Varlink", "WireText",
             ]
         ),
         // Every parser as a function of bytes, with what must hold of it: for Fuzz/ and for the tests.
@@ -434,8 +434,9 @@ let package = Package(
             name: "EventSourcesTests",
             dependencies: [
                 "Bluetooth", "CalendarTime", "Configuration", "Engine", "EngineHarness", "EventLoop", "EventSources",
-                "KernelFiles", "Lifecycle", "Linux", "Location", "Mailbox", "Processes", "Schedules", "Store",
-                "TestAddresses", "TorporAPI", "Varlink",
+                "KernelFiles", "Lifecycle", "Linux", "Location", "Mailbox", "MockLogind", "Processes", "Schedules",
+                "Store",
+                "SystemBus", "TestAddresses", "TorporAPI", "Varlink",
             ]
         ),
         .testTarget(

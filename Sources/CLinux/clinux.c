@@ -52,57 +52,6 @@ int tlx_pidfd_kill_group(int pidfd) {
     return (int)syscall(SYS_pidfd_send_signal, pidfd, SIGKILL, NULL, process_group);
 }
 
-pid_t tlx_spawn_with_own_pid(const char *path, char *const arguments[], char *const environment[], char *const places[])
-{
-    int report[2];
-    if (pipe2(report, O_CLOEXEC) < 0)
-        return -1;
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    pid_t child = fork();
-    if (child == 0) {
-        // Reset handlers: if a signal arrives between fork and exec, the child must not run this program's code.
-        for (int signo = 1; signo < NSIG; signo++) {
-            struct sigaction action;
-            if (sigaction(signo, NULL, &action) == 0 && action.sa_handler != SIG_IGN && action.sa_handler != SIG_DFL)
-                tlx_signal_disposition(signo, 0);
-        }
-        for (; *places != NULL; places++) {
-            char digits[TLX_PID_ROOM];
-            size_t count = 0;
-            for (pid_t rest = getpid(); rest > 0; rest /= 10)
-                digits[count++] = (char)('0' + rest % 10);
-            for (size_t index = 0; index < count; index++)
-                (*places)[index] = digits[count - 1 - index];
-            (*places)[count] = '\0';
-        }
-        pthread_sigmask(SIG_SETMASK, &before, NULL);
-        execve(path, arguments, environment);
-        int error = errno;
-        ssize_t written = write(report[1], &error, sizeof error);
-        _exit(written < 0 ? 126 : 127);
-    }
-    int error = child < 0 ? errno : 0;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    close(report[1]);
-    if (child > 0) {
-        ssize_t got;
-        do
-            got = read(report[0], &error, sizeof error);
-        while (got < 0 && errno == EINTR);
-        if (got == (ssize_t)sizeof error)
-            while (waitpid(child, NULL, 0) < 0 && errno == EINTR) {}
-        else
-            error = 0;
-    }
-    close(report[0]);
-    if (error == 0)
-        return child;
-    errno = error;
-    return -1;
-}
-
 int tlx_close_range(unsigned int first, unsigned int last, int flags) { return close_range(first, last, flags); }
 
 int tlx_wifexited(int status) { return WIFEXITED(status); }

@@ -20,6 +20,7 @@
 #define SYS_landlock_restrict_self 446
 #endif
 
+#define FS_EXECUTE (1ull << 0)
 #define FS_WRITE_FILE (1ull << 1)
 #define FS_READ_FILE (1ull << 2)
 #define FS_READ_DIR (1ull << 3)
@@ -33,7 +34,7 @@
 #define FS_IOCTL_DEV (1ull << 15) // ABI 5
 #define SCOPE_ABSTRACT 1ull       // ABI 6: abstract Unix sockets
 #define SCOPE_SIGNALS 2ull        // ABI 6
-#define FS_OF_FILES (FS_WRITE_FILE | FS_READ_FILE | FS_TRUNCATE)
+#define FS_OF_FILES (FS_EXECUTE | FS_WRITE_FILE | FS_READ_FILE | FS_TRUNCATE)
 
 struct ruleset {
     uint64_t fs;
@@ -86,7 +87,7 @@ int tlx_landlock_allow_port(int ruleset, uint16_t port, uint64_t rights)
     return (int)syscall(SYS_landlock_add_rule, ruleset, 2, &rule, 0);
 }
 
-int tlx_confine(const char *const *paths, size_t count, size_t writable, int abstract)
+int tlx_confine(const char *const *paths, size_t count, size_t writable, size_t executable, int abstract)
 {
     long version = tlx_landlock_version();
     if (version < 1)
@@ -111,7 +112,7 @@ int tlx_confine(const char *const *paths, size_t count, size_t writable, int abs
         return -1;
     int result = 0;
     for (size_t i = 0; i < count && result == 0; i++)
-        result = allow(ruleset, paths[i], i < writable ? read : write);
+        result = allow(ruleset, paths[i], i < writable ? read : i < executable ? write : read | FS_EXECUTE);
     if (result == 0)
         result = prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
     if (result == 0)

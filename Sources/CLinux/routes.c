@@ -10,12 +10,12 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-int tlx_route_socket(void)
+static int netlink_socket(unsigned groups)
 {
     int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_ROUTE);
     if (fd < 0)
         return -1;
-    struct sockaddr_nl here = {.nl_family = AF_NETLINK, .nl_groups = RTMGRP_IPV4_ROUTE | RTMGRP_IPV6_ROUTE};
+    struct sockaddr_nl here = {.nl_family = AF_NETLINK, .nl_groups = groups};
     if (bind(fd, (struct sockaddr *)&here, sizeof here) < 0) {
         int problem = errno;
         close(fd);
@@ -23,6 +23,29 @@ int tlx_route_socket(void)
         return -1;
     }
     return fd;
+}
+
+int tlx_route_socket(void) { return netlink_socket(RTMGRP_IPV4_ROUTE | RTMGRP_IPV6_ROUTE); }
+
+int tlx_link_socket(void) { return netlink_socket(RTMGRP_LINK); }
+
+int tlx_link_news(int fd)
+{
+    char buffer[16 << 10];
+    int is_news = 0;
+    for (int turn = 0; turn < 64; turn++) {
+        struct sockaddr_nl from = {0};
+        socklen_t size = sizeof from;
+        ssize_t count = recvfrom(fd, buffer, sizeof buffer, 0, (struct sockaddr *)&from, &size);
+        if (count < 0 && errno == EINTR)
+            continue;
+        if (count < 0 && errno != ENOBUFS)
+            return errno == EAGAIN ? is_news : -1;
+        // Lost messages are news too; of others, trust only those from the kernel.
+        if (count < 0 || from.nl_pid == 0)
+            is_news = 1;
+    }
+    return is_news;
 }
 
 // Whether a netlink message announces a new route to other machines.

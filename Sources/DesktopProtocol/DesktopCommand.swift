@@ -14,6 +14,8 @@ public enum DesktopCommand: Hashable, Sendable {
     case badge(entry: String, count: Int64)
     /// Report from now on which process has the focus of the keyboard; nil to stop.
     case follow(DesktopFocus?)
+    /// Report from now on which processes play or record sound, or stop.
+    case listen(Bool)
     /// The answer of this number is durable: forget it.
     case acknowledge(id: Int64)
     /// Give the focus to the window of these processes that had it last; ignored if no focus is followed.
@@ -33,6 +35,7 @@ public enum DesktopCommand: Hashable, Sendable {
         case "badge": self = .badge(entry: try fields.string("entry"), count: try fields.int("count"))
         case "follow":
             self = .follow(try fields.optionalString("focus").map { name throws(FieldError) in try DesktopFocus(name) })
+        case "listen": self = .listen(try fields.bool("on"))
         case "acknowledge": self = .acknowledge(id: try fields.int("id"))
         case "raise":
             let pids = try fields.list("pids") { json throws(FieldError) in
@@ -54,6 +57,7 @@ public enum DesktopCommand: Hashable, Sendable {
         case .close(let id): ["command": "close", "id": .int(id)]
         case .badge(let entry, let count): ["command": "badge", "entry": .string(entry), "count": .int(count)]
         case .follow(let focus): ["command": "follow", "focus": .optional(focus?.rawValue)]
+        case .listen(let isOn): ["command": "listen", "on": .bool(isOn)]
         case .acknowledge(let id): ["command": "acknowledge", "id": .int(id)]
         case .raise(let pids): ["command": "raise", "pids": .array(pids.map { .int(Int64($0)) })]
         }
@@ -63,7 +67,7 @@ public enum DesktopCommand: Hashable, Sendable {
 /// The protocol between torpord and torpor-desktop.
 public enum DesktopProtocol {
     /// Changes with each incompatible change: torpord replaces a process of another version.
-    public static let version: Int64 = 2
+    public static let version: Int64 = 3
 }
 
 /// The window manager whose focus is followed.

@@ -22,6 +22,10 @@ public enum DesktopReport: Hashable, Sendable {
     case focused(pid: Int32?)
     /// The focus cannot be followed, with a sentence, or again; nil when it is followed.
     case following(problem: String?)
+    /// All running streams of sound.
+    case sound([DesktopSound])
+    /// Streams of sound are not seen, with a sentence, or again; nil when they are.
+    case listening(problem: String?)
 
     /// Decodes a report.
     public init(json: JSON) throws(FieldError) {
@@ -59,6 +63,10 @@ public enum DesktopReport: Hashable, Sendable {
             }
             self = .focused(pid: pid == nil ? nil : small)
         case "following": self = .following(problem: try fields.optionalString("problem"))
+        case "sound":
+            let streams = try fields.list("streams") { json throws(FieldError) in try DesktopSound(json: json) }
+            self = .sound(Array(streams.prefix(DesktopSound.most)))
+        case "listening": self = .listening(problem: try fields.optionalString("problem"))
         default: throw FieldError(field: "report", problem: "is \(kind), which is unknown")
         }
     }
@@ -85,6 +93,8 @@ public enum DesktopReport: Hashable, Sendable {
             ["report": "answered", "id": .int(id), "action": .string(action), "token": .optional(token)]
         case .focused(let pid): ["report": "focused", "pid": .optional(pid.map { Int64($0) })]
         case .following(let problem): ["report": "following", "problem": .optional(problem)]
+        case .sound(let streams): ["report": "sound", "streams": .array(streams.map(\.json))]
+        case .listening(let problem): ["report": "listening", "problem": .optional(problem)]
         }
     }
 }

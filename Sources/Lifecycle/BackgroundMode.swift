@@ -19,14 +19,6 @@ public enum BackgroundMode: String, Sendable, Hashable, CaseIterable {
     /// Receives messages pushed from outside the machine.
     case remoteNotification = "remote-notification"
 
-    /// Whether the mode has an effect yet; `torpor check` warns of modes that have none.
-    public var isBuilt: Bool {
-        switch self {
-        case .audio, .location, .voip, .fetch, .bluetoothCentral, .bluetoothPeripheral, .remoteNotification: true
-        case .externalAccessory: false
-        }
-    }
-
     /// The bit of this mode in ``BackgroundModes``.
     var bit: UInt16 {
         switch self {

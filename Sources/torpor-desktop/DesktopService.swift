@@ -21,6 +21,7 @@ final class DesktopService {
     private let session: Session
     private let screen: NotificationScreen
     private var focus: FocusWatch?
+    private var sound: SoundWatch?
     private var source: IOSource?
     private var failure: Errno?
 
@@ -74,8 +75,14 @@ final class DesktopService {
         case .badge(let entry, let count): screen.badge(entry, count)
         case .follow(let kind): follow(kind)
         case .acknowledge(let id): screen.acknowledge(id)
+        case .listen(let isOn): listen(isOn)
         case .raise(let pids): focus?.raise(pids)
         }
+    }
+
+    private func listen(_ isOn: Bool) {
+        if isOn, let sound { return sound.repeatReports() }
+        sound = isOn ? SoundWatch(loop, session) { [weak self] in self?.say($0) } : nil
     }
 
     private func follow(_ kind: DesktopFocus?) {

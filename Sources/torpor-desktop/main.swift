@@ -7,8 +7,8 @@ import TorporAPI
 let usage = """
     Usage: torpor-desktop [--version] [--help]
 
-    Shows alerts of apps in a person's session, and follows which window has the focus. torpord starts it, with a
-    socket as descriptor 3.
+    Shows alerts of apps in a person's session, and follows which window has the focus and which processes play
+    sound. torpord starts it, with a socket as descriptor 3.
 
       --version  print the version
     """
@@ -37,8 +37,13 @@ do throws(Errno) {
     try Descriptor.setCloseOnExec(DesktopService.socket)
     try Confinement.keepMemoryPrivate()
     let session = Session()
-    // It connects to sockets, some of them abstract, and looks for them in one folder. It opens and executes nothing.
-    _ = try Confinement.confine(readable: session.readable, writable: [], reachingAbstractSockets: true)
+    // It connects to sockets, some of them abstract, and looks for them in one folder. It executes pw-dump only.
+    _ = try Confinement.confine(
+        readable: session.readable,
+        writable: [],
+        executable: session.executable,
+        reachingAbstractSockets: true
+    )
     let service = try DesktopService(EventLoop(), session)
     // What it hears from the loop, it hears by weak references.
     defer { withExtendedLifetime(service) {} }

@@ -276,11 +276,8 @@ struct DiagnosticTests {
             ),
             (
                 "background_modes = [\"external-accessory\", \"fetch\"]",
-                "20: warning: apps.web.background_modes: \"external-accessory\" does nothing yet"
-            ),
-            (
-                "wake_after_force_quit = [\"external-accessory\"]",
-                "25: warning: apps.web.wake_after_force_quit: \"external-accessory\" does nothing yet"
+                "20: warning: apps.web.background_modes: \"external-accessory\" does nothing without devices, or "
+                    + "\"accessories\" in notifications"
             ),
             (
                 "wake_after_force_quit = [\"localtion\"]",

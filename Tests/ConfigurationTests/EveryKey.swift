@@ -60,6 +60,8 @@ extension LoaderTests {
         "location": "{ updates = \"significant\", distance = 20.5, interval = \"1min\", wake = \"none\" }",
         "log": "\"null\"",
         "log_max_age": "\"7d\"", "log_max_files": "0", "log_max_size": "\"none\"", "memory_limit": "\"64MiB\"",
+        "networks":
+            "[{ name = \"home\", interface = \"w*\", ssid = \"h\", metered = false, vpn = false, on = \"enter\", wake = \"none\" }]",
         "memory_needed": "\"1MB\"", "nice": "-5", "notifications": "[\"battery\"]", "notify_access": "\"main\"",
         "on_lock": "\"ignore\"",
         "on_missed_transition": "\"end\"", "page_out_after": "\"1h30m\"",
@@ -257,6 +259,10 @@ extension LoaderTests {
         (region.name, region.latitude, region.longitude, region.radius) = ("home", 52.5, -13, 200)
         (region.crossing, region.settle, region.wake) = (.leave, .seconds(5), .foreground)
         app.location.regions = [region]
+        var joined = NetworkSpecification()
+        (joined.name, joined.interface, joined.ssid) = ("home", "w*", "h")
+        (joined.metered, joined.vpn, joined.crossing, joined.wake) = (false, false, .enter, WakeManner.none)
+        app.location.networks = [joined]
         app.log = .null
         app.logMaxAge = .seconds(7 * 86_400)
         app.logMaxFiles = 0

@@ -52,6 +52,7 @@ struct LoaderTests {
             gpsd = "[::1]:2000"
             history_max_age = "none"
             history_max_count = 5
+            interrupt_on = ["audio"]
             log_directory = "/l"
             log_level = "debug"
             main = "web@2"
@@ -109,6 +110,7 @@ struct LoaderTests {
         #expect(supervisor.posters == ["p"])
         #expect(supervisor.orphans == .end)
         #expect(supervisor.focus == .i3)
+        #expect(supervisor.interruptOn == [.audio])
         #expect(supervisor.gpsd == GPSAddress(address: "::1", port: 2000))
         #expect(supervisor.policies == ["p"])
         #expect(supervisor.policyDirectory == "/p")

@@ -20,7 +20,7 @@ import Varlink
     @Test(arguments: [
         DesktopCommand.hello, .show(alert), .show(DesktopAlert(id: .max, app: "a", title: "")), .close(id: .min),
         .badge(entry: "io.torpor.notes", count: 9999), .follow(.sway), .follow(.i3), .follow(nil), .acknowledge(id: 3),
-        .raise(pids: [1, .max]), .raise(pids: []),
+        .raise(pids: [1, .max]), .raise(pids: []), .listen(true), .listen(false),
     ])
     func `a command is the same on the other side`(command: DesktopCommand) throws {
         #expect(try DesktopCommand(json: JSON.parse(command.json.serialised())) == command)
@@ -32,6 +32,9 @@ import Varlink
         .shown(id: 1), .failed(id: 2, reason: "no"), .closed(id: 3, .dismissed), .closed(id: 3, .expired),
         .answered(id: 4, action: "default", token: nil), .answered(id: 4, action: "x", token: "t"),
         .focused(pid: 5), .focused(pid: nil), .following(problem: nil), .following(problem: "no socket"),
+        .sound([]),
+        .sound([DesktopSound(id: 7, pid: .max, isRecording: true, role: "Music"), DesktopSound(id: 8, pid: 1)]),
+        .listening(problem: nil), .listening(problem: "no PipeWire"),
     ])
     func `a report is the same on the other side`(report: DesktopReport) throws {
         #expect(try DesktopReport(json: JSON.parse(report.json.serialised())) == report)
@@ -47,12 +50,22 @@ import Varlink
         #"{"report":"focused","pid":4294967296}"#, #"{"report":"answered","id":1}"#, #"{"report":"sing"}"#,
         #"{"report":"server","server":{"name":1}}"#, #"{"command":"raise","pids":[0]}"#,
         #"{"command":"raise","pids":["1"]}"#, #"{"command":"raise","pids":[4294967296]}"#,
-        #"{"report":"unseen","problem":1}"#,
+        #"{"report":"unseen","problem":1}"#, #"{"command":"listen"}"#,
+        #"{"report":"sound","streams":[{"id":1,"pid":0,"recording":false}]}"#,
+        #"{"report":"sound","streams":[{"id":1,"pid":4294967296,"recording":false}]}"#,
+        #"{"report":"sound","streams":[{"id":1,"pid":7}]}"#,
     ])
     func `an invalid message is an error`(text: String) throws {
         let json = try JSON.parse(Array(text.utf8))
         #expect(throws: FieldError.self) { try DesktopCommand(json: json) }
         #expect(throws: FieldError.self) { try DesktopReport(json: json) }
+    }
+
+    @Test func `very many streams fit`() throws {
+        let all = (1...2 * DesktopSound.most).map { DesktopSound(id: Int64($0), pid: Int32($0)) }
+        #expect(try DesktopReport(json: DesktopReport.sound(all).json) == .sound(Array(all.prefix(DesktopSound.most))))
+        let role = String(repeating: "x", count: DesktopSound.longestRole + 1)
+        #expect(DesktopSound(id: 1, pid: 1, role: role).role == nil)
     }
 
     @Test func `an app with very many processes fits`() throws {

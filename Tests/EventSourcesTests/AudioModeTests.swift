@@ -151,4 +151,69 @@ import Testing
         try lookAgain(events)
         #expect(!holds(events))
     }
+
+    /// A sound server that a test controls.
+    private final class FakeSound: SoundSource {
+        var isFollowed = false
+        var onChange: (() -> Void)?
+        var playing: [Int32] = [] { didSet { onChange?() } }
+        func look(_ answer: @escaping ([Int32]) -> Void) { answer(playing) }
+    }
+
+    /// With a sound server.
+    private func served() throws -> (FakeEvents, FakeSound) {
+        let sound = FakeSound()
+        let events = try FakeEvents(Self.toml) { host, _ in host.sessionSound = sound }
+        return (events, sound)
+    }
+
+    @Test("A stream of the sound server counts as one of the kernel does, and its beginning is heard at once")
+    func server() throws {
+        let (events, sound) = try served()
+        #expect(!sound.isFollowed)
+        try events.shell.request(.start(background: true), "radio")
+        #expect(sound.isFollowed)
+        sound.playing = [FakeEvents.process]
+        try events.wait("it plays") { holds(events) }
+        for _ in 0..<5 { try lookAgain(events) }
+        #expect(holds(events))
+        sound.playing = []
+        for _ in 0..<3 { try lookAgain(events) }
+        #expect(!holds(events))
+        // The kernel's streams count beside it.
+        try play(events)
+        events.wakes.audioMode.look(before: events.app("radio")) {}
+        try events.wait("it plays by itself") { holds(events) }
+        #expect(sound.isFollowed)
+    }
+
+    @Test("A stream of another's process holds nothing") func otherProcess() throws {
+        let (events, sound) = try served()
+        try events.shell.request(.start(background: true), "radio")
+        sound.playing = [1, ThisProcess.pid, .max]
+        var isStopped = false
+        events.wakes.audioMode.look(before: events.app("radio")) { isStopped = true }
+        try events.wait("it was looked") { isStopped }
+        #expect(!holds(events))
+    }
+
+    @Test("The server is followed while an app with the mode is in the background, and no longer") func followed()
+        throws
+    {
+        let (events, sound) = try served()
+        try events.shell.request(.start(background: true), "web")
+        #expect(!sound.isFollowed)
+        try events.shell.request(.start(background: true), "radio")
+        try events.shell.request(.start(background: true), "tape")
+        #expect(sound.isFollowed)
+        try events.shell.request(.foreground, "radio")
+        #expect(sound.isFollowed)
+        try events.shell.suspend("tape")
+        try events.wait("it sleeps") { events.state("tape") == .suspended }
+        #expect(!sound.isFollowed)
+        try events.shell.request(.background, "radio")
+        #expect(sound.isFollowed)
+        try events.leave("radio")
+        #expect(!sound.isFollowed)
+    }
 }

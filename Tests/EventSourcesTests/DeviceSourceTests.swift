@@ -223,4 +223,28 @@ import Testing
         let expected = pattern.hasPrefix("prop") ? ["the appearance of /dev/zero"] : []
         #expect(events.woken("web") == expected)
     }
+
+    @Test(
+        "A device launches an app that a person force-quit if it has the mode and wake_after_force_quit names it",
+        arguments: [(true, true), (true, false), (false, true)]
+    )
+    func afterForceQuit(_ hasMode: Bool, _ isNamed: Bool) throws {
+        let folder = try TestFolder()
+        let node = try Self.fifo(folder)
+        let more =
+            (hasMode ? "background_modes = [\"external-accessory\"]\n" : "")
+            + (isNamed ? "wake_after_force_quit = [\"external-accessory\"]\n" : "")
+        let events = try FakeEvents(real: Self.web("node = \"\(node)\", on = [\"data\"]", more: more))
+        try events.shell.start("web")
+        try events.shell.request(.forceQuit, "web")
+        try events.wait("it is open") { isOpen(events, node) }
+        try write(node)
+        guard hasMode, isNamed else {
+            try events.wait("it is refused") { events.shell.told(of: "web").contains { $0.contains("is not woken") } }
+            #expect(events.shell.state("web") == .notRunning)
+            return
+        }
+        try events.wait(for: .background, of: "web")
+        #expect(events.woken("web") == ["data on \(node)"])
+    }
 }

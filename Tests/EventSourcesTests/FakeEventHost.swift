@@ -41,6 +41,7 @@ final class FakeEventHost: EventHost {
     var gpsdUser: UInt32?
     /// Nobody listens at this port.
     var gpsd = GPSAddress(address: "127.0.0.1", port: 1)
+    var sessionSound: (any SoundSource)?
     let lookups: BackgroundWorker
     var runtimeDirectory = "/nonexistent"
     var inheritance = InheritedDescriptors()

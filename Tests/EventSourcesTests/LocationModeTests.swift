@@ -75,6 +75,29 @@ import Varlink
         #expect(events.state("guide") == .suspended && events.wakeCount("guide") == 1)
     }
 
+    @Test("Positions in the foreground are told while the app is active, and hold nothing", arguments: [true, false])
+    func foreground(hasMode: Bool) throws {
+        let toml = Self.toml("updates = \"foreground\"")
+        let events = try FakeEvents(hasMode ? toml : toml.replacing("background_modes = [\"location\"]", with: ""))
+        hear(events, 0)
+        #expect(events.state("guide") == .notRunning && events.mail("guide") == [], "it launches nobody")
+        #expect(events.wakes.locationMode.check?.value?.contains("not in use") == true)
+        try events.shell.start("guide")
+        hear(events, 1)
+        hear(events, 2)
+        #expect(count(events) == 2 && !holds(events))
+        #expect(events.wakes.locationMode.check?.value?.contains("not in use") == false)
+        try events.shell.request(.background, "guide")
+        hear(events, 3)
+        #expect(events.wakes.locationMode.check?.value?.contains("not in use") == true)
+        try events.shell.suspend("guide")
+        hear(events, 4)
+        #expect(events.state("guide") == .suspended && count(events) == 2 && events.wakeCount("guide") == 0)
+        try events.shell.request(.foreground, "guide")
+        hear(events, 4)
+        #expect(count(events) == 3)
+    }
+
     @Test("Of positions that are near each other in place or time one is told") func sparse() throws {
         let events = try FakeEvents(Self.toml("updates = \"continuous\", distance = 100, interval = \"10s\""))
         try events.shell.request(.start(background: true), "guide")

@@ -7,6 +7,7 @@ import EventLoop
 import Lifecycle
 import Linux
 import Mailbox
+import MockLogind
 import Testing
 import Varlink
 
@@ -85,5 +86,117 @@ import Varlink
         notices.found(power(.battery))
         notices.found(["card0-DP-2"])
         #expect(events.mail() == [])
+    }
+
+    private func accessory(_ name: String) -> MachineNotices.Accessory {
+        MachineNotices.Accessory(path: "/devices/\(name)", name: name, kind: "usb", key: "usb:\(name)")
+    }
+
+    /// What was told of accessories, oldest first, such as `+mouse`.
+    private func told(_ events: FakeEvents) -> [String] {
+        (events.host.drafts[events.app("web").id] ?? []).map { draft in
+            (draft.payload["after"]?.boolValue == true ? "+" : "-") + (draft.payload["accessory"]?.stringValue ?? "")
+        }
+    }
+
+    @Test("An app with the mode has no accessories in the background, and is told what there is when it returns")
+    func accessories() throws {
+        let (events, notices) = try running("\"accessories\"")
+        events.configure("web") { $0.backgroundModes = [.externalAccessory] }
+        notices.found([accessory("keyboard"), accessory("scanner")])
+        events.shell.engine.touch(events.app("web").id)
+        #expect(told(events) == [], "what is there is no news")
+        try events.shell.request(.background, "web")
+        #expect(told(events) == ["-keyboard", "-scanner"])
+        // What happens there concerns it no longer.
+        notices.plugged(accessory("scanner"), false)
+        notices.plugged(accessory("mouse"), true)
+        try events.shell.suspend("web")
+        #expect(told(events).count == 2)
+        try events.shell.request(.foreground, "web")
+        #expect(told(events) == ["-keyboard", "-scanner", "+keyboard", "+mouse"])
+        notices.plugged(accessory("mouse"), true)
+        notices.plugged(accessory("mouse"), false)
+        #expect(told(events).dropFirst(4) == ["-mouse"])
+        // The mode is taken from it while it is away.
+        try events.shell.request(.background, "web")
+        #expect(told(events).dropFirst(5) == ["-keyboard"])
+        events.configure("web") { $0.backgroundModes = [] }
+        events.shell.engine.touch(events.app("web").id)
+        notices.plugged(accessory("pen"), true)
+        #expect(told(events).dropFirst(6) == ["+pen"])
+    }
+
+    @Test("An app without the mode is told what happens wherever it is, and no return") func plainAccessories() throws {
+        let (events, notices) = try running("\"accessories\"")
+        notices.found([accessory("keyboard")])
+        try events.shell.request(.background, "web")
+        notices.plugged(accessory("mouse"), true)
+        try events.shell.request(.foreground, "web")
+        #expect(told(events) == ["+mouse"])
+    }
+
+    @Test("A turn is told, and what comes near, and nothing where it is as before again") func sensors() throws {
+        let (events, notices) = try running("\"orientation\", \"proximity\"")
+        notices.found(side: "normal")
+        notices.found(isNear: false)
+        #expect(events.mail() == [], "what is so at first is no news")
+        notices.found(side: "left-up")
+        #expect(try events.payload() == JSON.parse(#"{"before": "normal", "after": "left-up"}"#))
+        notices.found(isNear: true)
+        #expect(try events.payload() == JSON.parse(#"{"before": false, "after": true}"#))
+        notices.found(side: "normal")
+        #expect(events.mail() == ["proximity: didReceiveNotification"])
+        events.configure("web") { $0.notifications = [] }
+        notices.found(isNear: false)
+        #expect(events.mail() == ["proximity: didReceiveNotification"])
+    }
+
+    @Test(
+        "iio-sensor-proxy may come, go and return, and is asked for what apps want only",
+        .enabled(if: MockLogind.obstacle == nil, "python3-dbusmock and dbus are needed: make deps")
+    )
+    func sensorProxy() throws {
+        let mock = try MockLogind()
+        try mock.run(
+            """
+            global proxy, start_proxy, stop_proxy
+            proxy = None
+
+            def start_proxy(side):
+                global proxy
+                proxy = mockobject.DBusMockObject(connection, '/net/hadess/SensorProxy', 'net.hadess.SensorProxy', {},
+                                                  logfile=os.devnull)
+                mockobject.objects['/net/hadess/SensorProxy'] = proxy
+                proxy.AddTemplate('iio-sensors-proxy', {'has_accelerometer': True, 'accelerometer_orientation': side})
+                connection.request_name('net.hadess.SensorProxy')
+
+            def stop_proxy():
+                connection.release_name('net.hadess.SensorProxy')
+                mockobject.objects.pop('/net/hadess/SensorProxy').remove_from_connection()
+            """
+        )
+        let loop = try EventLoop()
+        let sensors = SensorProxy(loop, [.accelerometer], address: mock.address)
+        var sides: [String] = []
+        // What has not changed is reported again.
+        sensors.onOrientation = { if sides.last != $0 { sides.append($0) } }
+        func wait(_ expected: String...) throws {
+            let end = Clock.monotonic() + .seconds(30)
+            while sides != expected {
+                try #require(Clock.monotonic() < end, "\(sides) and not \(expected)")
+                _ = try loop.runOnce(timeout: .milliseconds(10))
+            }
+        }
+        try mock.run("start_proxy('normal')")
+        try wait("normal")
+        let claims = "ret = [len(proxy.accelerometer_owners), len(proxy.proximity_owners)]"
+        #expect(try mock.run(claims).filter { !$0.isWhitespace } == "[1,0]")
+        try mock.run("proxy.SetInternalProperty('net.hadess.SensorProxy', 'AccelerometerOrientation', 'undefined')")
+        try mock.run("proxy.SetInternalProperty('net.hadess.SensorProxy', 'AccelerometerOrientation', 'right-up')")
+        try wait("normal", "right-up")
+        try mock.run("stop_proxy()")
+        try mock.run("start_proxy('bottom-up')")
+        try wait("normal", "right-up", "bottom-up")
     }
 }

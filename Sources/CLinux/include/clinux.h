@@ -30,6 +30,9 @@ int tlx_pidfd_kill_group(int pidfd);
 /// Starts a program and writes its pid into its environment, at each of `places`, which have TLX_PID_ROOM bytes each;
 /// NULL ends the list. Returns the child's pid, or -1.
 pid_t tlx_spawn_with_own_pid(const char *path, char *const arguments[], char *const environment[], char *const places[]);
+/// Starts a program that is killed when this thread ends (PR_SET_PDEATHSIG, which posix_spawn cannot set), with these
+/// descriptors as standard input, output and error. Returns the child's pid, or -1.
+pid_t tlx_spawn_dependent(const char *path, char *const arguments[], char *const environment[], const int standard[3]);
 /// close_range needs _GNU_SOURCE.
 int tlx_close_range(unsigned int first, unsigned int last, int flags);
 /// memfd_create needs _GNU_SOURCE; always close-on-exec, sealing allowed.
@@ -102,6 +105,10 @@ int tlx_diagnostics_socket(void);
 int tlx_route_socket(void);
 /// Reads the queued messages. Returns 1 if a route to other machines was added or messages were lost, otherwise 0.
 int tlx_route_news(int fd);
+/// A socket of rtnetlink that is readable when links come, go or change; -1 and errno.
+int tlx_link_socket(void);
+/// Reads all that waits there. 1: a link may have changed, 0: none has, -1 and errno.
+int tlx_link_news(int fd);
 /// Requests the TCP sockets of this network namespace by IP version (4 or 6) and states (a set of 1 << tlx_tcp_…).
 /// Then read the answer in parts: it returns how many sockets were written to `to`, which has room for tlx_tcp_piece,
 /// and whether it was the last part.
@@ -337,9 +344,10 @@ int tlx_landlock_ruleset(uint64_t files, uint64_t network, uint64_t scoped);
 /// Adds a rule for an open file or folder, or for a TCP port. 0, or -1 and errno.
 int tlx_landlock_allow(int ruleset, int fd, uint64_t rights);
 int tlx_landlock_allow_port(int ruleset, uint16_t port, uint64_t rights);
-/// Restricts this process to reading below the first `writable` paths, and to all access except special files below
-/// the others; missing paths are skipped. 1: restricted, 0: the kernel has no Landlock, -1 and errno: failed.
-int tlx_confine(const char *const *paths, size_t count, size_t writable, int abstract);
+/// Restricts this process to reading below the first `writable` paths, to all access except special files and programs
+/// below those before `executable`, and to reading and executing the others; missing paths are skipped. 1: restricted,
+/// 0: the kernel has no Landlock, -1 and errno: failed.
+int tlx_confine(const char *const *paths, size_t count, size_t writable, size_t executable, int abstract);
 /// Rename without replacing (renameat2 needs _GNU_SOURCE); EEXIST if the target exists. On filesystems without
 /// support it uses link and unlink.
 int tlx_rename_absent(int from_folder, const char *from, int to_folder, const char *to);

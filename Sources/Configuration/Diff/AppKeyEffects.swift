@@ -266,11 +266,12 @@ enum AppKeyEffects {
             isSame: { LocationReader.members($0.location) == LocationReader.members($1.location) },
             written: { LocationReader.members($0.location) },
             copy: { specification, new in
-                let regions = specification.location.regions
+                let places = (specification.location.regions, specification.location.networks)
                 specification.location = new.location
-                specification.location.regions = regions
+                (specification.location.regions, specification.location.networks) = places
             }
         ),
+        .value("networks", \.location.networks, .live),
         .value("regions", \.location.regions, .live),
         .value("wake_on_connect", \.wakeOnConnect, .live),
         .value("suspended_connections", \.suspendedConnections, .live),

@@ -11,6 +11,7 @@ enum SupervisorKeyEffects {
             .value("gpsd", \.gpsd, .live),
             .value("history_max_age", \.historyMaxAge, .live),
             .value("history_max_count", \.historyMaxCount, .live),
+            .value("interrupt_on", \.interruptOn, .live),
             .value("keep_alive_minimum", \.keepAliveMinimum, .live),
             .value("log_level", \.logLevel, .live),
             .value("main", \.main, .live),

@@ -63,6 +63,7 @@ extension UnlockRule: Written {}
 extension BackgroundMode: Written {}
 extension ExitRule: Written {}
 extension FocusRule: Written {}
+extension InterruptionSource: Written {}
 extension OrphanRule: Written {}
 extension LogLevel: Written {}
 extension PolicyIsolation: Written {}

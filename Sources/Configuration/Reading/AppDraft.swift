@@ -103,9 +103,13 @@ struct AppDraft {
         SettingReader.check(self)
         TransferReader.check(self)
         warnOfModes()
-        let location = origins["location"] == nil ? "regions" : "location"
+        let isOfForeground = specification.location.updates == .foreground
+        let location = origins["location"] == nil || isOfForeground ? "regions" : "location"
         if origins[location] != nil, !specification.backgroundModes.contains(.location) {
             warning(location, "does nothing without background_modes = [\"location\"]")
+        }
+        if origins["networks"] != nil, !specification.backgroundModes.contains(.location) {
+            warning("networks", "does nothing without background_modes = [\"location\"]")
         }
         if !specification.bluetooth.isEmpty, !specification.backgroundModes.contains(.bluetoothCentral) {
             warning("bluetooth", "does nothing without background_modes = [\"bluetooth-central\"]")
@@ -143,16 +147,16 @@ struct AppDraft {
     }
 
     private func warnOfModes() {
-        for mode in specification.backgroundModes where !mode.isBuilt {
-            warning("background_modes", "\(quoted(mode.rawValue)) does nothing yet")
+        if specification.backgroundModes.contains(.externalAccessory), specification.devices.isEmpty,
+            !specification.notifications.contains(.accessories)
+        {
+            let name = quoted(BackgroundMode.externalAccessory.rawValue)
+            warning("background_modes", "\(name) does nothing without devices, or \"accessories\" in notifications")
         }
         for name in specification.wakeAfterForceQuit {
-            guard let mode = BackgroundMode(rawValue: name) else {
-                let hint = Nearest.hint(name, among: BackgroundMode.allCases.map(\.rawValue))
-                warning("wake_after_force_quit", "\(quoted(name)) is not a background mode" + hint)
-                continue
-            }
-            if !mode.isBuilt { warning("wake_after_force_quit", "\(quoted(name)) does nothing yet") }
+            guard BackgroundMode(rawValue: name) == nil else { continue }
+            let hint = Nearest.hint(name, among: BackgroundMode.allCases.map(\.rawValue))
+            warning("wake_after_force_quit", "\(quoted(name)) is not a background mode" + hint)
         }
     }
 

@@ -6,6 +6,8 @@ public struct LocationSpecification: Sendable, Hashable {
     public enum Updates: String, Sendable, Hashable, CaseIterable {
         /// All positions while the app runs. As long as positions arrive, the app is not suspended.
         case continuous
+        /// All positions while the app is active; they keep it nowhere.
+        case foreground
         /// Positions that are far enough from the last one sent to the app. They wake the app.
         case significant
         /// No positions.
@@ -22,6 +24,8 @@ public struct LocationSpecification: Sendable, Hashable {
     public var wake: WakeManner = .background
     /// The regions whose crossings are reported to the app.
     public var regions: [RegionSpecification] = []
+    /// Networks as places; the app is told when the machine joins or leaves them.
+    public var networks: [NetworkSpecification] = []
 
     /// Creates a specification with all positions and no regions.
     public init() {}

@@ -22,6 +22,10 @@ public enum NotificationTopic: String, Sendable, Hashable, CaseIterable {
     case lowPower = "low-power"
     /// A display was connected or removed.
     case screens
+    /// The machine was turned.
+    case orientation
+    /// Something came near the machine's front, or left it.
+    case proximity
     /// A keyboard, pointing device or other peripheral was connected or removed.
     case accessories
 

@@ -32,6 +32,8 @@ public struct SupervisorSpecification: Sendable, Hashable {
     public var session: SessionRule = .auto
     /// The window manager that reports the keyboard focus: the app whose window has the focus is in the foreground.
     public var focus: FocusRule = .none
+    /// What interrupts apps in the foreground.
+    public var interruptOn: [InterruptionSource] = [.alert]
     /// How long events are kept; nil if only `historyMaxCount` limits them.
     public var historyMaxAge: Duration? = .seconds(30 * 86_400)
     /// The maximum number of events that are kept in the history.
@@ -86,6 +88,14 @@ public enum FocusRule: String, Sendable, Hashable, CaseIterable {
     case sway
     /// The window manager i3.
     case i3
+}
+
+/// The values of `interrupt_on`: what interrupts apps in the foreground.
+public enum InterruptionSource: String, Sendable, Hashable, CaseIterable {
+    /// A critical alert on the desktop.
+    case alert
+    /// Sound of another program that comes before all other sound: a call, an alarm.
+    case audio
 }
 
 /// The values of `session`: the login session whose lock takes apps out of the foreground.

@@ -62,6 +62,10 @@ package enum DescriptorName {
     package static let desktop = "helper/desktop"
     /// The name of the record that says which app's window has the focus.
     package static let focus = "focus"
+    /// At which networks the machine was.
+    package static let networks = "networks"
+    /// The apps that sound of others interrupts.
+    package static let soundFocus = "sound-focus"
     /// The name for the descriptor of a terminal or FIFO that is watched for data.
     package static func node(_ path: String) -> String { "node" + path }
     /// The path of the terminal or FIFO with that name; nil for other names.

@@ -9,14 +9,19 @@ import Processes
 
 /// The background mode `audio`: an app is not suspended while one of its processes plays or records sound.
 ///
-/// The kernel does not report new streams. So torpord checks the streams of an app with this mode when the app enters
-/// the background, before the app is suspended, and once a second while it plays in the background. An app that plays
-/// nothing causes no further checks.
+/// The kernel does not report new streams, so streams are checked when it matters: when an app with the mode enters
+/// the background, before it is suspended, and once a second while it plays there. A silent app costs nothing. Streams
+/// of a sound server are followed while an app with the mode is in the background.
 package final class AudioMode: EventRoom, EventSource {
     package unowned(unsafe) let wakes: Wakes
-    private let reader: CoalescingReader<Void, [SoundStream]>
+    private let sources: [any SoundSource]
     /// Apps with this mode in the background, whose streams are checked.
-    private var followed: [AppID: Following] = [:]
+    private var followed: [AppID: Following] = [:] {
+        didSet {
+            guard followed.isEmpty != oldValue.isEmpty else { return }
+            for source in sources { source.isFollowed = !followed.isEmpty }
+        }
+    }
     private var timer: TimerSource?
 
     private struct Following {
@@ -34,8 +39,13 @@ package final class AudioMode: EventRoom, EventSource {
 
     package init(_ wakes: Wakes) {
         self.wakes = wakes
-        let root = wakes.kernelFiles
-        reader = CoalescingReader(wakes.loop, named: "sound") { SoundStream.running(root: root) }
+        let kernel = KernelSound(wakes.loop, root: wakes.kernelFiles)
+        sources = [kernel] + (wakes.host.sessionSound.map { [$0] } ?? [])
+        for source in sources {
+            source.onChange = { [weak self] in
+                if let self, !self.followed.isEmpty { self.look() }
+            }
+        }
     }
 
     private func machine(_ id: AppID) -> AppMachine { coordinator.machine(id) }
@@ -84,21 +94,35 @@ package final class AudioMode: EventRoom, EventSource {
         let id = app.id
         guard hasMode(app), !machine(id).isForced else { return stop() }
         followed[id, default: Following()].stop = stop
-        reader.ask { [weak self] streams in self?.found(streams, askedBefore: id) }
+        ask { [weak self] playing in self?.found(playing, askedBefore: id) }
     }
 
     // MARK: Looking
 
-    private func look() { reader.ask { [weak self] streams in self?.found(streams) } }
+    private func look() { ask { [weak self] playing in self?.found(playing) } }
 
-    /// - Parameter stopping: the app that is suspended if it plays nothing; nil if there is none.
-    private func found(_ streams: [SoundStream], askedBefore stopping: AppID? = nil) {
+    /// Asks all sources.
+    private func ask(_ answer: @escaping ([Int32]) -> Void) {
+        var (playing, missing): ([Int32], Int) = ([], sources.count)
+        for source in sources {
+            source.look {
+                playing += $0
+                missing -= 1
+                if missing == 0 { answer(playing) }
+            }
+        }
+    }
+
+    /// - Parameters:
+    ///   - playing: processes that play or record.
+    ///   - stopping: the app that is about to be suspended, unless it plays.
+    private func found(_ playing: [Int32], askedBefore stopping: AppID? = nil) {
         let now = now
         for (id, following) in followed.sorted(by: { $0.key < $1.key }) {
             // Handling another app earlier in this loop may have removed this app from `followed`.
             guard followed[id] != nil, let tree = apps[id].run.tree else { continue }
             if id == stopping { followed[id]?.stop = nil }
-            if streams.contains(where: { tree.contains($0.owner) }) {
+            if playing.contains(where: { tree.contains($0) }) {
                 followed[id]?.stop = nil
                 followed[id]?.heardAt = now
                 set(id, true)

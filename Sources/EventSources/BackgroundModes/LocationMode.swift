@@ -39,12 +39,14 @@ package final class LocationMode: EventRoom, EventSource {
         let known = ledger ?? LocationLedger(host.runtimeDirectory)
         ledger = known
         var next: [AppID: Followed] = [:]
-        for app in apps where app.specification.backgroundModes.contains(.location) && app.allows(.location) {
+        for app in apps where wantsPositions(app) && app.allows(.location) {
             let specification = app.specification.location
             var one = Followed(specification: specification)
             let before = followed[app.id]
             if before?.specification.updates == specification.updates { one.change = before?.change ?? one.change }
-            for region in specification.regions {
+            // Regions wake apps that are not in the foreground.
+            if !app.specification.backgroundModes.contains(.location) { one.specification.regions = [] }
+            for region in one.specification.regions {
                 let same = before?.specification.regions.first { $0.name == region.name }
                 if let before, let same {
                     if same.isSamePlace(as: region) { one.regions[region.name] = before.regions[region.name] }
@@ -65,8 +67,11 @@ package final class LocationMode: EventRoom, EventSource {
         arrange()
     }
 
-    package func added(_ app: AppRuntime) {
-        if app.specification.backgroundModes.contains(.location) { configure() }
+    package func added(_ app: AppRuntime) { if wantsPositions(app) { configure() } }
+
+    /// Positions in the foreground need no background mode.
+    private func wantsPositions(_ app: AppRuntime) -> Bool {
+        app.specification.backgroundModes.contains(.location) || app.specification.location.updates == .foreground
     }
 
     package func concerns(_ app: AppRuntime) -> Bool { followed[app.id] != nil }
@@ -87,6 +92,7 @@ package final class LocationMode: EventRoom, EventSource {
         case .none: return false
         case .significant: return true
         case .continuous: return machine(id).isAlive
+        case .foreground: return machine(id).state == .active
         }
     }
 
@@ -133,6 +139,7 @@ package final class LocationMode: EventRoom, EventSource {
             case .none: break
             case .significant: takeSignificant(position, app, one.specification)
             case .continuous: takeContinuous(position, app, one.specification)
+            case .foreground: takeInForeground(position, app, one.specification)
             }
         }
     }
@@ -206,6 +213,25 @@ package final class LocationMode: EventRoom, EventSource {
         // If the app may not be woken now, try again at the next position.
         if case .heldBack = outcome { return }
         try? request(.mode(.location, isTrue: true), of: app.id)
+    }
+
+    private func takeInForeground(_ position: Position, _ app: AppRuntime, _ specification: LocationSpecification) {
+        let machine = machine(app.id)
+        // An app that returns gets the next position as its first.
+        guard machine.state == .active, machine.transition != .terminating else {
+            followed[app.id]?.change = ChangeTracker()
+            return
+        }
+        let isTold = followed[app.id]?.change.take(
+            position,
+            distance: specification.distance ?? 0,
+            interval: specification.interval ?? .zero,
+            tellsFirst: true,
+            now: now
+        )
+        guard isTold.flatMap({ $0 }) != nil else { return }
+        let text = "a position in the foreground"
+        tell(app, WakeEvent(.location, "foreground", text, wake: nil, mail: mail(position, to: app), at: now))
     }
 
     private func mail(_ position: Position, to app: AppRuntime) -> MailDraft? {

@@ -237,7 +237,11 @@ final class DeviceSource: EventRoom, EventSource {
                 sender: "udev"
             )
         }
-        let wake = entry.trigger.wake.wake(for: what == .data ? Self.dataTime : nil)
+        var wake = entry.trigger.wake.wake(for: what == .data ? Self.dataTime : nil)
+        let mode = BackgroundMode.externalAccessory
+        wake?.overridesForceQuit =
+            app.specification.backgroundModes.contains(mode)
+            && app.specification.wakeAfterForceQuit.contains(mode.rawValue)
         var event = WakeEvent(.device, entry.trigger.name, text, wake: wake, mail: mail, at: now)
         let outcome = wakes.tell(event, for: app)
         if what == .data, wake == nil { entry.told.insert(key) }

@@ -40,6 +40,8 @@ package protocol EventHost: DescriptorKeeping {
     var gpsdUser: UInt32? { get }
     /// The address of gpsd.
     var gpsd: GPSAddress { get }
+    /// The sound server of the session; nil for none.
+    var sessionSound: (any SoundSource)? { get }
     /// A worker for reads that may block on a disk or on a network service.
     var lookups: BackgroundWorker { get }
     /// Stores the state of a timer, or of an app's fetches, on disk.

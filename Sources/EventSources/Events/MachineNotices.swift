@@ -21,13 +21,21 @@ final class MachineNotices: EventRoom, EventSource {
     private var topics: Set<NotificationTopic> = []
     private var monitor: DeviceMonitor?
     private var profiles: PowerProfiles?
+    private var sensors: SensorProxy?
+    /// Which side is up, and whether something is near, as it was reported last; nil before the first time.
+    private var side: String?
+    private var isNear: Bool?
     /// The last state that was reported to apps; nil before the first report. `screens` and `savesPower` likewise.
     private var power: Power?
     private var screens: Set<String>?
     private var savesPower: Bool?
     /// Connected accessories, by their path below `/sys`. The set is needed because udev may report an accessory
     /// twice.
-    private var accessories: Set<String> = []
+    private var accessories: [String: Accessory] = [:]
+    /// Apps with the mode `external-accessory` that are in the foreground, or are launched.
+    private var inFront: Set<AppID> = []
+    /// Such apps in the background: they were told that their accessories are gone.
+    private var away: Set<AppID> = []
 
     init(_ wakes: Wakes) {
         self.wakes = wakes
@@ -38,12 +46,36 @@ final class MachineNotices: EventRoom, EventSource {
         if !topics.isSuperset(of: app.specification.notifications) { configure() }
     }
 
-    func concerns(_ app: AppRuntime) -> Bool { false }
+    func concerns(_ app: AppRuntime) -> Bool {
+        usesAccessories(app) || away.contains(app.id) || inFront.contains(app.id)
+    }
 
-    func touched(_ app: AppRuntime) {}
+    func touched(_ app: AppRuntime) {
+        let id = app.id
+        guard usesAccessories(app), machine(app).isAlive else { return forget(app) }
+        switch machine(app).state {
+        case .active, .inactive:
+            inFront.insert(id)
+            if away.remove(id) != nil { tellAccessories(app, areThere: true) }
+        case .background, .suspended:
+            if inFront.remove(id) != nil { leave(app) } else if host.isSuccessor { away.insert(id) }
+        case .notRunning: break
+        }
+    }
+
+    func ended(_ app: AppRuntime, _ ending: Ending) { forget(app) }
+
     func appsLeft() { configure() }
 
-    func forget(_ app: AppRuntime) {}
+    func forget(_ app: AppRuntime) {
+        inFront.remove(app.id)
+        away.remove(app.id)
+    }
+
+    private func usesAccessories(_ app: AppRuntime) -> Bool {
+        app.specification.backgroundModes.contains(.externalAccessory)
+            && app.specification.notifications.contains(.accessories)
+    }
 
     // MARK: What is followed
 
@@ -61,13 +93,14 @@ final class MachineNotices: EventRoom, EventSource {
         } else {
             (profiles, savesPower) = (nil, nil)
         }
+        followSensors()
         lookAtPower()
         lookAtScreens()
-        if !topics.contains(.accessories) { accessories = [] }
+        if !topics.contains(.accessories) { accessories = [:] }
         if topics.contains(.accessories), !before.contains(.accessories) {
             work.ask(
-                { Device.all(of: ["input", "usb"]).filter(\.isAccessory).map(\.path) },
-                { [weak self] (paths: [String]) in self?.accessories.formUnion(paths) }
+                { Device.all(of: ["input", "usb"]).compactMap { Accessory($0) } },
+                { [weak self] (found: [Accessory]) in self?.found(found) }
             )
         }
     }
@@ -89,6 +122,39 @@ final class MachineNotices: EventRoom, EventSource {
         case "input", "usb": if action != .change, topics.contains(.accessories) { plugged(device, action == .add) }
         default: break
         }
+    }
+
+    // MARK: Sensors
+
+    private func followSensors() {
+        var wanted: Set<SensorProxy.Sensor> = []
+        if topics.contains(.orientation) { wanted.insert(.accelerometer) } else { side = nil }
+        if topics.contains(.proximity) { wanted.insert(.proximity) } else { isNear = nil }
+        guard wanted != sensors?.sensors ?? [] else { return }
+        sensors = nil
+        guard !wanted.isEmpty else { return }
+        let made = SensorProxy(loop, wanted)
+        made.onOrientation = { [weak self] in self?.found(side: $0) }
+        made.onProximity = { [weak self] in self?.found(isNear: $0) }
+        sensors = made
+    }
+
+    func found(side now: String) {
+        guard topics.contains(.orientation) else { return }
+        let before = side
+        side = now
+        guard let before, before != now else { return }
+        let payload: JSON = ["before": .string(before), "after": .string(now)]
+        tell(.orientation, payload, .net, "a turn of the machine to \(now)")
+    }
+
+    func found(isNear now: Bool) {
+        guard topics.contains(.proximity) else { return }
+        let before = isNear
+        isNear = now
+        guard let before, before != now else { return }
+        let payload: JSON = ["before": .bool(before), "after": .bool(now)]
+        tell(.proximity, payload, .net, now ? "something that came near" : "something that went away")
     }
 
     // MARK: Power
@@ -151,22 +217,54 @@ final class MachineNotices: EventRoom, EventSource {
 
     // MARK: Accessories
 
-    private func plugged(_ device: Device, _ isThere: Bool) {
-        guard device.isAccessory else { return }
-        if isThere {
-            guard accessories.insert(device.path).inserted else { return }
-        } else {
-            accessories.remove(device.path)
+    /// Something that a user plugs in.
+    struct Accessory: Hashable, Sendable {
+        let path: String
+        let name: String
+        /// The subsystem of udev.
+        let kind: String
+        /// It must not contain the path, which has another number each time the device is plugged in.
+        let key: String
+
+        func payload(isThere: Bool) -> JSON {
+            [
+                "accessory": .string(name), "kind": .string(kind), "path": .string(path), "before": .bool(!isThere),
+                "after": .bool(isThere),
+            ]
         }
-        let name = device.model ?? device.name
-        let payload: JSON = [
-            "accessory": .string(name), "kind": .string(device.subsystem), "path": .string(device.path),
-            "before": .bool(!isThere), "after": .bool(isThere),
-        ]
-        // The key must be the same each time a device is plugged in, so it must not contain the path, which has a new
-        // number.
-        let key = device.subsystem + ":" + (device.properties["ID_PATH"] ?? device.properties["PHYS"] ?? "") + name
-        tell(.accessories, payload, .net, key: key, "the \(isThere ? "connection" : "removal") of \(name)")
+    }
+
+    /// Accessories that were there before.
+    func found(_ found: [Accessory]) { for accessory in found { accessories[accessory.path] = accessory } }
+
+    private func plugged(_ device: Device, _ isThere: Bool) {
+        if let accessory = Accessory(device) { plugged(accessory, isThere) }
+    }
+
+    func plugged(_ accessory: Accessory, _ isThere: Bool) {
+        if isThere {
+            guard accessories.updateValue(accessory, forKey: accessory.path) == nil else { return }
+        } else {
+            accessories[accessory.path] = nil
+        }
+        // An app in the background has none: it is told what there is when it returns.
+        for app in apps where !away.contains(app.id) { tell(accessory, isThere, app) }
+    }
+
+    private func tell(_ accessory: Accessory, _ isThere: Bool, _ app: AppRuntime) {
+        let mail = mail(.accessories, accessory.payload(isThere: isThere), .net, key: accessory.key)
+        let text = "the \(isThere ? "connection" : "removal") of \(accessory.name)"
+        wakes.notifications.tell(.accessories, mail, to: app, text)
+    }
+
+    /// The app leaves the foreground, and its accessories with it.
+    private func leave(_ app: AppRuntime) {
+        away.insert(app.id)
+        tellAccessories(app, areThere: false)
+    }
+
+    private func tellAccessories(_ app: AppRuntime, areThere: Bool) {
+        for accessory in accessories.values.sorted(by: { $0.path < $1.path }) { tell(accessory, areThere, app) }
     }
 
     private func tell(
@@ -176,7 +274,16 @@ final class MachineNotices: EventRoom, EventSource {
         key: String? = nil,
         _ text: String
     ) {
-        let mail = MailDraft(
+        wakes.notifications.tell(topic, mail(topic, payload, coalescing, key: key), text)
+    }
+
+    private func mail(
+        _ topic: NotificationTopic,
+        _ payload: JSON,
+        _ coalescing: Coalescing,
+        key: String?
+    ) -> MailDraft {
+        MailDraft(
             topic: topic.rawValue,
             message: Message.didReceiveNotification.rawValue,
             payload: payload,
@@ -184,7 +291,6 @@ final class MachineNotices: EventRoom, EventSource {
             key: key,
             sender: "torpord"
         )
-        wakes.notifications.tell(topic, mail, text)
     }
 }
 
@@ -229,5 +335,19 @@ extension Device {
         }
         let kinds = ["KEYBOARD", "MOUSE", "TOUCHPAD", "TOUCHSCREEN", "TABLET", "JOYSTICK", "POINTINGSTICK"]
         return name.hasPrefix("input") && kinds.contains { properties["ID_INPUT_" + $0] == "1" }
+    }
+}
+
+extension MachineNotices.Accessory {
+    /// Nil if the device is none.
+    fileprivate init?(_ device: Device) {
+        guard device.isAccessory else { return nil }
+        let name = device.model ?? device.name
+        self.init(
+            path: device.path,
+            name: name,
+            kind: device.subsystem,
+            key: device.subsystem + ":" + (device.properties["ID_PATH"] ?? device.properties["PHYS"] ?? "") + name
+        )
     }
 }

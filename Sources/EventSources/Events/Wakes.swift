@@ -156,7 +156,7 @@ package final class Wakes: Room, LifecycleObserver {
         connectionWatch.takeOver()
         let files = PathSource(self)
         pathSource = files
-        sources = [files, DeviceSource(self), MachineNotices(self)]
+        sources = [files, DeviceSource(self), MachineNotices(self), NetworkPlaces(self)]
     }
 
     /// Starts all sources.

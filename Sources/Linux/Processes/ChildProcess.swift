@@ -72,6 +72,23 @@ public final class ChildProcess {
         pidfd = try Self.watch(child)
     }
 
+    /// Runs a program that is killed when the calling thread ends, and inherits no descriptor but these (and those
+    /// that are not close-on-exec).
+    public init(
+        _ path: String,
+        arguments: [String],
+        environment: [String],
+        dependingWith standard: (input: Int32, output: Int32, error: Int32)
+    ) throws(Errno) {
+        var argv: [UnsafeMutablePointer<CChar>?] = arguments.map { strdup($0) } + [nil]
+        var envp: [UnsafeMutablePointer<CChar>?] = environment.map { strdup($0) } + [nil]
+        defer { for text in argv + envp { free(text) } }
+        let child = tlx_spawn_dependent(path, &argv, &envp, [standard.input, standard.output, standard.error])
+        if child < 0 { throw Errno(rawValue: errno) }
+        pid = child
+        pidfd = try Self.watch(child)
+    }
+
     private static func watch(_ child: Int32) throws(Errno) -> Descriptor {
         do throws(Errno) {
             return try Pidfd.open(child)

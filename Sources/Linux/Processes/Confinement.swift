@@ -5,20 +5,24 @@ import Glibc
 
 /// Rights that this process gives up for good.
 public enum Confinement {
-    /// Restricts this process and its children with Landlock: they may read below `readable` and `writable`, and
-    /// write, create and remove files below `writable`, but execute nothing. Missing paths are skipped. Returns false
+    /// Restricts this process and its children with Landlock: they may read below `readable` and `writable`, write,
+    /// create and remove files below `writable`, and execute only what is below `executable`. Missing paths are skipped. Returns false
     /// if the kernel has no Landlock: then nothing is restricted. Call it before the first thread starts, since it
     /// does not affect other threads. With Landlock 6, abstract Unix sockets of other programs are out of reach too,
     /// unless `reachingAbstractSockets`.
     public static func confine(
         readable: [String],
         writable: [String],
+        executable: [String] = [],
         reachingAbstractSockets: Bool = false
     ) throws(Errno) -> Bool {
-        let copies = (readable + writable).map { strdup($0) }
+        let copies = (readable + writable + executable).map { strdup($0) }
         defer { for copy in copies { free(copy) } }
         let pointers = copies.map { UnsafePointer($0) }
-        return try call { tlx_confine(pointers, pointers.count, readable.count, reachingAbstractSockets ? 1 : 0) } == 1
+        let executables = readable.count + writable.count
+        return try call {
+            tlx_confine(pointers, pointers.count, readable.count, executables, reachingAbstractSockets ? 1 : 0)
+        } == 1
     }
 
     /// Whether the kernel has Landlock enabled.

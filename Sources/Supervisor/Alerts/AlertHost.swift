@@ -22,6 +22,8 @@ protocol AlertHost: AnyObject {
     var timeZone: TimeZone { get }
     /// Whether no user sees the apps: the session is locked, or the machine is about to sleep.
     var isCovered: Bool { get }
+    /// Whether a critical alert interrupts this app, which is in the foreground.
+    func isInterrupted(_ app: AppRuntime, byAlertWithSound hasSound: Bool) -> Bool
     /// From now on, calls `clockChanged` when the clock is set or the time zone changes.
     func followClock()
     /// Brings the app to the foreground, because a user wants to see it.
@@ -39,6 +41,11 @@ extension Supervisor: AlertHost {
     var alertRules: AlertSpecification { configuration.supervisor.alerts }
     var timeZone: TimeZone { wakes.timers.zone }
     var isCovered: Bool { interruptions.coversApps }
+
+    func isInterrupted(_ app: AppRuntime, byAlertWithSound hasSound: Bool) -> Bool {
+        let sources = configuration.supervisor.interruptOn
+        return sources.contains(.alert) || sources.contains(.audio) && hasSound && desktop.soundFocus.plays(app)
+    }
 
     func followClock() {
         wakes.followClock { [weak self] isElsewhere in self?.alerts.clockChanged(isElsewhere: isElsewhere) }

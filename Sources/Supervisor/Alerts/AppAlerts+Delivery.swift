@@ -80,7 +80,7 @@ extension AppAlerts {
 
     private func show(_ alert: Alert, _ app: AppRuntime) {
         let bundle = alert.urgency == .critical ? nil : bundles.show(alert.number, of: app.name, now: now)
-        let interrupted = alert.urgency == .critical && isOnScreen ? appsToInterrupt : []
+        let interrupted = alert.urgency == .critical && isOnScreen ? appsToInterrupt(alert) : []
         let runsCommands = !host.alertRules.commands.isEmpty
         table.update(alert.number) { opening in
             opening.isDelivered = true
@@ -215,10 +215,11 @@ extension AppAlerts {
     /// Whether a screen shows alerts, and reports when a user closes one.
     private var isOnScreen: Bool { shownOn != nil && isServerThere }
 
-    private var appsToInterrupt: [Opening.Interrupted] {
+    private func appsToInterrupt(_ alert: Alert) -> [Opening.Interrupted] {
         apps.compactMap { app in
             let machine = machine(app)
-            guard machine.goal == .active, machine.state == .active || machine.transition != nil, !machine.isCovered
+            guard machine.goal == .active, machine.state == .active || machine.transition != nil, !machine.isCovered,
+                host.isInterrupted(app, byAlertWithSound: alert.sound != nil)
             else { return nil }
             return Opening.Interrupted(app: app.name, incarnation: machine.incarnation)
         }

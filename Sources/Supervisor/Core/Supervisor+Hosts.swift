@@ -33,6 +33,7 @@ extension Supervisor: EventHost {
     }
     package var gpsdUser: UInt32? { inForce.accounts.gpsd }
     package var gpsd: GPSAddress { configuration.supervisor.gpsd }
+    package var sessionSound: (any SoundSource)? { desktop.sound }
     package var lookups: BackgroundWorker { launcher.reads }
     package func keep(_ schedule: StoredSchedule) { store.save(schedule) }
     package func forget(_ schedule: StoredSchedule.Key) { store.remove(schedule) }

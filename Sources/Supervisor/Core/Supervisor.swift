@@ -236,7 +236,7 @@ package final class Supervisor: Room {
             service,
             interruptions, mailboxes, settings, permissions, wakes, dataFolders, transfers, alerts, scenes,
             innerScenes, HoldingPages(self),
-            Covers(self), launcher.healthChecks,
+            Covers(self), launcher.healthChecks, desktop.soundFocus,
         ]
         for observer in observers { engine.add(observer) }
         if let clients { engine.add(clients) }

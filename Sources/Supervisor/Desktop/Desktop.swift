@@ -8,7 +8,6 @@ import EventSources
 import Lifecycle
 import Linux
 import Processes
-package import TorporAPI
 
 extension DesktopCommand: CompanionCommand {}
 
@@ -16,10 +15,10 @@ extension DesktopReport: CompanionReport {
     var isGreeting: Bool { if case .here = self { true } else { false } }
 }
 
-/// The helper process in a user's desktop session, torpor-desktop. It runs as that user while it has something to do,
-/// and a little longer. It shows alerts and badges, and reports which process has the focus.
+/// The helper in a person's session, torpor-desktop: started as that person while it has something to do, and a little
+/// longer. It shows alerts and badges, and reports which process has the focus and which ones play sound.
 ///
-/// That user could forge its reports, so they count only for alerts and the focus.
+/// Its reports are the person's: they count for alerts, the focus and sound, and for nothing else.
 package final class Desktop: ShellRoom, AlertScreen {
     typealias Helper = Companion<DesktopCommand, DesktopReport>
 
@@ -29,7 +28,7 @@ package final class Desktop: ShellRoom, AlertScreen {
     }
     /// Reports that came before ``onReport`` was set.
     private var early: [DesktopReport] = []
-    private var helper: Helper?
+    private(set) var helper: Helper?
     /// The user in whose session the helper runs.
     private var helperUser: UInt32?
     /// The helper that an earlier torpord left, until it was checked.
@@ -38,15 +37,24 @@ package final class Desktop: ShellRoom, AlertScreen {
     private(set) var cgroupsFound: Set<String> = []
     private var hasBegun = false
     private var isStarting = false
-    private var ledger = DesktopLedger()
-    private lazy var focus = FocusFollower(supervisor)
+    private(set) var ledger = DesktopLedger()
+    private(set) lazy var focus = FocusFollower(supervisor)
+    /// The sound of the session.
+    private(set) lazy var sound: SessionSound = {
+        let sound = SessionSound(supervisor)
+        sound.onFollow = { [weak self] in self?.soundIsFollowed() }
+        sound.onStreams = { [weak self] in self?.soundFocus.soundChanged() }
+        return sound
+    }()
+    /// Interrupts apps while others play what comes first.
+    package private(set) lazy var soundFocus: SoundFocus = SoundFocus(supervisor, sound)
     private var idle: TimerSource?
     private var retry: TimerSource?
     private var failures = 0
     /// Why there is no helper although one is needed, in a sentence.
-    private var trouble: String?
+    private(set) var trouble: String?
     /// Why no user sees what the helper shows, as the helper has reported; nil if a user does.
-    private var unseen: String? {
+    private(set) var unseen: String? {
         didSet {
             guard unseen != oldValue else { return }
             if let unseen {
@@ -126,7 +134,10 @@ package final class Desktop: ShellRoom, AlertScreen {
     // MARK: The beginning and the end
 
     /// Call this before torpord releases the inherited descriptors that no part of the supervisor has claimed.
-    func takeOver() { focus.takeOver() }
+    func takeOver() {
+        focus.takeOver()
+        soundFocus.takeOver()
+    }
 
     /// Takes over the helper that an earlier torpord launched, and that the keeper still has.
     func found(_ processes: [OrphanedProcess]) {
@@ -191,6 +202,7 @@ package final class Desktop: ShellRoom, AlertScreen {
             case .i3: .i3
             }
         helper?.send(.follow(focus.kind))
+        soundFocus.configure()
         sessionChanged()
     }
 
@@ -199,10 +211,11 @@ package final class Desktop: ShellRoom, AlertScreen {
         guard found == nil else { return }
         retry?.disarm()
         if let helper, let helperUser, let place, place.user != helperUser { helper.replace() }
+        if listens { helper?.send(.listen(true)) }
         look()
     }
 
-    private var place: DesktopPlace? {
+    var place: DesktopPlace? {
         DesktopPlace(
             supervisor.configuration.supervisor.session,
             sessionUser: supervisor.interruptions.sessionUser,
@@ -212,7 +225,7 @@ package final class Desktop: ShellRoom, AlertScreen {
     }
 
     /// Why there is no session to run the helper in, as a sentence; nil if there is one.
-    private var obstacle: String? {
+    var obstacle: String? {
         DesktopPlace.obstacle(
             supervisor.configuration.supervisor.session,
             sessionUser: supervisor.interruptions.sessionUser,
@@ -240,7 +253,17 @@ package final class Desktop: ShellRoom, AlertScreen {
 
     // MARK: The helper
 
-    private var isNeeded: Bool { !ledger.isEmpty || focus.kind != nil }
+    private var isNeeded: Bool { !ledger.isEmpty || focus.kind != nil || listens }
+
+    /// Whether streams of sound are to be followed. Without a session the kernel's are all that there are.
+    private var listens: Bool { sound.isWanted && obstacle == nil }
+
+    private func soundIsFollowed() {
+        if listens, helper == nil, let trouble { sound.isHeard(trouble) }
+        if sound.isWanted, obstacle != nil { sound.heard([]) }
+        helper?.send(.listen(listens))
+        look()
+    }
 
     /// Starts the helper if it is needed, or ends it after a while if it is not.
     private func look() {
@@ -316,7 +339,10 @@ package final class Desktop: ShellRoom, AlertScreen {
         sendAll()
     }
 
-    private func sendAll() { for command in ledger.commands { helper?.send(command) } }
+    private func sendAll() {
+        for command in ledger.commands { helper?.send(command) }
+        if listens { helper?.send(.listen(true)) }
+    }
 
     private func makeHelper(_ cgroup: String?) -> Helper {
         Helper(
@@ -340,6 +366,7 @@ package final class Desktop: ShellRoom, AlertScreen {
     private func ended(_ why: String?) {
         helper = nil
         unseen = nil
+        sound.forget()
         idle?.disarm()
         // `AppAlerts` shows the alerts again that are missing in the next `here` report.
         ledger.helperEnded()
@@ -357,11 +384,14 @@ package final class Desktop: ShellRoom, AlertScreen {
             let what = [
                 ledger.isEmpty ? nil : "alerts are not on the desktop",
                 focus.kind.map { _ in "the focus is not followed" },
+                listens ? "streams of PipeWire are not seen" : nil,
             ]
             log.warning("\(what.compactMap(\.self).joined(separator: ", and ")): \(why)")
             supervisor.service.changed()
             for id in ledger.ids { report(.failed(id: id, reason: why)) }
         }
+        // Another helper may be there before it is missed.
+        if listens, !isRetried || failures > 0 { sound.isHeard(why) }
         // If there is no session, do not retry: logind reports when a session exists.
         guard isRetried else { return }
         let backoff = RestartBackoff()
@@ -422,53 +452,9 @@ package final class Desktop: ShellRoom, AlertScreen {
             if ledger.answer(id) { forward(report) } else { helper?.send(.acknowledge(id: id)) }
         case .focused(let pid): focus.focused(pid)
         case .following(let problem): focus.isFollowed(problem)
+        case .sound(let streams): sound.heard(streams)
+        case .listening(let problem): sound.isHeard(problem)
         }
         look()
-    }
-
-    // MARK: For persons
-
-    /// Why no user sees open alerts on a desktop, as a sentence; nil if users see them, at least by the configured
-    /// commands.
-    package var alertProblem: String? {
-        let rules = supervisor.configuration.supervisor.alerts
-        guard rules.desktop != .none else { return nil }
-        if let obstacle { return rules.commands.isEmpty ? obstacle : nil }
-        return ledger.ids.isEmpty ? nil : trouble ?? unseen
-    }
-
-    /// For ‘torpor doctor’: whether alerts and badges are on the desktop, and whether the focus is followed.
-    package var checks: [DoctorCheck] {
-        let program = helper?.pid.map { "torpor-desktop, process \($0)" } ?? "torpor-desktop, which does not run"
-        let session = place.map { "the session of user \($0.user)" }
-        var checks: [DoctorCheck] = []
-        if !ledger.ids.isEmpty {
-            let problem = obstacle ?? trouble ?? unseen
-            let value = session.map { "in \($0), by \(program)" }
-            checks.append(
-                DoctorCheck(
-                    name: "alerts on the desktop",
-                    ok: problem == nil,
-                    value: problem == nil ? value : session,
-                    message: problem.map {
-                        "\($0). Until then open alerts wait: ‘torpor alerts’ lists and answers them"
-                    }
-                )
-            )
-        }
-        if let kind = focus.kind {
-            let problem = obstacle ?? trouble ?? focus.problem
-            let name = kind == .sway ? "Sway" : "i3"
-            let value = session.map { problem == nil ? "that of \(name) in \($0), by \(program)" : "\(name) in \($0)" }
-            checks.append(
-                DoctorCheck(
-                    name: "focus",
-                    ok: problem == nil,
-                    value: value ?? name,
-                    message: problem.map { "the focus is not followed: \($0)" }
-                )
-            )
-        }
-        return checks
     }
 }

@@ -13,8 +13,8 @@ struct DesktopPlace: Hashable, Sendable {
 
     /// The variables of torpord's own session that the helper gets.
     private static let own = [
-        "DBUS_SESSION_BUS_ADDRESS", "DISPLAY", "HOME", "I3SOCK", "LANG", "SWAYSOCK", "WAYLAND_DISPLAY", "XAUTHORITY",
-        "XDG_RUNTIME_DIR",
+        "DBUS_SESSION_BUS_ADDRESS", "DISPLAY", "HOME", "I3SOCK", "LANG", "PIPEWIRE_REMOTE", "PIPEWIRE_RUNTIME_DIR",
+        "SWAYSOCK", "TORPOR_PW_DUMP", "WAYLAND_DISPLAY", "XAUTHORITY", "XDG_CONFIG_HOME", "XDG_RUNTIME_DIR",
     ]
     /// If torpord runs as root and has one of these variables, it was started in a session of root, as on some
     /// kiosks.

@@ -151,6 +151,22 @@ import Varlink
         #expect(alerts.room.machine(alerts.web).interruptions == 0)
     }
 
+    @Test("a critical one interrupts only the apps that it may, by whether it has a sound")
+    func interruptsSome() throws {
+        let alerts = try FakeAlerts(hears: false)
+        alerts.interrupts = { _, hasSound in hasSound }
+        alerts.room.screen = alerts.screen
+        alerts.screen.onReport?(.here(ids: [], server: DesktopServer(name: "s", capabilities: [])))
+        try alerts.bring(to: .active)
+        try alerts.add("fire") { $0.urgency = "critical" }
+        #expect(alerts.mail.shell.state("web") == .active)
+        try alerts.add("flood") { ($0.urgency, $0.sound) = ("critical", "bell") }
+        #expect(alerts.mail.shell.state("web") == .inactive)
+        alerts.screen.onReport?(.closed(id: try #require(alerts.screen.shown.last).id, .dismissed))
+        try alerts.turn()
+        #expect(alerts.mail.shell.state("web") == .active)
+    }
+
     @Test("without a screen a critical one interrupts nothing, and for half a minute at most if the screen goes")
     func interruptsWithoutScreen() throws {
         let alerts = try FakeAlerts(hears: false)

@@ -42,6 +42,8 @@ final class FakeAlerts: AlertHost {
     var wall: Int64 = FakeAlerts.noon
     var running = Duration.seconds(1000)
     var isCovered = false
+    /// Which apps critical alerts interrupt, by whether the alert has a sound.
+    var interrupts: (AppRuntime, Bool) -> Bool = { _, _ in true }
     var timeZone = TimeZone.utc
     private(set) var followsClock = false
     /// Of the alert that was scheduled last.
@@ -53,6 +55,8 @@ final class FakeAlerts: AlertHost {
 
     /// 2026-03-01, 12:00 UTC.
     static let noon: Int64 = 1_772_366_400_000_000
+
+    func isInterrupted(_ app: AppRuntime, byAlertWithSound hasSound: Bool) -> Bool { interrupts(app, hasSound) }
 
     var clocks: ClockPair { ClockPair(running: running, wall: wall) }
     var store: Store { mail.host.store }

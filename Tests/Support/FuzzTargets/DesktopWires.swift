@@ -4,7 +4,8 @@ import DesktopProtocol
 import DesktopRules
 import Varlink
 
-/// What torpor-desktop says and is told, and what a window manager and an X server say to it. The first byte says which.
+/// What torpor-desktop says and is told, and what a window manager, an X server and pw-dump say to it. The first byte says
+/// which.
 enum DesktopWires: FuzzedParser {
     static var nanosecondsPerByte: Int { 8_000 }
 
@@ -15,8 +16,24 @@ enum DesktopWires: FuzzedParser {
         case 0: try messages(rest)
         case 1: try windowManager(rest)
         case 2: try screen(rest)
-        default: _ = XCookie(display: 0, in: rest)
+        default:
+            _ = XCookie(display: 0, in: rest)
+            try sound(rest)
         }
+    }
+
+    private static func sound(_ bytes: [UInt8]) throws(Finding) {
+        var (whole, cut) = (PipeWireDump(), PipeWireDump())
+        var (objects, others): ([PipeWireDump.Object], [PipeWireDump.Object]) = ([], [])
+        var graph = PipeWireGraph()
+        let middle = bytes.count / 2
+        let isValid = (try? whole.read(bytes) { objects.append($0) }) != nil
+        let isValidCut =
+            (try? cut.read(bytes[..<middle]) { others.append($0) }) != nil
+            && (try? cut.read(bytes[middle...]) { others.append($0) }) != nil
+        try expect(objects == others && isValid == isValidCut, "it differs when it is cut")
+        for object in objects { graph.take(object) }
+        try expect(graph.streams.allSatisfy { $0.pid > 0 }, "no process has such a pid")
     }
 
     private static func messages(_ bytes: [UInt8]) throws(Finding) {

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Configuration
+import DesktopProtocol
+package import TorporAPI
+
+/// What is said of torpor-desktop to persons.
+extension Desktop {
+    /// Why nobody sees open alerts on a desktop, as a sentence; nil if people see them, by commands at least.
+    package var alertProblem: String? {
+        let rules = supervisor.configuration.supervisor.alerts
+        guard rules.desktop != .none else { return nil }
+        if let obstacle { return rules.commands.isEmpty ? obstacle : nil }
+        return ledger.ids.isEmpty ? nil : trouble ?? unseen
+    }
+
+    /// Whether alerts and badges are on the desktop, and whether the focus is followed.
+    package var checks: [DoctorCheck] {
+        let program = helper?.pid.map { "torpor-desktop, process \($0)" } ?? "torpor-desktop, which does not run"
+        let session = place.map { "the session of user \($0.user)" }
+        var checks: [DoctorCheck] = []
+        if !ledger.ids.isEmpty {
+            let problem = obstacle ?? trouble ?? unseen
+            let value = session.map { "in \($0), by \(program)" }
+            checks.append(
+                DoctorCheck(
+                    name: "alerts on the desktop",
+                    ok: problem == nil,
+                    value: problem == nil ? value : session,
+                    message: problem.map {
+                        "\($0). Until then open alerts wait: ‘torpor alerts’ lists and answers them"
+                    }
+                )
+            )
+        }
+        if let kind = focus.kind {
+            let problem = obstacle ?? trouble ?? focus.problem
+            let name = kind == .sway ? "Sway" : "i3"
+            let value = session.map { problem == nil ? "that of \(name) in \($0), by \(program)" : "\(name) in \($0)" }
+            checks.append(
+                DoctorCheck(
+                    name: "focus",
+                    ok: problem == nil,
+                    value: value ?? name,
+                    message: problem.map { "the focus is not followed: \($0)" }
+                )
+            )
+        }
+        let words = "\(session ?? "the session"), by \(program)"
+        if let check = sound.check(obstacle: obstacle, trouble: trouble, session: words) { checks.append(check) }
+        return checks
+    }
+}

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Configuration
+import DesktopProtocol
+import Engine
+import EventLoop
+import EventSources
+import Lifecycle
+import TorporAPI
+
+/// Which processes play or record sound through the session's PipeWire, as torpor-desktop reports it.
+///
+/// Its reports are those of the session's user: an app's stream counts only if the process is one of that app.
+final class SessionSound: ShellRoom, SoundSource {
+    unowned(unsafe) let supervisor: Supervisor
+    var onChange: (() -> Void)?
+    /// Called when the helper must begin or end to listen.
+    var onFollow: () -> Void = {}
+    var isFollowed = false { didSet { if isFollowed != oldValue { followedChanged(isFollowedForFocus) } } }
+    /// Whether sound of other programs interrupts apps.
+    var isFollowedForFocus = false { didSet { if isFollowedForFocus != oldValue { followedChanged(isFollowed) } } }
+    /// Whether the helper is to listen.
+    var isWanted: Bool { isFollowed || isFollowedForFocus }
+    /// Called when streams have begun or ended, or are no longer known.
+    var onStreams: () -> Void = {}
+    /// All running streams; nil while that is not known.
+    private(set) var streams: [DesktopSound]?
+    /// Why streams are not seen.
+    private(set) var problem: String? {
+        didSet {
+            guard problem != oldValue else { return }
+            if let problem { log.info("streams of PipeWire are not seen: \(problem)") }
+        }
+    }
+    /// Callers that wait for the helper's first report.
+    private var waiting: [([Int32]) -> Void] = []
+    private var timer: TimerSource?
+
+    /// How long callers wait for a helper that has just been started.
+    static let patience = Duration.seconds(2)
+
+    init(_ supervisor: Supervisor) { self.supervisor = supervisor }
+
+    private func followedChanged(_ isFollowedOtherwise: Bool) {
+        guard !isFollowedOtherwise else { return }
+        if !isWanted { forget() }
+        onFollow()
+    }
+
+    func look(_ answer: @escaping ([Int32]) -> Void) {
+        guard isWanted, streams == nil, problem == nil, !isEnding else {
+            return answer(streams?.map(\.pid) ?? [])
+        }
+        waiting.append(answer)
+        if timer == nil { timer = try? loop.timer { [weak self] in self?.answer() } }
+        if timer?.deadline == nil { timer?.arm(after: Self.patience) }
+    }
+
+    /// The helper sees these streams.
+    func heard(_ streams: [DesktopSound]) {
+        guard isWanted, streams != self.streams else { return }
+        problem = nil
+        self.streams = streams
+        answer()
+        onChange?()
+        onStreams()
+    }
+
+    /// The helper sees no streams, with the reason; with nil it sees them again.
+    func isHeard(_ problem: String?) {
+        guard isWanted else { return }
+        self.problem = problem.map { String($0.prefix(400)) }
+        guard problem != nil else { return }
+        let had = streams
+        streams = nil
+        answer()
+        if had != nil { onChange?() }
+        onStreams()
+    }
+
+    /// The helper has ended: another one will say what is true.
+    func forget() {
+        (streams, problem) = (nil, nil)
+        if !isWanted { answer() }
+    }
+
+    private func answer() {
+        timer?.disarm()
+        let answers = waiting
+        waiting = []
+        for answer in answers { answer(streams?.map(\.pid) ?? []) }
+    }
+
+    /// What is said of it to persons, if an app has the mode.
+    ///
+    /// - Parameters:
+    ///   - obstacle: why there is no session.
+    ///   - trouble: why there is no helper.
+    ///   - session: the session and the helper, in words.
+    func check(obstacle: String?, trouble: String?, session: String) -> DoctorCheck? {
+        guard isWanted || apps.contains(where: { $0.specification.backgroundModes.contains(.audio) }) else {
+            return nil
+        }
+        let kernel = "by /proc/asound"
+        if let obstacle { return DoctorCheck(name: "sound", ok: true, value: "\(kernel) only: \(obstacle)") }
+        guard isWanted else {
+            let value = "\(kernel), and by PipeWire while an app with the mode audio is in the background"
+            return DoctorCheck(name: "sound", ok: true, value: value)
+        }
+        let problem = trouble ?? problem
+        return DoctorCheck(
+            name: "sound",
+            ok: problem == nil,
+            value: problem == nil ? "\(kernel), and by PipeWire in \(session)" : kernel,
+            message: problem.map { "streams of PipeWire are not seen: \($0)" }
+        )
+    }
+}

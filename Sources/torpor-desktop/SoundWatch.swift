@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import DesktopProtocol
+import DesktopRules
+import EventLoop
+import Linux
+
+/// Follows which processes play or record sound, by `pw-dump --monitor`, a tool of PipeWire.
+///
+/// PipeWire may come and go: pw-dump ends with it and is started again. Nothing blocks.
+final class SoundWatch {
+    private let loop: EventLoop
+    private let session: Session
+    private let report: (DesktopReport) -> Void
+    private var process: ChildProcess?
+    private var output: Descriptor?
+    private var source: IOSource?
+    private var dump = PipeWireDump()
+    private var graph = PipeWireGraph()
+    /// Limits the wait for the first objects; then runs until the next try.
+    private var timer: TimerSource?
+    private var delay = SoundWatch.firstDelay
+    private var startedAt = Duration.zero
+    /// All objects that there were at its start are known.
+    private var isAnswered = false
+
+    /// What was reported last.
+    private var streams: [DesktopSound] = []
+    private var problem: String?
+
+    private static let patience = Duration.seconds(5)
+    private static let firstDelay = Duration.milliseconds(500)
+    private static let longestDelay = Duration.seconds(10)
+    /// In bytes, in one turn of the loop.
+    private static let turn = 256 << 10
+
+    init(_ loop: EventLoop, _ session: Session, _ report: @escaping (DesktopReport) -> Void) {
+        self.loop = loop
+        self.session = session
+        self.report = report
+        timer = try? loop.timer { [weak self] in self?.timeHasCome() }
+        start()
+    }
+
+    deinit {
+        source?.cancel()
+        timer?.cancel()
+    }
+
+    /// To another torpord.
+    func repeatReports() {
+        if problem != nil || isAnswered { report(.listening(problem: problem)) }
+        if isAnswered { report(.sound(streams)) }
+    }
+
+    private func start() {
+        timer?.disarm()
+        guard let none = session.none else { return fail("/dev/null cannot be opened") }
+        guard File.isExecutable(session.pwDump) else {
+            return fail("\(session.pwDump) is not there: install PipeWire's tools (Debian: pipewire-bin)")
+        }
+        do throws(Errno) {
+            let (read, write) = try Descriptor.pipe()
+            // pw-dump itself may wait for its reader.
+            try Descriptor.setNonBlocking(read.raw)
+            source = try loop.watch(read.raw, .readable) { [weak self] _ in self?.read() }
+            output = read
+            process = try ChildProcess(
+                session.pwDump,
+                arguments: ["pw-dump", "--monitor"],
+                environment: ThisProcess.environment.filter { !$0.hasPrefix("LC_ALL=") } + ["LC_ALL=C"],
+                dependingWith: (none.raw, write.raw, none.raw)
+            )
+            write.close()
+        } catch {
+            hangUp()
+            return fail("\(session.pwDump) cannot be started: \(error)")
+        }
+        (dump, graph, isAnswered) = (PipeWireDump(), PipeWireGraph(), false)
+        startedAt = loop.now
+        timer?.arm(after: Self.patience)
+    }
+
+    private func timeHasCome() {
+        guard process != nil else { return start() }
+        give(up: "pw-dump does not answer")
+    }
+
+    private func read() {
+        guard let output else { return }
+        do throws(Errno) {
+            guard let bytes = try Descriptor.read(output.raw, maximum: Self.turn) else { return }
+            guard !bytes.isEmpty else { return ended() }
+            take(bytes)
+        } catch {
+            give(up: "pw-dump cannot be read: \(error)")
+        }
+    }
+
+    private func take(_ bytes: [UInt8]) {
+        do throws(PipeWireDump.Invalid) {
+            try dump.read(bytes) { graph.take($0) }
+        } catch {
+            return give(up: "pw-dump \(error)")
+        }
+        // What belongs together is in one array.
+        guard dump.isComplete else { return }
+        let found = graph.streams
+        if !isAnswered {
+            isAnswered = true
+            timer?.disarm()
+            problem = nil
+            report(.listening(problem: nil))
+        } else if found == streams {
+            return
+        }
+        streams = found
+        report(.sound(found))
+    }
+
+    private func ended() {
+        let isAnswered = isAnswered
+        hangUp()
+        fail(isAnswered ? "PipeWire has ended" : "PipeWire does not run in this session")
+    }
+
+    private func give(up sentence: String) {
+        hangUp()
+        fail(sentence)
+    }
+
+    private func hangUp() {
+        source?.cancel()
+        source = nil
+        output = nil
+        process?.kill()
+        process = nil
+        streams = []
+    }
+
+    private func fail(_ sentence: String) {
+        if isAnswered, loop.now - startedAt >= Self.longestDelay { delay = Self.firstDelay }
+        isAnswered = false
+        if problem != sentence {
+            problem = sentence
+            report(.listening(problem: sentence))
+        }
+        timer?.arm(after: delay)
+        delay = min(delay * 2, Self.longestDelay)
+    }
+}
