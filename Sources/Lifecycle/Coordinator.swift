@@ -232,7 +232,7 @@ public final class Coordinator {
             return finish(now: now)
         }
         switch request {
-        case .stop(let reason) where !reason.wasAskedFor && reason != .replaced:
+        case .stop(let reason) where !reason.wasAskedFor && !reason.isReplacement:
             // The app is terminated for something that it did. Like a crash, this does not affect its dependents.
             absorb(try nodes[app].machine.request(request, now: now), of: app, now: now)
         case .stop, .restart:
@@ -432,7 +432,9 @@ public final class Coordinator {
         return stopping
     }
 
-    static func comesBack(after stop: Request) -> Bool { stop == .restart || stop == .stop(.replaced) }
+    static func comesBack(after stop: Request) -> Bool {
+        if case .stop(let reason) = stop { reason.isReplacement } else { stop == .restart }
+    }
 
     /// Handles a request for an app whose stop waits for its dependents. The stop is not cancelled, since other stops
     /// depend on it. If the app is to be launched again afterwards, it moves as requested until it stops. If not, a

@@ -190,7 +190,7 @@ package final class AppPermissions: ShellRoom, LifecycleObserver {
         outdatedStores.insert(app.id)
         guard app.specification.sandbox.mode != nil, coordinator.machine(app.id).isAlive else { return nil }
         do throws(DependencyError) {
-            try supervisor.replace(app)
+            try supervisor.replace(app, .permissionChanged)
             return "\(app.name) is launched again"
         } catch {
             log.error("\(app.name) is not launched again for its permissions: \(error)")
