@@ -175,7 +175,7 @@ struct MailWork: Sendable {
         }
     }
 
-    /// Drops the queued changes of an app that is removed with all its rows.
+    /// Drops the queued changes of an app that is removed with all its rows. Answers to it are not among them.
     mutating func remove(app: String) {
         mail.remove(app: app)
         unhandled.remove(app: app)
@@ -184,7 +184,6 @@ struct MailWork: Sendable {
         settings.remove(app: app)
         transfers.remove(app: app)
         alerts.remove(app: app)
-        permissions.remove(app: app)
     }
 
     /// Requeues changes of `older`, which could not be written, except for removed apps. Changes that were queued
@@ -200,7 +199,7 @@ struct MailWork: Sendable {
         settings.putBack(older.settings, removed: apps)
         transfers.putBack(older.transfers, removed: apps)
         alerts.putBack(older.alerts, removed: apps)
-        permissions.putBack(older.permissions, removed: apps)
+        permissions.putBack(older.permissions, removed: [])
         isSynced = isSynced || older.isSynced
     }
 }
@@ -228,7 +227,7 @@ extension StoreContents {
         }
     }
 
-    /// Removes all rows of an app.
+    /// Removes all rows of an app, except for answers to it.
     mutating func forget(app: String) {
         apps[app] = nil
         mail = mail.filter { $0.value.app != app }
@@ -238,6 +237,5 @@ extension StoreContents {
         settings = settings.filter { $0.key.app != app }
         transfers = transfers.filter { $0.value.app != app }
         alerts = alerts.filter { $0.value.app != app }
-        permissions = permissions.filter { $0.key.app != app }
     }
 }

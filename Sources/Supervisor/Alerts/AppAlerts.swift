@@ -127,6 +127,7 @@ package final class AppAlerts: Room, LifecycleObserver {
 
     /// Continues what an earlier torpord was doing.
     private func goOn() {
+        closeAnsweredQuestions()
         // Before others are shown for the first time.
         if let screen { greet(screen) }
         for alert in table.allOpen {
@@ -164,6 +165,7 @@ package final class AppAlerts: Room, LifecycleObserver {
     /// A new configuration is in force.
     package func configure() {
         guard isLoaded, isBegun else { return }
+        closeAnsweredQuestions()
         // Alerts may be wanted on the desktop from now on.
         if let screen { greet(screen) }
         timeHasCome()
@@ -238,7 +240,8 @@ package final class AppAlerts: Room, LifecycleObserver {
                 table.remove(number)
                 continue
             }
-            guard !arrival.isMissed else {
+            // A question is about now, however late it comes.
+            guard !arrival.isMissed || arrival.alert.permission != nil else {
                 note(app, .alert, text: "missed its alert \(arrival.alert.id), which is too old to be shown")
                 if let parent = arrival.parent { save(parent.number) }
                 close(number)

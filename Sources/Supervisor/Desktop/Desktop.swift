@@ -435,6 +435,19 @@ package final class Desktop: ShellRoom, AlertScreen {
         return ledger.ids.isEmpty ? nil : trouble ?? unseen
     }
 
+    /// Why nobody would see a question, as the end of a sentence; nil if people see it, by commands at least.
+    var obstacleToQuestions: String? {
+        let rules = supervisor.configuration.supervisor.alerts
+        guard rules.commands.isEmpty else { return nil }
+        return rules.desktop == .none
+            ? "[supervisor.alerts] has desktop = \"none\" and no commands" : obstacle ?? trouble
+    }
+
+    /// The person of the session, for records.
+    var person: String {
+        place.map { ($0.user == 0 ? "root" : "uid \($0.user)") + ", on the desktop" } ?? "the desktop"
+    }
+
     /// Whether alerts and badges are on the desktop, and whether the focus is followed.
     package var checks: [DoctorCheck] {
         let program = helper?.pid.map { "torpor-desktop, process \($0)" } ?? "torpor-desktop, which does not run"
