@@ -55,7 +55,7 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-system", from: "1.8.1"),
     ],
     targets: [
-        .target(name: "Alerts", dependencies: ["CalendarTime", "TorporAPI", "Varlink", "WireText"]),
+        .target(name: "Alerts", dependencies: ["CalendarTime", "Permissions", "TorporAPI", "Varlink", "WireText"]),
         .target(name: "AppConnection", dependencies: ["Linux", "TorporAPI", "Varlink"]),
         .target(
             name: "Archives",
@@ -416,7 +416,10 @@ let package = Package(
             dependencies: ["ControlService", "Supervisor"],
             linkerSettings: sharedRuntime
         ),
-        .testTarget(name: "AlertsTests", dependencies: ["Alerts", "CalendarTime", "TorporAPI", "Varlink"]),
+        .testTarget(
+            name: "AlertsTests",
+            dependencies: ["Alerts", "CalendarTime", "Permissions", "TorporAPI", "Varlink"]
+        ),
         .testTarget(
             name: "ArchivesTests",
             dependencies: [
@@ -559,7 +562,7 @@ let package = Package(
             dependencies: [
                 "Alerts", "CalendarTime", "Configuration", "ControlService", "DesktopProtocol", "Engine",
                 "EngineHarness", "EventLoop", "EventSources", "KernelFiles", "Lifecycle", "Linux", "Mailbox",
-                "MeasuredProgram", "Policies", "Processes", "Store", "Supervisor",
+                "MeasuredProgram", "Permissions", "Policies", "Processes", "Store", "Supervisor",
                 "TestAddresses", "TorporAPI", "TorporPolicyABI", "Varlink", "VarlinkServer",
             ]
         ),

@@ -1633,6 +1633,64 @@ int torpor_app_set_badge(torpor_app *app, int64_t count)
     return call_and_wait(app, &call, CALL_MS, NULL);
 }
 
+/* ---- Permissions ------------------------------------------------------------------------------------------------- */
+
+static int permission_state(torpor_app *app, const torpor_json *state)
+{
+    const char *word = torpor_json_string(state, NULL);
+    if (word != NULL && strcmp(word, "allow") == 0)
+        return TORPOR_PERMISSION_ALLOW;
+    if (word != NULL && strcmp(word, "deny") == 0)
+        return TORPOR_PERMISSION_DENY;
+    if (word != NULL && strcmp(word, "ask") == 0)
+        return TORPOR_PERMISSION_ASK;
+    return fail(app, -EPROTO, "The supervisor gave no state of the permission.");
+}
+
+int torpor_app_permission(torpor_app *app, const char *name)
+{
+    if (app->path == NULL)
+        return TORPOR_PERMISSION_ALLOW;
+    struct text call = start_call("Permissions");
+    torpor_json *reply = NULL;
+    int state = call_and_wait(app, &call, CALL_MS, &reply);
+    if (state == 0) {
+        state = fail(app, -ENOENT, "The configuration declares no such permission for the app.");
+        const torpor_json *all = torpor_json_get(torpor_json_get(reply, "parameters"), "permissions");
+        for (size_t index = 0; index < torpor_json_count(all); index++) {
+            const torpor_json *one = torpor_json_at(all, index);
+            const char *its = torpor_json_string(torpor_json_get(one, "name"), NULL);
+            if (its != NULL && strcmp(its, name) == 0)
+                state = permission_state(app, torpor_json_get(one, "state"));
+        }
+    }
+    torpor_json_free(reply);
+    return state;
+}
+
+int torpor_app_request_permission(torpor_app *app, const char *name, torpor_question *question)
+{
+    if (question != NULL)
+        *question = (torpor_question){false, 0};
+    if (app->path == NULL)
+        return TORPOR_PERMISSION_ALLOW;
+    struct text call = start_call("RequestPermission");
+    put(&call, "\"name\":");
+    put_string(&call, name);
+    torpor_json *reply = NULL;
+    int state = call_and_wait(app, &call, CALL_MS, &reply);
+    if (state == 0) {
+        const torpor_json *parameters = torpor_json_get(reply, "parameters");
+        state = permission_state(app, torpor_json_get(parameters, "state"));
+        if (question != NULL) {
+            question->asked = torpor_json_bool(torpor_json_get(parameters, "asked"), false);
+            question->next_at = torpor_json_int(torpor_json_get(parameters, "next_at"), 0);
+        }
+    }
+    torpor_json_free(reply);
+    return state;
+}
+
 /* ---- Settings ---------------------------------------------------------------------------------------------------- */
 
 static int no_settings(torpor_app *app)

@@ -365,6 +365,24 @@ int torpor_app_cancel_alert(torpor_app *app, const char *id);
 /* Shows a number, 1 to 9999, at the app's entry, or with 0 none. */
 int torpor_app_set_badge(torpor_app *app, int64_t count);
 
+/* ---- Permissions ------------------------------------------------------------------------------------------------- */
+
+/* What applies to a permission of an app in a sandbox. */
+enum {
+    TORPOR_PERMISSION_DENY = 0,
+    TORPOR_PERMISSION_ALLOW = 1,
+    TORPOR_PERMISSION_ASK = 2 /* Withheld, since nobody has answered. */
+};
+typedef struct torpor_question {
+    bool asked;      /* People are asked now. */
+    int64_t next_at; /* When people can be asked, in microseconds since 1970, if it is too soon; 0 otherwise. */
+} torpor_question;
+/* What applies to a permission that is declared for the app; -ENOENT for any other. */
+int torpor_app_permission(torpor_app *app, const char *name);
+/* The same, and has people asked if nobody has answered: once, and at most once an hour for each app. Does not wait for the
+ * answer. question may be NULL. Without a supervisor nothing is withheld. */
+int torpor_app_request_permission(torpor_app *app, const char *name, torpor_question *question);
+
 /* ---- Settings ---------------------------------------------------------------------------------------------------- */
 
 /* What the app is set to: an object with a member for each setting, null where it has no value; durations in seconds, sizes

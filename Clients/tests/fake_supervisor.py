@@ -72,6 +72,7 @@ class FakeSupervisor:
         self.transfers: Dict[int, Json] = {}
         self.alerts: List[Json] = []
         self.badge = 0
+        self.requested: List[str] = []
         self.logins: List[Tuple[int, Json]] = []
         self.theme: Any = "light"
         self.limit = 16 << 20
@@ -356,6 +357,19 @@ class FakeSupervisor:
     def _SetBadge(self, connection: Connection, count: int) -> Json:
         self.badge = count
         return {}
+
+    def _Permissions(self, connection: Connection) -> Json:
+        return {"permissions": [{"name": "camera", "state": "ask"}, {"name": "files:/a b", "state": "allow"},
+                                {"name": "gpu", "state": "deny"}]}
+
+    def _RequestPermission(self, connection: Connection, name: str) -> Json:
+        self.requested.append(name)
+        if name not in ("camera", "gpu"):
+            raise Refusal("Failed", message=f"fake asks for no permission {name}")
+        if name == "gpu":
+            return {"state": "deny", "asked": False, "next_at": None, "message": None}
+        isFirst = self.requested.count(name) == 1
+        return {"state": "ask", "asked": isFirst, "next_at": None if isFirst else 7, "message": None if isFirst else "wait"}
 
     def _Settings(self, connection: Connection) -> Json:
         return {"settings": {"port": 8000, "theme": self.theme, "quota": None}}

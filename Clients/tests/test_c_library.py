@@ -294,6 +294,18 @@ class CLibraryTests(SupervisedTestCase):
         self.assertRegex(probe.do("alert "), "^scheduled -[0-9]+ title must be")
         probe.finish()
 
+    def test_permissions_are_read_and_requested(self) -> None:
+        probe = self.probe()
+        self.assertEqual(probe.do("permission camera"), "permission 2 ")
+        self.assertEqual(probe.do("permission files:/a b"), "permission 1 ")
+        self.assertEqual(probe.do("permission gpu"), "permission 0 ")
+        self.assertRegex(probe.do("permission camer"), "^permission -[0-9]+ .*no such permission")
+        self.assertEqual(probe.do("request camera"), "requested 2 1 0 ")
+        self.assertEqual(probe.do("request camera"), "requested 2 0 7 ")
+        self.assertEqual(probe.do("request gpu"), "requested 0 0 0 ")
+        self.assertRegex(probe.do("request netwrk"), "^requested -[0-9]+ 0 0 fake asks for no permission netwrk")
+        probe.finish()
+
     def test_settings_are_read_and_set(self) -> None:
         probe = self.probe()
         self.assertEqual(probe.do("settings"), "settings 3 8000 light null")

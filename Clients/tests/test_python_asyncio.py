@@ -203,6 +203,8 @@ class AsyncioTests(SupervisedTestCase):
             self.assertEqual(len(await app.alerts()), 1)
             await app.cancel_alerts("tea")
             self.assertEqual(await app.alerts(), [])
+            self.assertEqual((await app.permissions())["camera"], "ask")
+            self.assertEqual((await app.request_permission("camera"))["asked"], True)
             await app.schedule_alert("Tea", after=timedelta(minutes=2))
             self.assertEqual((await app.alerts())[0]["after_ms"], 120_000)
             await app.cancel_all_alerts()

@@ -372,6 +372,16 @@ class ThreadsTests(SupervisedTestCase):
         with self.assertRaisesRegex(torpor.TorporError, "no transfer 2"):
             app.cancel_transfer(2)
 
+    def test_permissions_are_read_and_requested(self) -> None:
+        app = self.app(Recorder())
+        self.assertEqual(app.permissions(), {"camera": "ask", "files:/a b": "allow", "gpu": "deny"})
+        self.assertEqual(app.request_permission("camera")["asked"], True)
+        again = app.request_permission("camera")
+        self.assertEqual((again["state"], again["asked"], again["next_at"]), ("ask", False, 7))
+        self.assertEqual(app.request_permission("gpu")["state"], "deny")
+        with self.assertRaisesRegex(torpor.TorporError, "no permission netwrk"):
+            app.request_permission("netwrk")
+
     def test_alerts_are_scheduled_and_cancelled(self) -> None:
         app = self.app(Recorder())
         noon = datetime.datetime(2030, 6, 1, 12, tzinfo=datetime.timezone.utc)

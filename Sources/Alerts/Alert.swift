@@ -57,6 +57,9 @@ public struct Alert: Hashable, Sendable {
     public var time: Time
     /// Whether an operator scheduled the alert, so that it may open any URL.
     public var isOperators = false
+    /// The permission that the app asks people for by it; nil for every other alert. Only torpord makes such an alert,
+    /// and its app can neither change nor see it.
+    public var permission: String?
     /// Only calendar times after this moment count, in microseconds since 1970.
     public var base: Int64
     /// The end of the quiet hours that hold the alert back, in microseconds since 1970; nil if none do.
@@ -154,6 +157,7 @@ extension Alert {
         wake = try fields.optionalBool("wake") ?? false
         token = UInt64(bitPattern: try fields.optionalInt("token") ?? 0)
         isOperators = try fields.optionalBool("operators") ?? false
+        permission = try fields.optionalString("permission")
         heldUntil = try fields.optionalInt("held_until")
         if let json = fields["opening"], json != .null { opening = try Opening(json: json) }
     }
@@ -177,6 +181,7 @@ extension Alert {
         if wake { object["wake"] = true }
         if token != 0 { object["token"] = .int(Int64(bitPattern: token)) }
         if isOperators { object["operators"] = true }
+        if let permission { object["permission"] = .string(permission) }
         if let heldUntil { object["held_until"] = .int(heldUntil) }
         if let opening { object["opening"] = opening.json }
         return .object(object)

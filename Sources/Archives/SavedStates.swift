@@ -30,7 +30,7 @@ package final class SavedStates: Room, LifecycleObserver {
         let isOver = !(machine(app).lastEnding ?? ending.reason).keepsState
         let isDone = isOver && app.specification.rules.isOneshot
         if app.restoration == .offered, ending.transition == .launching, ending.cause != nil, !isDone,
-            !ending.reason.wasAskedFor, ending.reason != .replaced
+            !ending.reason.wasAskedFor, !ending.reason.isReplacement
         {
             return setArchiveAside(app, "the launch that should have restored it failed")
         }

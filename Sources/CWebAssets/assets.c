@@ -25,6 +25,7 @@
     file(machine_js, "machine.js", SCRIPT) \
     file(memory_js, "memory.js", SCRIPT) \
     file(overview_js, "overview.js", SCRIPT) \
+    file(permissions_js, "permissions.js", SCRIPT) \
     file(reports_js, "reports.js", SCRIPT) \
     file(settings_js, "settings.js", SCRIPT) \
     file(snapshot_js, "snapshot.js", SCRIPT) \
@@ -87,6 +88,9 @@ static const unsigned char memory_js[] = {
 };
 static const unsigned char overview_js[] = {
 #embed "assets/overview.js"
+};
+static const unsigned char permissions_js[] = {
+#embed "assets/permissions.js"
 };
 static const unsigned char reports_js[] = {
 #embed "assets/reports.js"

@@ -43,7 +43,7 @@ extension ControlService {
         }
     }
 
-    func answer(_ request: AnswerAlertRequest, _ reply: Reply) throws(Selection.Unknown) {
+    func answer(_ request: AnswerAlertRequest, by person: String, _ reply: Reply) throws(Selection.Unknown) {
         let chosen =
             try request.app.map { name throws(Selection.Unknown) in try selection.resolve([name]) } ?? Array(apps)
         supervisor.alerts.whenLoaded { [self] in
@@ -54,7 +54,7 @@ extension ControlService {
                 } else {
                     number = try supervisor.alerts.openAlert(request.id ?? "", of: chosen)
                 }
-                supervisor.alerts.answer(number, request.action) { problem in
+                supervisor.alerts.answer(number, request.action, by: person) { problem in
                     if let problem { Self.refuse(problem, reply) } else { reply.send() }
                 }
             } catch {

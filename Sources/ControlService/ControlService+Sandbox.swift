@@ -3,6 +3,7 @@
 import Configuration
 import Engine
 import EventLoop
+import Lifecycle
 import Linux
 import Permissions
 import Processes
@@ -68,7 +69,27 @@ extension ControlService {
         }
     }
 
-    func answer(_ request: AnswerPermissionsRequest, of app: AppRuntime, by person: String, _ reply: Reply) {
+    func answer(_ request: AnswerPermissionsRequest, by person: String, _ reply: Reply) throws(Selection.Unknown) {
+        // Answers outlive their app in the configuration.
+        if request.answer == .reset, coordinator.id(of: request.app) == nil {
+            return supervisor.permissions.resetAbsent(request.app) { [self] outcome in
+                switch outcome {
+                case .success(true): reply.send(["message": .null])
+                case .success(false):
+                    do throws(Selection.Unknown) {
+                        let app = try selection.one(request.app)
+                        answer(request, of: app, by: person, reply)
+                    } catch {
+                        reply.fail(error)
+                    }
+                case .failure(let refusal): reply.fail("\(refusal)")
+                }
+            }
+        }
+        answer(request, of: try selection.one(request.app), by: person, reply)
+    }
+
+    private func answer(_ request: AnswerPermissionsRequest, of app: AppRuntime, by person: String, _ reply: Reply) {
         supervisor.permissions.answer(request, of: app, by: person) { outcome in
             switch outcome {
             case .success(let message): reply.send(["message": .optional(message)])

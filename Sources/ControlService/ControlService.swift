@@ -148,14 +148,14 @@ package final class ControlService: ShellRoom, ClientService {
             case .scheduleAlert(let request): try schedule(request, reply)
             case .alerts(let request): try alerts(request, reply)
             case .cancelAlerts(let request): try cancel(request, reply)
-            case .answerAlert(let request): try answer(request, reply)
+            case .answerAlert(let request): try answer(request, by: Self.name(of: peer), reply)
             case .setBadge(let name, let count): setBadge(count, of: try selection.one(name), reply)
             case .data(let names): data(of: names, reply)
             case .purgeData(let request): purge(request, by: Self.name(of: peer), reply)
             case .permissions(let patterns):
                 try permissions(of: patterns.isEmpty ? selection.apps : selection.resolve(patterns), reply)
             case .answerPermissions(let request):
-                answer(request, of: try selection.one(request.app), by: Self.name(of: peer), reply)
+                try answer(request, by: Self.name(of: peer), reply)
             case .settings(let name):
                 let app = try selection.one(name)
                 supervisor.settings.whenLoaded { [self] in

@@ -11,7 +11,8 @@ extension AppMachine {
         switch lastEnding {
         case .evicted, .exitsOnSuspend: return failed
         case .exitSuccess, .exitFailure, .signal, .coreDump, .launchDeadline, .backgroundDeadline, .watchdog,
-            .taskExpired, .lockWhileSuspending, .oomKill, .unknown, .dependencyFailed, .replaced, .memoryLimit,
+            .taskExpired, .lockWhileSuspending, .oomKill, .unknown, .dependencyFailed, .replaced, .permissionChanged,
+            .memoryLimit,
             .unresponsive, .wakeStorm, .stopped, .shutdown, .forceQuit,
             .launchFailed:
             return true

@@ -12,10 +12,11 @@ extension AppMachine {
         if !new.hasScenes { scenes = nil }
     }
 
-    /// Whether the app terminates only to be launched again with its new definition: no other launch is needed.
+    /// Whether the app is terminating only to be launched again, with its new definition or permissions: no other launch
+    /// is needed.
     var isBeingReplaced: Bool {
         guard case .terminating(let terminating) = phase else { return false }
-        return terminating.reason == .replaced && terminating.stoppedBy == nil && goal != .notRunning
+        return (terminating.reason?.isReplacement ?? false) && terminating.stoppedBy == nil && goal != .notRunning
     }
 
     /// Forgets how the app ended. Call this when the app is in the configuration again: the app was stopped when it

@@ -30,9 +30,14 @@ extension Coordinator {
     ///
     /// - Parameters:
     ///   - apps: every app of the new configuration; all others leave.
+    ///   - reason: why replaced apps end.
     ///   - now: the time.
     /// - Throws: ``DependencyError`` when a dependency is unknown or forms a cycle; then nothing changes.
-    public func reconfigure(_ apps: [AppChange], now: Duration) throws(DependencyError) -> [AppAction] {
+    public func reconfigure(
+        _ apps: [AppChange],
+        replacing reason: TerminationReason = .replaced,
+        now: Duration
+    ) throws(DependencyError) -> [AppAction] {
         _ = try DependencyGraph(apps.map(\.definition))
         guard !isShuttingDown else { return [] }
         let before = nodes.map(\.definition)
@@ -60,7 +65,7 @@ extension Coordinator {
         }
         graph = try DependencyGraph(places: nodes.map(Self.graphPlace))
         stop(removed, .stop(.stopped), now: now)
-        stop(replaced, .stop(.replaced), now: now)
+        stop(replaced, .stop(reason), now: now)
         // Apps whose stop is pending may have new dependents, which must stop first.
         _ = passOn(nodes.indices.filter { nodes[$0].pendingStop != nil })
         for (app, foreground) in launches {
@@ -239,7 +244,7 @@ extension Coordinator {
         case .leaving: break
         }
         switch request {
-        case .stop(let reason) where reason != .replaced: return
+        case .stop(let reason) where !reason.isReplacement: return
         case .forceQuit, .release, .mode, .cover, .scene(_, .unattached): return
         case .stop, .start, .restart, .foreground, .background, .suspend, .forceSuspend, .resume, .interrupt,
             .evict, .wake, .reset, .hold, .scene:

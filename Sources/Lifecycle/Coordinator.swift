@@ -234,7 +234,7 @@ public final class Coordinator {
             return finish(now: now)
         }
         switch request {
-        case .stop(let reason) where !reason.wasAskedFor && reason != .replaced:
+        case .stop(let reason) where !reason.wasAskedFor && !reason.isReplacement:
             // The app is terminated for something that it did: like a crash, this does not affect its dependents.
             absorb(try nodes[app].machine.request(request, now: now), of: app, now: now)
         case .stop, .restart:
@@ -438,7 +438,9 @@ public final class Coordinator {
         return stopping
     }
 
-    static func comesBack(after stop: Request) -> Bool { stop == .restart || stop == .stop(.replaced) }
+    static func comesBack(after stop: Request) -> Bool {
+        if case .stop(let reason) = stop { reason.isReplacement } else { stop == .restart }
+    }
 
     /// Handles a request for an app whose stop waits for its dependents to stop. The stop is not cancelled, since
     /// other stops depend on it. If the app is launched again after the stop, it moves as requested until then. If

@@ -103,6 +103,7 @@ public enum TerminationReason: String, Sendable, Hashable, CaseIterable {
     case unknown
     case dependencyFailed = "dependency-failed"
     case replaced
+    case permissionChanged = "permission-changed"
     case memoryLimit = "memory-limit"
     case unresponsive
     case wakeStorm = "wake-storm"
@@ -121,6 +122,7 @@ public enum TerminationReason: String, Sendable, Hashable, CaseIterable {
         case .wakeStorm: 0xbad2_2222
         case .forceQuit: 0xdead_fa11
         case .exitSuccess, .exitFailure, .signal, .coreDump, .oomKill, .unknown, .dependencyFailed, .replaced,
+            .permissionChanged,
             .memoryLimit, .unresponsive, .evicted, .stopped, .exitsOnSuspend, .shutdown, .launchFailed:
             nil
         }
@@ -132,7 +134,8 @@ public enum TerminationReason: String, Sendable, Hashable, CaseIterable {
         case .exitFailure, .signal, .coreDump, .launchDeadline, .backgroundDeadline, .watchdog, .taskExpired,
             .lockWhileSuspending, .oomKill, .unknown, .memoryLimit, .unresponsive, .wakeStorm, .launchFailed:
             true
-        case .exitSuccess, .dependencyFailed, .replaced, .evicted, .stopped, .exitsOnSuspend, .shutdown, .forceQuit:
+        case .exitSuccess, .dependencyFailed, .replaced, .permissionChanged, .evicted, .stopped, .exitsOnSuspend,
+            .shutdown, .forceQuit:
             false
         }
     }
@@ -142,14 +145,18 @@ public enum TerminationReason: String, Sendable, Hashable, CaseIterable {
         switch self {
         case .stopped, .forceQuit, .evicted, .exitsOnSuspend, .shutdown: true
         case .exitSuccess, .exitFailure, .signal, .coreDump, .launchDeadline, .backgroundDeadline, .watchdog,
-            .taskExpired, .lockWhileSuspending, .oomKill, .unknown, .dependencyFailed, .replaced, .memoryLimit,
+            .taskExpired, .lockWhileSuspending, .oomKill, .unknown, .dependencyFailed, .replaced, .permissionChanged,
+            .memoryLimit,
             .unresponsive, .wakeStorm, .launchFailed:
             false
         }
     }
 
     /// Whether torpord writes a crash report: the ending was not asked for, and the app did not exit successfully.
-    public var isReported: Bool { !wasAskedFor && self != .exitSuccess && self != .replaced }
+    public var isReported: Bool { !wasAskedFor && self != .exitSuccess && !isReplacement }
+
+    /// Whether the app was ended only to be launched again, as another one.
+    public var isReplacement: Bool { self == .replaced || self == .permissionChanged }
 
     /// Whether the next launch gets the state that the app saved. It does not after a user stopped the app, or after
     /// the app exited successfully.
@@ -157,7 +164,8 @@ public enum TerminationReason: String, Sendable, Hashable, CaseIterable {
         switch self {
         case .stopped, .forceQuit, .exitSuccess: false
         case .exitFailure, .signal, .coreDump, .launchDeadline, .backgroundDeadline, .watchdog, .taskExpired,
-            .lockWhileSuspending, .oomKill, .unknown, .dependencyFailed, .replaced, .memoryLimit, .unresponsive,
+            .lockWhileSuspending, .oomKill, .unknown, .dependencyFailed, .replaced, .permissionChanged, .memoryLimit,
+            .unresponsive,
             .wakeStorm, .evicted, .exitsOnSuspend, .shutdown, .launchFailed:
             true
         }
@@ -168,7 +176,8 @@ public enum TerminationReason: String, Sendable, Hashable, CaseIterable {
         switch self {
         case .stopped, .forceQuit, .dependencyFailed: false
         case .exitSuccess, .exitFailure, .signal, .coreDump, .launchDeadline, .backgroundDeadline, .watchdog,
-            .taskExpired, .lockWhileSuspending, .oomKill, .unknown, .replaced, .memoryLimit, .unresponsive,
+            .taskExpired, .lockWhileSuspending, .oomKill, .unknown, .replaced, .permissionChanged, .memoryLimit,
+            .unresponsive,
             .wakeStorm, .evicted, .exitsOnSuspend, .shutdown, .launchFailed:
             true
         }

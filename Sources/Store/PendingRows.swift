@@ -176,7 +176,7 @@ struct MailWork: Sendable {
         }
     }
 
-    /// Drops an app's queued changes when the app is removed: its rows in the database are deleted too.
+    /// Drops the queued changes of an app that is removed with all its rows. Answers to it are not among them.
     mutating func remove(app: String) {
         mail.remove(app: app)
         unhandled.remove(app: app)
@@ -185,7 +185,6 @@ struct MailWork: Sendable {
         settings.remove(app: app)
         transfers.remove(app: app)
         alerts.remove(app: app)
-        permissions.remove(app: app)
     }
 
     /// Requeues the changes of `older`, which could not be written, except those of removed apps. Changes that were
@@ -201,7 +200,7 @@ struct MailWork: Sendable {
         settings.putBack(older.settings, removed: apps)
         transfers.putBack(older.transfers, removed: apps)
         alerts.putBack(older.alerts, removed: apps)
-        permissions.putBack(older.permissions, removed: apps)
+        permissions.putBack(older.permissions, removed: [])
         isSynced = isSynced || older.isSynced
     }
 }
@@ -229,7 +228,7 @@ extension StoreContents {
         }
     }
 
-    /// Removes all rows of an app.
+    /// Removes all rows of an app, except for answers to it.
     mutating func forget(app: String) {
         apps[app] = nil
         mail = mail.filter { $0.value.app != app }
@@ -239,6 +238,5 @@ extension StoreContents {
         settings = settings.filter { $0.key.app != app }
         transfers = transfers.filter { $0.value.app != app }
         alerts = alerts.filter { $0.value.app != app }
-        permissions = permissions.filter { $0.key.app != app }
     }
 }

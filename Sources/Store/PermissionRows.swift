@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// A user's answer to an app that asks for a permission.
+/// A person's answer to an app that asks for a permission, or that people were asked for one.
 public struct StoredPermission: Sendable, Hashable {
     /// The app and the permission's name.
     public struct Key: Sendable, Hashable {
@@ -28,6 +28,23 @@ public struct StoredPermission: Sendable, Hashable {
     public var at: Int64
     /// Whether the app may still run with the permission that applied before this answer.
     public var isPending = true
+
+    /// What the name of a row begins with that says that people were asked; no permission has such a name.
+    static let mark = "?"
+
+    /// That people were asked for a permission at the app's request, without an answer so far.
+    ///
+    /// It has the form of an answer that was taken back, so that earlier versions of Torpor ignore it.
+    public static func question(_ name: String, of app: String, scope: String, at: Int64) -> StoredPermission {
+        var row = StoredPermission(app: app, name: mark + name, isAllowed: nil, scope: scope, by: "", at: at)
+        row.isPending = false
+        return row
+    }
+
+    /// The permission that people were asked for; nil if the row is an answer.
+    public var asked: String? {
+        key.name.utf8.starts(with: Self.mark.utf8) ? String(key.name.dropFirst(Self.mark.count)) : nil
+    }
 
     /// Creates an answer that the running app does not follow yet.
     public init(app: String, name: String, isAllowed: Bool?, scope: String, by: String, at: Int64) {

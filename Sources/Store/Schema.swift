@@ -156,11 +156,11 @@ enum Schema {
         """,
     ]
 
-    /// The tables with rows of apps, each with its column for the app's name.
+    /// The tables whose rows go with their app, each with its column for the app's name. Answers to apps that asked for
+    /// permissions stay: otherwise a denial would be forgotten when its app leaves the configuration and comes back.
     static let rowsOfApps = [
         ("apps", "name"), ("reports", "app"), ("mail", "app"), ("unhandled", "app"), ("schedules", "app"),
         ("subscriptions", "app"), ("settings", "app"), ("transfers", "app"), ("alerts", "app"),
-        ("permissions", "app"),
     ]
 
     /// Migrates an older version or an empty file to version `target`. Call this function in a transaction.

@@ -14,7 +14,8 @@ struct StateChange: Hashable, Sendable {
 
     /// Reasons for an exit that are no failures.
     private static let wanted: Set = [
-        "exit-success", "stopped", "shutdown", "evicted", "exits-on-suspend", "replaced", "force-quit",
+        "exit-success", "stopped", "shutdown", "evicted", "exits-on-suspend", "replaced", "permission-changed",
+        "force-quit",
     ]
 
     /// Nil unless the event is a change of state or a failure.

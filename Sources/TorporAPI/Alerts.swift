@@ -125,6 +125,8 @@ public struct AlertInfo: Hashable, Sendable {
     public var actions: [AlertAction] = []
     /// The URL that opens when a user chooses the alert.
     public var url: String?
+    /// The permission that the app asks for by it; nil for every other alert.
+    public var permission: String?
 
     /// Sets the required fields; the others keep their defaults.
     public init(number: Int64, app: String, id: String, state: String, title: String) {
@@ -149,6 +151,7 @@ public struct AlertInfo: Hashable, Sendable {
         heldUntil = try fields.optionalInt("held_until")
         actions = try fields.list("actions") { json throws(FieldError) in try AlertAction(json: json) }
         url = try fields.optionalString("url")
+        permission = try fields.optionalString("permission")
     }
 
     /// Encodes a JSON object.
@@ -157,7 +160,7 @@ public struct AlertInfo: Hashable, Sendable {
             "number": .int(number), "app": .string(app), "id": .string(id), "state": .string(state),
             "title": .string(title), "body": .string(body), "urgency": .string(urgency), "at": .optional(at),
             "opened_at": .optional(openedAt), "calendar": .optional(calendar), "held_until": .optional(heldUntil),
-            "actions": .array(actions.map(\.json)), "url": .optional(url),
+            "actions": .array(actions.map(\.json)), "url": .optional(url), "permission": .optional(permission),
         ]
     }
 }

@@ -72,7 +72,8 @@ public enum AppInterface {
         # An alert for people. state: scheduled, or open, which means that it came and was not answered. at: when it
         # comes next, or for when it was scheduled; opened_at: when an open one came; held_until: the end of the quiet
         # hours that it waits for, or will wait for when it is due; all in microseconds since 1970. calendar: of a
-        # repeated one. Each time a repeated alert comes, it has a number of its own.
+        # repeated one. Each time a repeated alert comes, it has a number of its own. permission is
+        # null: an app does not see its questions for permissions.
         type Alert (
           number: int,
           app: string,
@@ -86,7 +87,8 @@ public enum AppInterface {
           calendar: ?string,
           held_until: ?int,
           actions: [](id: string, label: string),
-          url: ?string
+          url: ?string,
+          permission: ?string
         )
 
         # A transfer. direction: download or upload. state: queued, running, waiting, done, failed or cancelled. cause
@@ -307,6 +309,17 @@ public enum AppInterface {
 
         # Shows a number, 1 to 9999, at the app's entry, or with 0 none. Replies when that is durable.
         method SetBadge(count: int) -> ()
+
+        # What applies to each permission that the configuration declares for the app: allow, deny, or ask, which means
+        # withheld, since no person has answered. An app without a sandbox may do everything.
+        method Permissions() -> (permissions: [](name: string, state: string))
+
+        # Asks people for a permission that is declared and that no person has answered: by an alert with two buttons. People
+        # are asked for each permission once, and at most once an hour for each app; the app cannot answer, change or
+        # cancel the question. state is as in Permissions; asked: people are asked now, and the reply is durable; next_at:
+        # when they can be asked, in microseconds since 1970, if it is too soon; message: why they are not asked. If the
+        # answer changes the app's sandbox, the app is ended and launched again.
+        method RequestPermission(name: string) -> (state: string, asked: bool, next_at: ?int, message: ?string)
 
         # The caller must not do that; message says why.
         error NotPermitted (message: string)

@@ -49,6 +49,10 @@ public enum AppRequest: Hashable, Sendable {
     case alerts
     /// Set the app's badge: the number at its menu entry.
     case setBadge(count: Int64)
+    /// What applies to the permissions that the app declares.
+    case permissions
+    /// Have people asked for a permission.
+    case requestPermission(name: String)
 
     /// Decodes a call; nil if the interface has no such method.
     ///
@@ -93,6 +97,8 @@ public enum AppRequest: Hashable, Sendable {
         case "CancelAlert": self = .cancelAlert(ids: try fields["ids"] == nil ? nil : fields.strings("ids"))
         case "Alerts": self = .alerts
         case "SetBadge": self = .setBadge(count: try fields.int("count"))
+        case "Permissions": self = .permissions
+        case "RequestPermission": self = .requestPermission(name: try fields.string("name"))
         default: return nil
         }
     }
@@ -131,6 +137,8 @@ public enum AppRequest: Hashable, Sendable {
                 ("CancelAlert", ids.map { names -> JSON in ["ids": .strings(names)] } ?? .emptyObject)
             case .alerts: ("Alerts", .emptyObject)
             case .setBadge(let count): ("SetBadge", ["count": .int(count)])
+            case .permissions: ("Permissions", .emptyObject)
+            case .requestPermission(let name): ("RequestPermission", ["name": .string(name)])
             }
         return VarlinkCall(
             method: "\(AppInterface.name).\(member)",

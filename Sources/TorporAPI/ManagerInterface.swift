@@ -309,7 +309,8 @@ public enum ManagerInterface {
         # An alert for people. state: scheduled, or open, which means that it came and was not answered. at: when it
         # comes next, or for when it was scheduled; opened_at: when an open one came; held_until: the end of the quiet
         # hours that it waits for, or will wait for when it is due; all in microseconds since 1970. calendar: of a
-        # repeated one. Each time a repeated alert comes, it has a number of its own.
+        # repeated one. Each time a repeated alert comes, it has a number of its own. permission: what the app asks people
+        # for by it, with the actions allow and deny; null for every other alert.
         type Alert (
           number: int,
           app: string,
@@ -323,7 +324,8 @@ public enum ManagerInterface {
           calendar: ?string,
           held_until: ?int,
           actions: [](id: string, label: string),
-          url: ?string
+          url: ?string,
+          permission: ?string
         )
 
         # A transfer. direction: download or upload. state: queued, running, waiting, done, failed or cancelled. cause

@@ -103,6 +103,58 @@ public struct PermissionInfo: Hashable, Sendable {
     }
 }
 
+/// What applies to a permission, as its app is told.
+public struct PermissionStanding: Hashable, Sendable {
+    /// The name of the permission.
+    public var name: String
+    /// `allow`, `deny`, or `ask`: withheld, since nobody has answered.
+    public var state: String
+
+    /// Memberwise initializer.
+    public init(name: String, state: String) { (self.name, self.state) = (name, state) }
+
+    /// Decodes a JSON object; throws if a field is missing or has the wrong type.
+    public init(json: JSON) throws(FieldError) {
+        let fields = try Fields(json)
+        self.init(name: try fields.string("name"), state: try fields.string("state"))
+    }
+
+    /// Encodes a JSON object.
+    public var json: JSON { ["name": .string(name), "state": .string(state)] }
+}
+
+/// The reply to an app that requests a permission.
+public struct PermissionReply: Hashable, Sendable {
+    /// `allow`, `deny`, or `ask`: withheld, since nobody has answered.
+    public var state: String
+    /// Whether people are asked now.
+    public var isAskedNow = false
+    /// When people can be asked, in microseconds since 1970; nil if that is not only a matter of time.
+    public var nextAt: Int64?
+    /// Why people are not asked now, as a sentence.
+    public var message: String?
+
+    /// A reply without a question.
+    public init(state: String) { self.state = state }
+
+    /// Decodes a JSON object; throws if a field is missing or has the wrong type.
+    public init(json: JSON) throws(FieldError) {
+        let fields = try Fields(json)
+        state = try fields.string("state")
+        isAskedNow = try fields.bool("asked")
+        nextAt = try fields.optionalInt("next_at")
+        message = try fields.optionalString("message")
+    }
+
+    /// Encodes a JSON object.
+    public var json: JSON {
+        [
+            "state": .string(state), "asked": .bool(isAskedNow), "next_at": .optional(nextAt),
+            "message": .optional(message),
+        ]
+    }
+}
+
 /// A user's answer to an app that asks for a permission.
 public enum PermissionVerdict: String, CaseIterable, Sendable {
     case allow

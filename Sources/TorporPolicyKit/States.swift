@@ -106,6 +106,8 @@ public struct EndReason: RawRepresentable, Sendable, Hashable {
     public static let forceQuit = EndReason(TORPOR_REASON_FORCE_QUIT)
     /// The app could not be launched.
     public static let launchFailed = EndReason(TORPOR_REASON_LAUNCH_FAILED)
+    /// What it may do in its sandbox changed.
+    public static let permissionChanged = EndReason(TORPOR_REASON_PERMISSION_CHANGED)
 }
 
 /// Why an app is launched, `TORPOR_LAUNCH_…`.

@@ -79,6 +79,8 @@ public struct TransferOrder: Hashable, Sendable {
     public var isDoubtful = false
     /// Patterns that redirects must match (``WebPattern``); empty for any target.
     public var allow: [String] = []
+    /// The ports that the app may use in its sandbox, for the URL and for redirects; empty for all.
+    public var ports: [UInt16] = []
     /// The most bytes of a download.
     public var sizeLimit: Int64?
     /// Seconds that each request may take; nil for no limit while bytes arrive.
@@ -133,6 +135,12 @@ public struct TransferOrder: Hashable, Sendable {
         source = try fields["source"].map { json throws(FieldError) in try TransferSource(json: json) }
         isDoubtful = try fields.optionalBool("doubtful") ?? false
         allow = try fields["allow"] == nil ? [] : fields.strings("allow")
+        ports = try fields.list("ports") { json throws(FieldError) in
+            guard let port = json.intValue.flatMap({ UInt16(exactly: $0) }) else {
+                throw FieldError(field: "ports", problem: "must have ports")
+            }
+            return port
+        }
         sizeLimit = try fields.optionalInt("size_limit")
         timeLimit = try fields.optionalInt("time_limit")
         minimumFree = try fields.optionalInt("min_free") ?? 0
@@ -153,6 +161,7 @@ public struct TransferOrder: Hashable, Sendable {
             "size_limit": .optional(sizeLimit), "min_free": .int(minimumFree), "discretionary": .bool(isDiscretionary),
             "credentials": credentials?.json ?? .null, "authority": .optional(authority), "unless": .optional(unless),
             "time_limit": .optional(timeLimit), "allow": .strings(allow),
+            "ports": .array(ports.map { .int(Int64($0)) }),
             "proxy": proxy?.json ?? .null, "secure_proxy": secureProxy?.json ?? .null, "no_proxy": .optional(noProxy),
             "doubtful": .bool(isDoubtful),
         ]

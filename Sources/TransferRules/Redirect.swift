@@ -24,6 +24,7 @@ public struct Redirect: Hashable, Sendable {
     ///   - count: redirects followed before.
     ///   - target: the absolute URL of the redirect.
     ///   - allow: patterns that the target must match; empty for any target.
+    ///   - ports: the ports that the target may have; empty for all.
     public static func follow(
         _ status: Int,
         from address: WebAddress,
@@ -31,7 +32,8 @@ public struct Redirect: Hashable, Sendable {
         method: String,
         sendsFile: Bool,
         count: Int,
-        allow: [WebPattern] = []
+        allow: [WebPattern] = [],
+        ports: [UInt16] = []
     ) throws(TransferRefusal) -> Redirect {
         guard count < most else { throw TransferRefusal("redirects", "more than \(most) redirects") }
         let next: WebAddress
@@ -52,6 +54,7 @@ public struct Redirect: Hashable, Sendable {
                 "the server redirects to \(next.named), which transfers.allow does not permit"
             )
         }
+        try TransferRefusal.check(port: next.port, ports)
         let isElsewhere = status == 303 && method != "GET"
         return Redirect(
             address: next,

@@ -101,10 +101,21 @@ public struct TransferRefusal: Error, Hashable, Sendable, CustomStringConvertibl
         }
     }
 
+    /// Checks the port of a URL against those that the app may use in its sandbox.
+    public static func check(port: UInt16, _ ports: [UInt16]) throws(TransferRefusal) {
+        guard !ports.isEmpty, !ports.contains(port) else { return }
+        let list = ports.map { "\($0)" }.joined(separator: ", ")
+        throw TransferRefusal(
+            "not-allowed",
+            "the app's sandbox does not permit the port \(port): its permission network is for \(list)"
+        )
+    }
+
     /// Checks a whole order, and returns the parts of its URL.
     @discardableResult
     public static func check(_ order: TransferOrder) throws(TransferRefusal) -> WebAddress {
         let address = try address(order.url)
+        try check(port: address.port, order.ports)
         try check(method: order.method, of: order.direction)
         try check(headers: order.headers)
         try check(file: order.file)

@@ -27,6 +27,8 @@ public enum WebRoute: Hashable, Sendable {
     case transfers(String)
     /// The alerts of an app, or of all apps (empty name); POST answers one or dismisses some.
     case alerts(String)
+    /// The permissions that an app asks for; POST answers one.
+    case permissions(String)
     case events
     case reports
     case memory
@@ -73,6 +75,7 @@ public enum WebRoute: Hashable, Sendable {
         case (3, "unhandled"): self = .unhandled(parts[1])
         case (3, "transfers"): self = .transfers(parts[1])
         case (3, "alerts"): self = .alerts(parts[1])
+        case (3, "permissions"): self = .permissions(parts[1])
         case (3, let word):
             guard let verb = Self.verbs[word] else { return nil }
             self = .verb(parts[1], verb)
@@ -91,7 +94,7 @@ public enum WebRoute: Hashable, Sendable {
         switch self {
         case .asset, .health: ["GET", "HEAD"]
         case .verb, .session: ["POST"]
-        case .settings, .unhandled: ["GET", "POST"]
+        case .settings, .unhandled, .permissions: ["GET", "POST"]
         case .transfers(let app), .alerts(let app): app.isEmpty ? ["GET"] : ["GET", "POST"]
         default: ["GET"]
         }
@@ -100,7 +103,7 @@ public enum WebRoute: Hashable, Sendable {
     /// Whether a POST to it changes an app.
     public var changesApp: Bool {
         switch self {
-        case .verb, .settings, .unhandled, .transfers, .alerts: true
+        case .verb, .settings, .unhandled, .transfers, .alerts, .permissions: true
         default: false
         }
     }

@@ -119,7 +119,8 @@ extension Transfer {
                 method: method,
                 sendsFile: sendsFile,
                 count: redirects,
-                allow: allow
+                allow: allow,
+                ports: order.ports
             )
             return .redirect(next, url: target)
         } catch {

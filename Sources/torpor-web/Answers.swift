@@ -76,6 +76,8 @@ struct Answers: Sendable {
             case .alerts(let name):
                 let request = AlertsRequest(apps: name.isEmpty ? [] : [name])
                 return HTTPResponse(status: 200, json: try link.call(.alerts(request)))
+            case .permissions(let name):
+                return HTTPResponse(status: 200, json: try link.call(.permissions(apps: [name])))
             case .events: return HTTPResponse(status: 200, json: try events(query, link))
             case .reports: return HTTPResponse(status: 200, json: try link.call(.reports(app: query.app)))
             case .memory: return HTTPResponse(status: 200, json: try link.call(.memory))
@@ -155,7 +157,7 @@ struct Answers: Sendable {
         return request
     }
 
-    /// Parses the body of a POST that changes settings, unhandled messages, transfers or alerts.
+    /// Parses the body of a POST that changes settings, unhandled messages, transfers, alerts or permissions.
     static func change(_ route: WebRoute, _ body: JSON) throws(FieldError) -> ManagerRequest {
         switch route {
         case .settings(let name): return .setSettings(try settings(name, body))
@@ -170,6 +172,15 @@ struct Answers: Sendable {
                 return .answerAlert(AnswerAlertRequest(number: number, app: name, action: action))
             }
             return .cancelAlerts(AlertsRequest(apps: [name], numbers: try numbers("dismiss", fields)))
+        case .permissions(let name):
+            let fields = try only(["name", "answer"], body)
+            let word = try fields.string("answer")
+            guard let answer = PermissionVerdict(rawValue: word) else {
+                throw FieldError(field: "answer", problem: "must be allow, deny or reset")
+            }
+            return .answerPermissions(
+                AnswerPermissionsRequest(app: name, names: [try fields.string("name")], answer: answer)
+            )
         default:
             return .cancelTransfers(CancelTransfersRequest(ids: try numbers("cancel", try only(["cancel"], body))))
         }

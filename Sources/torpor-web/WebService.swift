@@ -158,7 +158,7 @@ final class WebService: HTTPService {
         let name: String
         switch route {
         case .verb(let app, _), .settings(let app), .unhandled(let app), .transfers(let app),
-            .alerts(let app):
+            .alerts(let app), .permissions(let app):
             name = app
         default: return .answer(enter(json["token"]?.stringValue ?? "", .answer).secured)
         }

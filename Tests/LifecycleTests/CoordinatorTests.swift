@@ -183,7 +183,7 @@ struct CoordinatorTests {
 
     @Test("a restart of a requirement restarts what requires it, in order")
     func restart() throws {
-        for request in [Request.restart, .stop(.replaced)] {
+        for request in [Request.restart, .stop(.replaced), .stop(.permissionChanged)] {
             var fleet = try Self.tower()
             try fleet.ask(.start(background: false), "web")
             fleet.log = []

@@ -181,10 +181,19 @@ struct EndingTests {
             _ = try bench.ask(.stop(reason))
             #expect(try bench.end(done).next == .rest)
         }
-        var bench = Bench { $0.restart = policy }
-        try bench.launch()
-        _ = try bench.ask(.stop(.replaced))
-        #expect(try bench.end(done).next == .restart(after: .zero))
+        for reason in [TerminationReason.replaced, .permissionChanged] {
+            // More often than a crash may happen.
+            var bench = Bench { ($0.restart, $0.backoff.limit) = (policy, 1) }
+            try bench.launch()
+            for _ in 0..<3 {
+                _ = try bench.ask(.stop(reason))
+                let ending = try bench.end(crash)
+                #expect(ending.reason == reason && ending.next == .restart(after: .zero) && !reason.isReported)
+                #expect(bench.machine.remembered.ledger.isEmpty && bench.machine.remembered.restarts == 0)
+                _ = bench.tell(.deadline)
+                bench.comeUp()
+            }
+        }
     }
 
     @Test("an ending for cause keeps the goal and is restarted like a failure")

@@ -244,7 +244,7 @@ enum Whim {
         switch dice.below(23) {
         case 0: .start(background: false)
         case 1: .start(background: true)
-        case 2: .stop([.stopped, .replaced, .memoryLimit, .exitsOnSuspend][dice.below(4)])
+        case 2: .stop([.stopped, .replaced, .permissionChanged, .memoryLimit, .exitsOnSuspend][dice.below(5)])
         case 3: .restart
         case 4: .foreground
         case 5: .background

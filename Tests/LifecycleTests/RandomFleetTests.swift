@@ -200,7 +200,8 @@ struct FleetWalk {
             return
         }
         // One that is stopped for what it did leaves its dependents, like a crash.
-        let isOrderly = [.stop(.stopped), .stop(.exitsOnSuspend), .stop(.replaced), .restart].contains(request)
+        let orderly: [TerminationReason] = [.stopped, .exitsOnSuspend, .replaced, .permissionChanged]
+        let isOrderly = request == .restart || orderly.contains { request == .stop($0) }
         try take(actions, for: "\(app): \(request)", stopping: isOrderly ? [app] : [])
     }
 

@@ -6,6 +6,25 @@ import TorporAPI
 @testable import TorporApp
 
 @Suite(.ownProcess) struct AlertCallTests {
+    @Test("the app learns what it may do, and has people asked; without a supervisor nothing is withheld")
+    func permissions() async throws {
+        let supervisor = try FakeSupervisor()
+        let delegate = Recorder([
+            "didFinishLaunching": { app in
+                let states = try await app.permissions().map { "\($0.name) \($0.state)" }
+                #expect(states == ["gpu deny"])
+                let reply = try await app.requestPermission("camera")
+                #expect(reply.state == "ask" && reply.isAskedNow && reply.nextAt == 7 && reply.message == nil)
+                await #expect(throws: AppError.self) { try await app.requestPermission("netwrk") }
+            }
+        ])
+        try await running(delegate, under: supervisor) {
+            supervisor.tell("didFinishLaunching")
+            try await supervisor.waitForAnswers(1)
+        }
+        #expect(supervisor.calls.contains(.requestPermission(name: "netwrk")))
+    }
+
     @Test("alerts are scheduled, listed and cancelled, and the badge is set") func calls() async throws {
         let supervisor = try FakeSupervisor()
         let delegate = Recorder([

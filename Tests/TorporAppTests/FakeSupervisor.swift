@@ -220,6 +220,15 @@ final class FakeSupervisor: @unchecked Sendable {
             send(socket.raw, ["alerts": [info.json], "badge": 3])
         case .cancelAlert: send(socket.raw, ["numbers": [1]])
         case .setBadge: send(socket.raw, .emptyObject)
+        case .permissions: send(socket.raw, ["permissions": [PermissionStanding(name: "gpu", state: "deny").json]])
+        case .requestPermission(let name):
+            guard name == "camera" else {
+                send(socket.raw, ["message": "no permission"], error: AppInterface.ErrorName.failed)
+                return true
+            }
+            var reply = PermissionReply(state: "ask")
+            (reply.isAskedNow, reply.nextAt) = (true, 7)
+            send(socket.raw, reply.json)
         case .cancelTransfer, .answerLogin: send(socket.raw, .emptyObject)
         case .setSettings: send(socket.raw, ["changed": ["port"]])
         case .post, .take, .subscribe:

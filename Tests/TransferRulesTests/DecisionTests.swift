@@ -140,7 +140,8 @@ import TransferRules
             from: WebAddress,
             method: String = "GET",
             count: Int = 0,
-            allow: [String] = []
+            allow: [String] = [],
+            ports: [UInt16] = []
         ) throws(TransferRefusal) -> Redirect {
             try Redirect.follow(
                 status,
@@ -149,7 +150,8 @@ import TransferRules
                 method: method,
                 sendsFile: method != "GET",
                 count: count,
-                allow: allow.compactMap(WebPattern.init)
+                allow: allow.compactMap(WebPattern.init),
+                ports: ports
             )
         }
         #expect(try follow(302, "http://b.a/c", from: plain, allow: ["http://x", "http://*.a/c"]).address.path == "/c")
@@ -157,6 +159,14 @@ import TransferRules
             #expect(throws: TransferRefusal.self) { try follow(302, target, from: plain, allow: ["http://*.a/c"]) }
         }
         #expect(try follow(302, "https://b/c", from: plain).address == WebAddress("https://b/c"))
+        #expect(try follow(302, "https://b:8443/", from: secure, ports: [443, 8443]).address.port == 8443)
+        #expect(throws: TransferRefusal.self) { try follow(302, "https://b:8443/", from: secure, ports: [443]) }
+        var order = TransferOrder(id: 1, direction: .download, url: "http://a/b", root: 0, file: "f", method: "GET")
+        for (ports, isFit) in [([], true), ([80], true), ([443], false)] as [([UInt16], Bool)] {
+            order.ports = ports
+            #expect(((try? TransferRefusal.check(order)) != nil) == isFit)
+            #expect(try TransferOrder(json: order.json) == order)
+        }
         #expect(try follow(302, "http://b/", from: plain, count: 9).method == "GET")
         for (status, target, from, count, reason) in [
             (302, "http://a/", plain, 10, "redirects"), (302, "http://a/", secure, 0, "scheme"),

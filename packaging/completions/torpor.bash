@@ -1769,13 +1769,13 @@ _torpor_app() {
     unset 'unparsed_words[0]'
     unparsed_words=("${unparsed_words[@]}")
     case "${subcommand}" in
-    delegate|task|state|subscribe|can-open|transfer|notify|alerts|badge)
+    delegate|task|state|subscribe|can-open|transfer|notify|alerts|badge|permissions|request-permission)
         # Offer subcommand argument completions
         "_torpor_app_${subcommand}"
         ;;
     *)
         # Offer subcommand completions
-        COMPREPLY+=($(compgen -W 'delegate task state subscribe can-open transfer notify alerts badge' -- "${cur}"))
+        COMPREPLY+=($(compgen -W 'delegate task state subscribe can-open transfer notify alerts badge permissions request-permission' -- "${cur}"))
         ;;
     esac
 }
@@ -2171,6 +2171,22 @@ _torpor_app_alerts() {
 }
 
 _torpor_app_badge() {
+    repeating_flags=()
+    non_repeating_flags=(--json --version -h --help)
+    repeating_options=()
+    non_repeating_options=()
+    __torpor_offer_flags_options 1
+}
+
+_torpor_app_permissions() {
+    repeating_flags=()
+    non_repeating_flags=(--json --version -h --help)
+    repeating_options=()
+    non_repeating_options=()
+    __torpor_offer_flags_options 0
+}
+
+_torpor_app_request-permission() {
     repeating_flags=()
     non_repeating_flags=(--json --version -h --help)
     repeating_options=()

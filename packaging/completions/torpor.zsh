@@ -1212,12 +1212,14 @@ _torpor_app() {
             'notify:Shows people an alert of the app, now, later or again and again.'
             'alerts:Shows or cancels the app'\''s alerts.'
             'badge:Shows a number at the app'\''s entry, in lists and on the desktop.'
+            'permissions:Shows what the app may do in its sandbox.'
+            'request-permission:Has people asked for a permission of the app.'
         )
         _describe -V subcommand subcommands && ret=0
         ;;
     arg)
         case "${words[1]}" in
-        delegate|task|state|subscribe|can-open|transfer|notify|alerts|badge)
+        delegate|task|state|subscribe|can-open|transfer|notify|alerts|badge|permissions|request-permission)
             "_torpor_app_${words[1]}" && ret=0
             ;;
         esac
@@ -1620,6 +1622,31 @@ _torpor_app_badge() {
     local -i ret=1
     local -ar arg_specs=(
         ':number:'
+        '--json[One JSON document on standard output.]'
+        '--version[Show the version.]'
+        '(-h --help)'{-h,--help}'[Show help information.]'
+    )
+    _arguments -w -s -S : "${arg_specs[@]}" && ret=0
+
+    return "${ret}"
+}
+
+_torpor_app_permissions() {
+    local -i ret=1
+    local -ar arg_specs=(
+        '--json[One JSON document on standard output.]'
+        '--version[Show the version.]'
+        '(-h --help)'{-h,--help}'[Show help information.]'
+    )
+    _arguments -w -s -S : "${arg_specs[@]}" && ret=0
+
+    return "${ret}"
+}
+
+_torpor_app_request-permission() {
+    local -i ret=1
+    local -ar arg_specs=(
+        ':name:'
         '--json[One JSON document on standard output.]'
         '--version[Show the version.]'
         '(-h --help)'{-h,--help}'[Show help information.]'

@@ -245,6 +245,16 @@ static bool obey(torpor_app *app, char *line)
         report(app, "cancelled", torpor_app_cancel_alert(app, rest[0] != '\0' ? rest : NULL));
     else if (strcmp(line, "badge") == 0)
         report(app, "badged", torpor_app_set_badge(app, atoll(rest)));
+    else if (strcmp(line, "permission") == 0)
+        report(app, "permission", torpor_app_permission(app, rest));
+    else if (strcmp(line, "request") == 0) {
+        torpor_question question;
+        char text[256] = "";
+        int state = torpor_app_request_permission(app, rest, &question);
+        if (state < 0)
+            torpor_app_last_error(app, text, sizeof text);
+        say("requested %d %d %lld %s", state, question.asked, (long long)question.next_at, text);
+    }
     else if (strcmp(line, "cancel") == 0)
         report(app, "cancelled", torpor_app_cancel_transfer(app, atoll(rest)));
     else if (strcmp(line, "login") == 0)

@@ -406,6 +406,24 @@ class App:
         self._session.need_supervisor()
         await self._call("SetBadge", {"count": count})
 
+    # Permissions.
+
+    async def permissions(self) -> Mapping[str, str]:
+        """What applies to each permission that is declared for the app: "allow", "deny" or "ask", which means withheld,
+        since nobody has answered. Empty without a supervisor."""
+        if not self.supervised:
+            return {}
+        return {one["name"]: one["state"] for one in (await self._call("Permissions", {}))["permissions"]}
+
+    async def request_permission(self, name: str) -> Mapping[str, Any]:
+        """Has people asked for a permission, once, and at most once an hour for each app. Returns at once; state is as
+        for permissions, asked says whether people are asked now, next_at (microseconds since 1970) when they can be, and
+        message why they are not. Without a supervisor nothing is withheld."""
+        if not self.supervised:
+            return {"state": "allow", "asked": False, "next_at": None, "message": None}
+        reply: Mapping[str, Any] = await self._call("RequestPermission", {"name": name})
+        return reply
+
     # Settings.
 
     async def settings(self) -> Mapping[str, Any]:

@@ -431,6 +431,24 @@ class App:
         self._session.need_supervisor()
         self._call("SetBadge", {"count": count})
 
+    # Permissions.
+
+    def permissions(self) -> Mapping[str, str]:
+        """What applies to each permission that is declared for the app: "allow", "deny" or "ask", which means withheld,
+        since nobody has answered. Empty without a supervisor."""
+        if not self.supervised:
+            return {}
+        return {one["name"]: one["state"] for one in (self._call("Permissions", {}))["permissions"]}
+
+    def request_permission(self, name: str) -> Mapping[str, Any]:
+        """Has people asked for a permission, once, and at most once an hour for each app. Returns at once; state is as
+        for permissions, asked says whether people are asked now, next_at (microseconds since 1970) when they can be, and
+        message why they are not. Without a supervisor nothing is withheld."""
+        if not self.supervised:
+            return {"state": "allow", "asked": False, "next_at": None, "message": None}
+        reply: Mapping[str, Any] = self._call("RequestPermission", {"name": name})
+        return reply
+
     # Settings.
 
     def settings(self) -> Mapping[str, Any]:

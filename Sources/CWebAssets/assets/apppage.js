@@ -7,6 +7,7 @@ import { eventsOf } from "./events.js";
 import { Face, aliasOf, summaryOf, titleOf } from "./face.js";
 import { ago, bytes, duration, percent, time, uptime } from "./format.js";
 import { Log } from "./logs.js";
+import { Permissions } from "./permissions.js";
 import { report } from "./reports.js";
 import { Settings } from "./settings.js";
 import { Snapshot } from "./snapshot.js";
@@ -49,6 +50,7 @@ export function appPage(main, name) {
   const log = new Log(name);
   const lanes = new Lanes(name);
   const snapshot = new Snapshot(name);
+  const permissions = new Permissions(name);
   const settings = new Settings(name);
   const transfers = new Transfers(name);
   const unhandled = new Unhandled(name);
@@ -59,7 +61,7 @@ export function appPage(main, name) {
     card("States", h("div", {}, lanes.element, stateLegend()), timeZoom(lanes)),
     h("div", { class: "columns" },
       h("div", {}, card("Now", h("div", {}, live, left)), card("Processes", processes), socketCard),
-      h("div", {}, snapshot.element, settings.element, card("Events", eventsBody), card("Configuration", more))),
+      h("div", {}, snapshot.element, permissions.element, settings.element, card("Events", eventsBody), card("Configuration", more))),
     transfers.element, unhandled.element,
     card("Output", log.box, ...log.tools),
     card("Termination reports", reports));
@@ -155,7 +157,7 @@ export function appPage(main, name) {
       if (changed.some((app) => app.name === name)) loadSoon();
     }),
     on("events", (event) => { if (event?.app === name && event.reason === "snapshot") loadSoon(); }),
-    on("supervisor", update), eventsOf(name, eventsBody), () => log.end(), () => lanes.end(), () => transfers.end(),
+    on("supervisor", update), eventsOf(name, eventsBody), () => log.end(), () => lanes.end(), () => permissions.end(), () => transfers.end(),
     () => unhandled.end(), () => clearTimeout(soon),
   ];
   const timer = setInterval(update, 1000);

@@ -5,7 +5,7 @@ import { h, isDark, setText } from "./dom.js";
 import { appPath } from "./store.js";
 
 /** The text in the reader's language, or null if there is none; same rules as AppSummary.title(in:). */
-function textIn(other = null, texts = {}) {
+export function textIn(other = null, texts = {}) {
   if (!Object.keys(texts).length) return other;
   for (const language of navigator.languages ?? [navigator.language]) {
     const parts = language.toLowerCase().split("-");

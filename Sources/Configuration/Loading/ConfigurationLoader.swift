@@ -81,7 +81,12 @@ public enum ConfigurationLoader {
             system: system,
             userID: userID,
             drafts: reader.drafts,
-            keepAliveMinimum: reader.supervisor.keepAliveMinimum
+            keepAliveMinimum: reader.supervisor.keepAliveMinimum,
+            ownPaths: SandboxOwnPaths(
+                state: reader.supervisor.stateDirectory,
+                runtime: reader.supervisor.runtimeDirectory,
+                configuration: reader.files.map { Path.join(system.workingDirectory, $0.path) }
+            )
         ).apps()
         checkMain(reader, apps)
         checkDesktop(reader, userID: userID)

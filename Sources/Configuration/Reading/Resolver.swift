@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Lifecycle
+import Permissions
 
 /// Creates the apps from the drafts, and resolves the names of other apps in `requires` and `after`.
 struct Resolver {
@@ -8,6 +9,8 @@ struct Resolver {
     let userID: UInt32
     let drafts: [String: AppDraft]
     let keepAliveMinimum: Duration
+    /// What torpord itself keeps: folders, and the files of the configuration.
+    let ownPaths: SandboxOwnPaths
 
     /// All apps, and all templates of scenes, both sorted by name.
     func apps() -> (apps: [AppSpecification], templates: [AppSpecification]) {
@@ -25,6 +28,7 @@ struct Resolver {
                 MachineHints.checkIcon(app, draft, system, &folders)
                 NeededFiles(app, draft, system)?.check()
                 OpeningReader.check(app, draft)
+                checkSandbox(app, draft)
                 if app.scenes != nil || app.innerScenes != nil { SceneReader.check(app, draft) }
             }
             expanded[name] = apps
@@ -79,6 +83,14 @@ struct Resolver {
 
     static func template(_ name: String) -> String {
         name.firstIndex(of: "@").map { String(name[..<$0]) } ?? name
+    }
+
+    private func checkSandbox(_ app: AppSpecification, _ draft: AppDraft) {
+        // What another user may not change is closed to the app anyway.
+        guard app.sandbox.mode != nil, app.user.map({ system.userID($0) == system.effectiveUserID }) ?? true else {
+            return
+        }
+        ownPaths.check(app, draft)
     }
 
     private func checkAccounts(_ draft: AppDraft) {

@@ -204,7 +204,9 @@ extension ControlService {
         for specification in specifications {
             guard let id = coordinator.id(of: specification.name) else { continue }
             guard let app = known[specification.name] else {
-                apps.append(AppRuntime(id: id, specification: specification, owner: supervisor))
+                let app = AppRuntime(id: id, specification: specification, owner: supervisor)
+                apps.append(app)
+                supervisor.permissions.added(app)
                 continue
             }
             let old = app.specification

@@ -232,7 +232,8 @@ package enum EventKind: String, CaseIterable {
     /// The kind of event that records an ending of which only the reason is known.
     package init(_ reason: TerminationReason) {
         switch reason {
-        case .exitSuccess, .stopped, .exitsOnSuspend, .shutdown, .forceQuit, .replaced: self = .ended
+        case .exitSuccess, .stopped, .exitsOnSuspend, .shutdown, .forceQuit, .replaced, .permissionChanged:
+            self = .ended
         case .evicted: self = .evicted
         case .launchDeadline, .backgroundDeadline, .watchdog, .taskExpired, .unresponsive: self = .missedDeadline
         case .oomKill, .memoryLimit: self = .outOfMemory

@@ -39,26 +39,47 @@ public struct SteadyPath {
         public let isFolder: Bool
     }
 
+    /// What patterns may cost: a pattern with wildcards on many levels could be looked for in all folders of a disk.
+    public struct Budget: Hashable, Sendable {
+        /// How many folders may be searched.
+        public var folders: Int
+        /// How many names in them may be compared.
+        public var names: Int
+
+        /// A budget for the patterns of one app.
+        public init(folders: Int = 4096, names: Int = 65_536) { (self.folders, self.names) = (folders, names) }
+    }
+
+    /// What was found at a path.
+    public struct Matches {
+        /// The files, in the order of their paths.
+        public var files: [Found] = []
+        /// The first folder that was not searched, or not to its end, since the budget was used up; nil if all were.
+        public var unsearched: String?
+    }
+
     private static let mostLinks = 40
-    private static let mostNames = 16_384
 
     private let limit: Int
+    private var budget: Budget
     private var links = 0
-    private var found: [Found] = []
+    private var found = Matches()
 
     /// The file at an absolute path; with `isPattern`, all files that match (glob(7)). Empty if no file matches.
     public static func open(
         _ path: String,
         isPattern: Bool = false,
-        atMost limit: Int = 256
-    ) throws(Failure) -> [Found] {
-        var walk = SteadyPath(limit: limit)
+        atMost limit: Int = 256,
+        _ budget: inout Budget
+    ) throws(Failure) -> Matches {
+        var walk = SteadyPath(limit: limit, budget: budget)
+        defer { budget = walk.budget }
         let root = try walk.step { () throws(Errno) in try File.open("/", [.path, .directory]) }
         try walk.go(root, "", names(path)[...], isPattern: isPattern)
         return walk.found
     }
 
-    private init(limit: Int) { self.limit = limit }
+    private init(limit: Int, budget: Budget) { (self.limit, self.budget) = (limit, budget) }
 
     private static func names(_ path: String) -> [Substring] {
         path.split(separator: "/").filter { $0 != "." }
@@ -82,7 +103,7 @@ public struct SteadyPath {
             }
             guard let next = try find(name, in: folder) else {
                 guard isPattern, NamePattern.isPattern(String(name)) else { return }
-                for match in try matches(String(name), in: folder) {
+                for match in try matches(String(name), in: folder, path) {
                     try go(folder, path, [match[...]] + rest, isPattern: true)
                 }
                 return
@@ -105,9 +126,11 @@ public struct SteadyPath {
             }
             rest = Self.names(target) + rest
         }
-        guard found.count < limit else { throw .tooMany(limit: limit) }
+        guard found.files.count < limit else { throw .tooMany(limit: limit) }
         let status = try step { () throws(Errno) in try File.status(descriptor: folder.raw) }
-        found.append(Found(path: path.isEmpty ? "/" : path, descriptor: folder, isFolder: status.kind == .directory))
+        found.files.append(
+            Found(path: path.isEmpty ? "/" : path, descriptor: folder, isFolder: status.kind == .directory)
+        )
     }
 
     /// Whether only root can change the folder's entries.
@@ -123,14 +146,28 @@ public struct SteadyPath {
         }
     }
 
-    private func matches(_ pattern: String, in folder: Descriptor) throws(Failure) -> [String] {
+    private mutating func matches(_ pattern: String, in folder: Descriptor, _ path: String) throws(Failure) -> [String]
+    {
         var names: [String] = []
-        var seen = 0
+        var (left, isCut) = (budget.names, budget.folders <= 0)
+        guard !isCut else {
+            found.unsearched = found.unsearched ?? (path.isEmpty ? "/" : path)
+            return []
+        }
+        budget.folders -= 1
+        defer {
+            budget.names = left
+            if isCut { found.unsearched = found.unsearched ?? (path.isEmpty ? "/" : path) }
+        }
         do throws(Errno) {
             try File.eachName(in: "/proc/self/fd/\(folder.raw)") { name in
-                seen += 1
+                guard left > 0 else {
+                    isCut = true
+                    return false
+                }
+                left -= 1
                 if NamePattern.fits(name, path: pattern) { names.append(String(terminatedWire: name)) }
-                return seen < Self.mostNames && names.count <= limit
+                return names.count <= limit
             }
         } catch {
             if error == .notDirectory { return [] }

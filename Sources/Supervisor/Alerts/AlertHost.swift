@@ -28,6 +28,18 @@ protocol AlertHost: AnyObject {
     func followClock()
     /// Brings the app to the foreground, because a user wants to see it.
     func bringToForeground(_ app: AppRuntime, for event: WakeEvent)
+    /// Who answers on the screen, for records.
+    var personAtScreen: String { get }
+    /// Carries out a person's answer to a question for a permission. The completion gets a sentence if it failed.
+    func answerQuestion(
+        _ permission: String,
+        isAllowed: Bool,
+        of app: AppRuntime,
+        by person: String,
+        _ completion: @escaping (String?) -> Void
+    )
+    /// Whether the app asks for the permission, and nobody has answered.
+    func isAsked(_ permission: String, of app: AppRuntime) -> Bool
     /// Runs a command as the supervisor's user. The completion gets nil, or a sentence if the command failed.
     func runAlertCommand(
         _ command: [String],

@@ -19,14 +19,20 @@ extension AppAlerts {
 
     /// Stores which action of an open alert a user chose, and carries it out. `completion` is called when that is on
     /// disk.
+    ///
+    /// - Parameter person: who did; nil for the person at the screen.
     package func answer(
         _ number: Int64,
         _ action: String,
         token: String? = nil,
+        by person: String? = nil,
         _ completion: @escaping (AlertProblem?) -> Void
     ) {
         guard let alert = table[number], alert.opening != nil else {
             return completion(.failed("there is no open alert \(number): ‘torpor alerts’ lists them"))
+        }
+        if let permission = alert.permission {
+            return answerQuestion(alert, permission, action, person ?? host.personAtScreen, completion)
         }
         guard action == AlertRules.defaultAction || alert.actions.contains(where: { $0.id == action }) else {
             let actions = ([AlertRules.defaultAction] + alert.actions.map(\.id)).joined(separator: ", ")
@@ -159,19 +165,22 @@ extension AppAlerts {
         case .closed(let id, let why):
             let alerts = members(of: id)
             switch why {
-            case .dismissed: for alert in alerts { close(alert.number) }
+            case .dismissed: for alert in alerts { dismiss(alert.number) }
             // The alert has left the screen, but can still be answered.
             case .expired:
-                for alert in alerts {
-                    table.update(alert.number) { $0.hasLeft = true }
-                    save(alert.number)
-                    endInterruption(by: alert.number)
-                }
+                for alert in alerts { leave(alert.number) }
             case .closed: break
             }
         case .answered(let id, let action, let token): answered(id, action, token)
         case .focused, .following, .listening, .sound, .unseen: break
         }
+    }
+
+    /// An alert has left the screen, and is still open.
+    private func leave(_ number: Int64) {
+        table.update(number) { $0.hasLeft = true }
+        save(number)
+        endInterruption(by: number)
     }
 
     /// The longest activation token that is passed on, in bytes.
@@ -187,6 +196,12 @@ extension AppAlerts {
         for alert in alerts.dropLast() { close(alert.number) }
         let token = token.flatMap { $0.utf8.count <= Self.longestToken ? $0 : nil }
         let known = last.actions.contains { $0.id == action } ? action : AlertRules.defaultAction
+        if last.permission != nil, known == AlertRules.defaultAction {
+            // A click on the text neither allows nor denies: the question stays open.
+            leave(last.number)
+            screen?.acknowledge(id)
+            return
+        }
         answer(last.number, known, token: token) { [weak self] problem in
             guard problem == nil else { return }
             self?.screen?.acknowledge(id)

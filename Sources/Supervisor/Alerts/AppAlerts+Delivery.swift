@@ -25,9 +25,10 @@ extension AppAlerts {
     func deliver(_ number: Int64, _ app: AppRuntime) {
         guard let alert = table[number], let opening = alert.opening else { return }
         // If the app's mail has the alert already, an earlier torpord was killed just after it had sent that mail.
-        let isTold = host.mailboxes.hasAlertMail(number, of: app)
+        let isQuestion = alert.permission != nil
+        let isTold = !isQuestion && host.mailboxes.hasAlertMail(number, of: app)
         if isTold, !alert.wake || isInForeground(app) { return told(alert, app) }
-        if !isTold, isInForeground(app), hears(app, .didReceiveLocalNotification) {
+        if !isTold, !isQuestion, isInForeground(app), hears(app, .didReceiveLocalNotification) {
             do throws(Mailbox.Refusal) {
                 try host.mailboxes.tellAlert(message(alert, opening), wakes: false, app)
                 return told(alert, app)
@@ -59,7 +60,7 @@ extension AppAlerts {
             close(other.number)
         }
         // The limit for open alerts applies here too: a held alert becomes open later.
-        let held = table.held(of: alert.app)
+        let held = table.held(of: alert.app).filter { $0.permission == nil }
         for other in held.prefix(max(0, held.count - AlertRules.mostOpen + 1)) { close(other.number) }
         if table.hold(alert.number, until: end, clock) != nil { save(alert.number) }
         arm()
@@ -70,7 +71,7 @@ extension AppAlerts {
         guard isLoaded, !table.isEmpty else { return }
         var isDue = false
         for app in apps {
-            let held = table.held(of: app.name)
+            let held = table.held(of: app.name).filter { $0.permission == nil }
             guard !held.isEmpty, isInForeground(app), hears(app, .didReceiveLocalNotification) else { continue }
             for alert in held where table.release(alert.number, clock) != nil { isDue = true }
         }
@@ -79,7 +80,8 @@ extension AppAlerts {
     }
 
     private func show(_ alert: Alert, _ app: AppRuntime) {
-        let bundle = alert.urgency == .critical ? nil : bundles.show(alert.number, of: app.name, now: now)
+        let isAlone = alert.urgency == .critical || alert.permission != nil
+        let bundle = isAlone ? nil : bundles.show(alert.number, of: app.name, now: now)
         let interrupted = alert.urgency == .critical && isOnScreen ? appsToInterrupt(alert) : []
         let runsCommands = !host.alertRules.commands.isEmpty
         table.update(alert.number) { opening in
@@ -123,7 +125,9 @@ extension AppAlerts {
     /// it will not be held back.
     func heldUntil(_ alert: Alert, _ due: Int64?, _ app: AppRuntime) -> Int64? {
         guard let due, alert.urgency != .critical else { return nil }
-        let isTold = due <= host.clocks.wall && isInForeground(app) && hears(app, .didReceiveLocalNotification)
+        let isTold =
+            alert.permission == nil && due <= host.clocks.wall && isInForeground(app)
+            && hears(app, .didReceiveLocalNotification)
         return isTold ? nil : quietEnd(of: max(due, host.clocks.wall))
     }
 
@@ -132,7 +136,8 @@ extension AppAlerts {
     }
 
     private func closeOldest(of app: AppRuntime) {
-        let open = table.open(of: app.name).filter { $0.opening?.isDelivered ?? false }
+        // An app must not be able to push out its question.
+        let open = table.open(of: app.name).filter { $0.opening?.isDelivered ?? false && $0.permission == nil }
         for alert in open.prefix(max(0, open.count - AlertRules.mostOpen + 1)) { close(alert.number) }
     }
 
@@ -187,6 +192,7 @@ extension AppAlerts {
             "TORPOR_ALERT_APP": app.name, "TORPOR_ALERT_ID": alert.id, "TORPOR_ALERT_URGENCY": alert.urgency.rawValue,
         ]
         variables["TORPOR_ALERT_URL"] = alert.url ?? ""
+        if let permission = alert.permission { variables["TORPOR_ALERT_PERMISSION"] = permission }
         let end = alert.opening?.bundle == nil ? .zero : bundles.end(of: app.name)
         commands.add(
             AlertCommands.Job(number: shown, app: app, variables: variables, after: end, urgency: alert.urgency)

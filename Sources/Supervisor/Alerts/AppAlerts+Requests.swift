@@ -144,7 +144,9 @@ extension AppAlerts {
             }
         }
         // Do not count alerts that quiet hours hold back: they were due already.
-        let others = table.scheduled(of: app.name).count { $0.id != alert.id && $0.heldUntil == nil }
+        let others = table.scheduled(of: app.name).count {
+            $0.id != alert.id && $0.heldUntil == nil && $0.permission == nil
+        }
         guard others < AlertRules.most else {
             throw .failed(
                 "\(app.name) has \(others) scheduled alerts, which is the most: cancel one (‘torpor alerts \(app.name)’ "
@@ -156,13 +158,16 @@ extension AppAlerts {
 
     /// Cancels scheduled and open alerts of some apps: those with these ids or numbers, or all if both are nil.
     /// `completion` gets the cancelled alerts when that is on disk.
+    ///
+    /// - Parameter isApps: an app asks, which has no power over its questions.
     package func cancel(
         _ chosen: [AppRuntime],
         ids: [String]?,
         numbers: [Int64]?,
+        isApps: Bool = false,
         _ completion: @escaping (Result<[AlertInfo], AlertProblem>) -> Void
     ) {
-        let all = chosen.flatMap { table.alerts(of: $0.name) }
+        let all = chosen.flatMap { table.alerts(of: $0.name) }.filter { !isApps || $0.permission == nil }
         for id in ids ?? [] where !all.contains(where: { $0.id == id }) {
             return completion(.failure(.failed("there is no alert \(id): ‘torpor alerts’ lists them")))
         }
@@ -170,10 +175,10 @@ extension AppAlerts {
             return completion(.failure(.failed("there is no alert of the number \(number)")))
         }
         let isAll = ids == nil && numbers == nil
-        let cancelled = infos(of: chosen).filter { info in
+        let cancelled = infos(of: chosen, withQuestions: !isApps).filter { info in
             isAll || ids?.contains(info.id) ?? false || numbers?.contains(info.number) ?? false
         }
-        for info in cancelled { close(info.number) }
+        for info in cancelled { dismiss(info.number) }
         arm()
         host.store.sync { problem in
             if let problem {
@@ -206,8 +211,12 @@ extension AppAlerts {
     }
 
     /// The alerts of some apps: first the open ones, then the scheduled ones, each by time.
-    package func infos(of chosen: [AppRuntime]) -> [AlertInfo] {
-        let infos = chosen.flatMap { app in table.alerts(of: app.name).map { info($0, app) } }
+    ///
+    /// - Parameter withQuestions: also the questions of apps for permissions.
+    package func infos(of chosen: [AppRuntime], withQuestions: Bool = true) -> [AlertInfo] {
+        let infos = chosen.flatMap { app in
+            table.alerts(of: app.name).filter { withQuestions || $0.permission == nil }.map { info($0, app) }
+        }
         return infos.sorted { one, other in
             if (one.state == "open") != (other.state == "open") { return one.state == "open" }
             return (one.at ?? .max, one.number) < (other.at ?? .max, other.number)
@@ -232,6 +241,7 @@ extension AppAlerts {
         info.at = alert.opening?.scheduledAt ?? table.due(alert, clock) ?? clock.due(alert)
         info.calendar = isOpen ? nil : alert.calendar
         info.openedAt = alert.opening?.openedAt
+        info.permission = alert.permission
         info.heldUntil = alert.heldUntil ?? (isOpen ? nil : heldUntil(alert, info.at, app))
         return info
     }

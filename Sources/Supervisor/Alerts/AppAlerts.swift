@@ -127,6 +127,7 @@ package final class AppAlerts: Room, LifecycleObserver {
 
     /// Continues with the alerts that an earlier torpord has not finished.
     private func goOn() {
+        closeAnsweredQuestions()
         // Greet the screen before any alert is shown there for the first time.
         if let screen { greet(screen) }
         for alert in table.allOpen {
@@ -164,6 +165,7 @@ package final class AppAlerts: Room, LifecycleObserver {
     /// Applies a new configuration.
     package func configure() {
         guard isLoaded, isBegun else { return }
+        closeAnsweredQuestions()
         // The new configuration may be the first that shows alerts on the desktop.
         if let screen { greet(screen) }
         timeHasCome()
@@ -238,7 +240,8 @@ package final class AppAlerts: Room, LifecycleObserver {
                 table.remove(number)
                 continue
             }
-            guard !arrival.isMissed else {
+            // A question is about now, however late it comes.
+            guard !arrival.isMissed || arrival.alert.permission != nil else {
                 note(app, .alert, text: "missed its alert \(arrival.alert.id), which is too old to be shown")
                 if let parent = arrival.parent { save(parent.number) }
                 close(number)

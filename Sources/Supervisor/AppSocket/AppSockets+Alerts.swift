@@ -19,7 +19,7 @@ extension AppSockets {
             }
         case .cancelAlert(let ids):
             alerts.whenLoaded {
-                alerts.cancel([app], ids: ids, numbers: nil) { result in
+                alerts.cancel([app], ids: ids, numbers: nil, isApps: true) { result in
                     switch result {
                     case .success(let cancelled): reply.send(AppAlerts.json(ofCancelled: cancelled))
                     case .failure(let problem): Self.refuse(problem, reply)
@@ -29,7 +29,8 @@ extension AppSockets {
         case .alerts:
             alerts.whenLoaded {
                 reply.send([
-                    "alerts": .array(alerts.infos(of: [app]).map(\.json)), "badge": .int(alerts.badge(of: app)),
+                    "alerts": .array(alerts.infos(of: [app], withQuestions: false).map(\.json)),
+                    "badge": .int(alerts.badge(of: app)),
                 ])
             }
         case .setBadge(let count):

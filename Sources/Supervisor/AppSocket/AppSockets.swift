@@ -149,6 +149,7 @@ final class AppSockets: ShellRoom, LifecycleObserver {
                 reply.send()
             case .startTransfer, .transfers, .cancelTransfer, .answerLogin: transfer(request, reply, app)
             case .scheduleAlert, .cancelAlert, .alerts, .setBadge: alert(request, reply, app)
+            case .permissions, .requestPermission: permission(request, reply, app)
             }
         } catch {
             reply.fail(error)

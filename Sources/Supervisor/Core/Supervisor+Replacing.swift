@@ -11,14 +11,14 @@ extension Supervisor {
 
     /// Terminates an app that would be launched in another way now, and launches it again into the state that it was
     /// last sent to.
-    func replace(_ app: AppRuntime) throws(DependencyError) {
+    func replace(_ app: AppRuntime, _ reason: TerminationReason = .replaced) throws(DependencyError) {
         let changes = apps.filter { !coordinator.isLeaving($0.id) }.map { other in
             var change = AppChange(AppDefinition(other.next ?? other.specification))
             change.liveRules = other.specification.rules
             change.isReplaced = other === app
             return change
         }
-        let actions = try coordinator.reconfigure(changes, now: loop.now)
+        let actions = try coordinator.reconfigure(changes, replacing: reason, now: loop.now)
         writeAhead(actions)
         engine.performWritten(actions)
     }

@@ -6,7 +6,8 @@ package import TorporAPI
 
 /// What is said of torpor-desktop to persons.
 extension Desktop {
-    /// Why nobody sees open alerts on a desktop, as a sentence; nil if people see them, by commands at least.
+    /// Why no user sees open alerts on a desktop, as a sentence; nil if users see them, at least by the configured
+    /// commands.
     package var alertProblem: String? {
         let rules = supervisor.configuration.supervisor.alerts
         guard rules.desktop != .none else { return nil }
@@ -14,7 +15,21 @@ extension Desktop {
         return ledger.ids.isEmpty ? nil : trouble ?? unseen
     }
 
-    /// Whether alerts and badges are on the desktop, and whether the focus is followed.
+    /// Why no user would see a question, as the end of a sentence; nil if users see it, at least by the configured
+    /// commands.
+    var obstacleToQuestions: String? {
+        let rules = supervisor.configuration.supervisor.alerts
+        guard rules.commands.isEmpty else { return nil }
+        return rules.desktop == .none
+            ? "[supervisor.alerts] has desktop = \"none\" and no commands" : obstacle ?? trouble
+    }
+
+    /// The user of the session, for records.
+    var person: String {
+        place.map { ($0.user == 0 ? "root" : "uid \($0.user)") + ", on the desktop" } ?? "the desktop"
+    }
+
+    /// For ‘torpor doctor’: whether alerts and badges are on the desktop, and whether the focus is followed.
     package var checks: [DoctorCheck] {
         let program = helper?.pid.map { "torpor-desktop, process \($0)" } ?? "torpor-desktop, which does not run"
         let session = place.map { "the session of user \($0.user)" }

@@ -313,7 +313,7 @@ package final class InnerScenes: ShellRoom, LifecycleObserver {
     package func ended(_ app: AppRuntime, _ ending: Ending) {
         guard app.specification.innerScenes != nil || seen[app.id] != nil else { return }
         if let scene = restoring.removeValue(forKey: app.id), let name = name(of: scene), !ending.reason.wasAskedFor,
-            ending.reason != .replaced
+            !ending.reason.isReplacement
         {
             supervisor.savedStates.setAside(of: app, scene: name, "\(app.name) ended while restoring it")
         }

@@ -189,7 +189,10 @@ extension Launcher {
             do throws(LaunchError) {
                 let facts = try facts.get()
                 self.adopt(facts.account, of: app)
-                let (plan, output) = try self.commandPlan(app, command, facts)
+                var (plan, output) = try self.commandPlan(app, command, facts)
+                if facts.sandbox != nil {
+                    plan.limits = specification.processLimits.map { ($0.resource, $0.soft, $0.hard) }
+                }
                 let cgroup = isCheck ? self.makeCheckCgroup(app) : nil
                 self.run(plan, output, given, cgroup, started: started, completion: completion)
                 withExtendedLifetime(facts) {}
@@ -206,6 +209,10 @@ extension Launcher {
             checks.count += 1
             guard let made = try makeCgroup(CgroupTree.check(checks.count, of: app.name)) else { return nil }
             checks.paths.insert(made.path)
+            if app.specification.sandbox.mode != nil {
+                var usage: UInt64?
+                _ = app.specification.appLimits.write(to: made.path, replacing: AppLimits(), usage: &usage)
+            }
             return (made.path, made.directory)
         } catch {
             log.warning("\(app.name): no cgroup of its own for its check (\(error))")

@@ -17,7 +17,16 @@ package import TorporAPI
 /// again, since the sandbox of a running process cannot be opened from outside.
 package final class AppPermissions: ShellRoom, LifecycleObserver {
     package unowned(unsafe) let supervisor: Supervisor
-    private var answers: [AppID: [String: StoredPermission]] = [:]
+    /// The answers by the names of apps and permissions. Those of apps that are not in the configuration are kept, so
+    /// that a denial counts again when its app comes back.
+    private var answers: [String: [String: StoredPermission]] = [:]
+    /// The answers that wait for the one before to be on disk: if the disk refuses one, the others count.
+    private var queue: [() -> Void] = []
+    private var isAnswering = false
+    /// What people were asked, by the names of apps and permissions.
+    var questions: [String: [String: StoredPermission]] = [:]
+    /// When each app, or the template of scenes, asked people last, in microseconds since 1970.
+    var lastQuestions: [String: Int64] = [:]
     /// Whether the stored answers are loaded.
     private(set) var isLoaded = false
     private var afterLoad: [() -> Void] = []
@@ -29,19 +38,25 @@ package final class AppPermissions: ShellRoom, LifecycleObserver {
     package func load(_ contents: StoreContents) {
         guard !isLoaded else { return }
         isLoaded = true
+        let now = Clock.realtimeMicroseconds()
         for row in contents.permissions.values {
-            guard let id = coordinator.id(of: row.key.app) else { continue }
-            answers[id, default: [:]][row.key.name] = row
+            if let name = row.asked {
+                questions[row.key.app, default: [:]][name] = row
+                let family = Self.family(row.key.app)
+                lastQuestions[family] = max(lastQuestions[family] ?? 0, min(row.at, now))
+            } else {
+                answers[row.key.app, default: [:]][row.key.name] = row
+            }
         }
-        for app in apps where answers[app.id] != nil {
+        for app in apps where answers[app.name] != nil {
             let before = app.grants
             heed(app)
             if app.grants.gifts != before.gifts { supervisor.wakes.configure() }
             // An app that was taken over still has the permissions of its launch. An earlier torpord may have been
             // killed before it ended the app for a new answer.
-            guard answers[app.id]?.values.contains(where: \.isPending) ?? false else { continue }
+            guard answers[app.name]?.values.contains(where: \.isPending) ?? false else { continue }
             loop.later { [weak self, weak app] in
-                guard let self, let app, self.answers[app.id] != nil else { return }
+                guard let self, let app, self.answers[app.name] != nil else { return }
                 self.launchAgain(app)
             }
         }
@@ -57,11 +72,42 @@ package final class AppPermissions: ShellRoom, LifecycleObserver {
     /// Saves all answers again, because the store's file was lost.
     func keepAll() {
         for rows in answers.values { for row in rows.values { supervisor.store.save(row) } }
+        for rows in questions.values { for row in rows.values { supervisor.store.save(row) } }
     }
 
+    /// An app was added, by a new configuration or as a scene: earlier answers to it count.
+    package func added(_ app: AppRuntime) { heed(app) }
+
     package func forget(_ app: AppRuntime) {
-        answers[app.id] = nil
         outdatedStores.remove(app.id)
+        for row in (questions.removeValue(forKey: app.name) ?? [:]).values {
+            supervisor.store.removePermission(row.key)
+        }
+        // A discarded scene is gone for good, an app may come back.
+        if supervisor.scenes.session(of: app)?.isDiscarded ?? false { forgetAnswers(to: app.name) }
+    }
+
+    private func forgetAnswers(to name: String) {
+        for row in (answers.removeValue(forKey: name) ?? [:]).values { supervisor.store.removePermission(row.key) }
+    }
+
+    /// Forgets the answers to an app that is not in the configuration. `completion` gets whether there were some, or
+    /// why that cannot be stored.
+    package func resetAbsent(_ name: String, _ completion: @escaping (Result<Bool, Refusal>) -> Void) {
+        whenLoaded { [weak self] in
+            guard let self, let rows = answers[name], coordinator.id(of: name) == nil else {
+                return completion(.success(false))
+            }
+            forgetAnswers(to: name)
+            supervisor.store.sync { [weak self] problem in
+                guard let problem else { return completion(.success(true)) }
+                if let self, answers[name] == nil {
+                    answers[name] = rows
+                    for row in rows.values { supervisor.store.save(row) }
+                }
+                completion(.failure(Refusal("nothing is changed: it cannot be stored (\(problem))")))
+            }
+        }
     }
 
     /// Closes the descriptors that an app stored before its permissions changed: they would keep open what the app
@@ -80,7 +126,7 @@ package final class AppPermissions: ShellRoom, LifecycleObserver {
     /// The permissions of an app, in the order of their names.
     package func infos(of app: AppRuntime) -> [PermissionInfo] {
         app.specification.sandbox.states(app.permissionAnswers).map { declaration, state in
-            let row = answers[app.id]?[declaration.name]
+            let row = answers[app.name]?[declaration.name]
             var info = PermissionInfo(
                 app: app.name,
                 name: declaration.name,
@@ -105,31 +151,72 @@ package final class AppPermissions: ShellRoom, LifecycleObserver {
     ) {
         whenLoaded { [weak self, weak app] in
             guard let self, let app else { return }
-            let declared = app.specification.sandbox.declarations
-            for name in request.names where !declared.contains(where: { $0.name.utf8.elementsEqual(name.utf8) }) {
-                let hint = Nearest.name(to: name, among: declared.map(\.name)).map { "; did you mean \($0)?" } ?? ""
-                return completion(.failure(Refusal("\(app.name) asks for no permission \(name)\(hint)")))
+            queue.append { [weak self, weak app] in
+                guard let self, let app else { return completion(.success(nil)) }
+                answerNow(request, app, person, completion)
             }
-            let chosen = declared.filter { one in
-                request.names.isEmpty || request.names.contains { $0.utf8.elementsEqual(one.name.utf8) }
+            answerNext()
+        }
+    }
+
+    private func answerNext() {
+        guard !isAnswering, !queue.isEmpty else { return }
+        queue.removeFirst()()
+        answerNext()
+    }
+
+    private func answerNow(
+        _ request: AnswerPermissionsRequest,
+        _ app: AppRuntime,
+        _ person: String,
+        _ completion: @escaping (Result<String?, Refusal>) -> Void
+    ) {
+        let declared = app.specification.sandbox.declarations
+        for name in request.names where !declared.contains(where: { $0.name.utf8.elementsEqual(name.utf8) }) {
+            return completion(.failure(undeclared(name, app)))
+        }
+        let chosen = declared.filter { one in
+            request.names.isEmpty || request.names.contains { $0.utf8.elementsEqual(one.name.utf8) }
+        }
+        let before = answers[app.name] ?? [:]
+        remember(request.answer, chosen, app, person)
+        isAnswering = true
+        supervisor.store.sync { [weak self, weak app] problem in
+            guard let self else { return completion(.success(nil)) }
+            isAnswering = false
+            defer { answerNext() }
+            guard let app, apps.contains(where: { $0 === app }) else { return completion(.success(nil)) }
+            if let problem {
+                takeBack(chosen, before, app)
+                return completion(.failure(Refusal("nothing is changed: it cannot be stored (\(problem))")))
             }
-            let before = answers[app.id]
-            remember(request.answer, chosen, app, person)
-            supervisor.store.sync { [weak self, weak app] problem in
-                guard let self, let app, self.apps.contains(where: { $0 === app }) else {
-                    return completion(.success(nil))
-                }
-                if let problem {
-                    self.answers[app.id] = before
-                    return completion(.failure(Refusal("nothing is changed: it cannot be stored (\(problem))")))
-                }
-                for one in chosen {
-                    let text = "\(request.answer.past) \(one.name)"
-                    self.note(app, .permission, text: "\(person) \(text)", level: .info)
-                }
-                completion(.success(self.apply(app)))
+            for one in chosen {
+                let text = "\(request.answer.past) \(one.name)"
+                note(app, .permission, text: "\(person) \(text)", level: .info)
+            }
+            if request.answer == .reset { forgetQuestions(chosen, app) }
+            completion(.success(apply(app)))
+        }
+    }
+
+    /// Restores what was there before an answer that the disk refused. It is queued for the disk too: otherwise the
+    /// refused answer would be written once the disk takes something again.
+    private func takeBack(_ chosen: [PermissionDeclaration], _ before: [String: StoredPermission], _ app: AppRuntime) {
+        for declaration in chosen {
+            let key = StoredPermission.Key(app: app.name, name: declaration.name)
+            answers[app.name, default: [:]][declaration.name] = before[declaration.name]
+            if let row = before[declaration.name] {
+                supervisor.store.save(row)
+            } else {
+                supervisor.store.removePermission(key)
             }
         }
+    }
+
+    func undeclared(_ name: String, _ app: AppRuntime) -> Refusal {
+        let declared = app.specification.sandbox.declarations.map(\.name)
+        let hint = Nearest.name(to: name, among: declared).map { "; did you mean \($0)?" } ?? ""
+        return Refusal("\(app.name) asks for no permission \(name)\(hint)")
     }
 
     /// Why a request changes nothing.
@@ -145,7 +232,7 @@ package final class AppPermissions: ShellRoom, LifecycleObserver {
         _ person: String
     ) {
         for declaration in chosen {
-            if answer == .reset, answers[app.id]?[declaration.name] == nil { continue }
+            if answer == .reset, answers[app.name]?[declaration.name] == nil { continue }
             let row = StoredPermission(
                 app: app.name,
                 name: declaration.name,
@@ -154,13 +241,13 @@ package final class AppPermissions: ShellRoom, LifecycleObserver {
                 by: person,
                 at: Clock.realtimeMicroseconds()
             )
-            answers[app.id, default: [:]][declaration.name] = row
+            answers[app.name, default: [:]][declaration.name] = row
             supervisor.store.save(row)
         }
     }
 
     private func heed(_ app: AppRuntime) {
-        app.permissionAnswers = (answers[app.id] ?? [:]).values.compactMap { row in
+        app.permissionAnswers = (answers[app.name] ?? [:]).values.compactMap { row in
             row.isAllowed.map { isAllowed in
                 PermissionAnswer(
                     name: row.key.name,
@@ -178,6 +265,7 @@ package final class AppPermissions: ShellRoom, LifecycleObserver {
         let now = app.grants
         if now.gifts != before.gifts { supervisor.wakes.configure() }
         if now != before { supervisor.transfers.matchFeeds(of: app) }
+        supervisor.alerts.closeAnsweredQuestions()
         guard !now.isSame(besidesGifts: before) else {
             settle(app)
             return nil
@@ -191,7 +279,7 @@ package final class AppPermissions: ShellRoom, LifecycleObserver {
         outdatedStores.insert(app.id)
         guard app.specification.sandbox.mode != nil, coordinator.machine(app.id).isAlive else { return nil }
         do throws(DependencyError) {
-            try supervisor.replace(app)
+            try supervisor.replace(app, .permissionChanged)
             return "\(app.name) is launched again"
         } catch {
             log.error("\(app.name) is not launched again for its permissions: \(error)")
@@ -202,14 +290,14 @@ package final class AppPermissions: ShellRoom, LifecycleObserver {
     /// Called when the app no longer runs with its earlier permissions, or its end is decided: removes answers that
     /// were taken back.
     private func settle(_ app: AppRuntime) {
-        for (name, row) in answers[app.id] ?? [:] where row.isPending {
+        for (name, row) in answers[app.name] ?? [:] where row.isPending {
             guard row.isAllowed != nil else {
-                answers[app.id]?[name] = nil
+                answers[app.name]?[name] = nil
                 supervisor.store.removePermission(row.key)
                 continue
             }
-            answers[app.id]?[name]?.isPending = false
-            if let settled = answers[app.id]?[name] { supervisor.store.save(settled) }
+            answers[app.name]?[name]?.isPending = false
+            if let settled = answers[app.name]?[name] { supervisor.store.save(settled) }
         }
     }
 }

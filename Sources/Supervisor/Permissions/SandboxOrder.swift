@@ -60,13 +60,29 @@ package struct SandboxOrder: Sendable {
             throw failure(error, "Landlock refuses its sandbox: \(error)")
         }
         var count = 0
+        var budget = SteadyPath.Budget()
         for rule in plan.rules {
             do throws(SteadyPath.Failure) {
-                let found = try SteadyPath.open(rule.path, isPattern: rule.isPattern, atMost: LandlockPlan.mostPaths)
+                // What the configuration names takes nothing from the devices.
+                var spent = rule.isDeclared ? budget : SteadyPath.Budget()
+                let matches = try SteadyPath.open(
+                    rule.path,
+                    isPattern: rule.isPattern,
+                    atMost: LandlockPlan.mostPaths,
+                    &spent
+                )
+                if rule.isDeclared { budget = spent }
+                let found = matches.files
+                if let folder = matches.unsearched {
+                    made.skipped.append(
+                        "\(rule.path) has wildcards for too many folders: \(folder) and those after it were not searched, and "
+                            + "what matches there is withheld; name fewer levels"
+                    )
+                }
                 if rule.isDeclared {
                     count += found.count
                     guard count <= LandlockPlan.mostPaths else { throw .tooMany(limit: LandlockPlan.mostPaths) }
-                    if found.isEmpty {
+                    if found.isEmpty, matches.unsearched == nil {
                         made.skipped.append("\(rule.path) is not there: the app is launched without it")
                     }
                 }

@@ -48,7 +48,7 @@ final class Reports: ShellRoom {
         case .launchDeadline, .backgroundDeadline, .watchdog, .taskExpired, .unresponsive: isStuck = true
         case .lockWhileSuspending, .memoryLimit, .wakeStorm: isStuck = false
         case .exitSuccess, .exitFailure, .signal, .coreDump, .oomKill, .unknown, .dependencyFailed, .replaced,
-            .evicted, .stopped, .exitsOnSuspend, .shutdown, .forceQuit, .launchFailed:
+            .permissionChanged, .evicted, .stopped, .exitsOnSuspend, .shutdown, .forceQuit, .launchFailed:
             return
         }
         app.run.crashSnapshot = CrashSnapshot(of: tree)
@@ -120,7 +120,8 @@ final class Reports: ShellRoom {
         case .lockWhileSuspending:
             return app.run.locksInTheWay?.first.map { "could not be suspended because \($0.sentence)" }
         case .exitSuccess, .exitFailure, .signal, .coreDump, .oomKill, .unknown, .dependencyFailed, .replaced,
-            .memoryLimit, .wakeStorm, .evicted, .stopped, .exitsOnSuspend, .shutdown, .forceQuit, .launchFailed:
+            .permissionChanged, .memoryLimit, .wakeStorm, .evicted, .stopped, .exitsOnSuspend, .shutdown, .forceQuit,
+            .launchFailed:
             return nil
         }
     }

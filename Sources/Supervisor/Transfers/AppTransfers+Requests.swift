@@ -70,6 +70,12 @@ extension AppTransfers {
         return "\(app.name) is in a sandbox: it needs the permissions transfers and network"
     }
 
+    /// The ports to which a sandboxed app's transfers may go; empty for all.
+    static func ports(of app: AppRuntime) -> [UInt16] {
+        guard app.specification.sandbox.mode != nil, case .ports(let ports) = app.grants.network else { return [] }
+        return ports
+    }
+
     private func transfer(_ request: StartTransferRequest, _ app: AppRuntime) throws(TransferProblem) -> Transfer {
         if let problem = Self.permissionProblem(app) { throw .failed(problem) }
         guard let direction = TransferDirection(rawValue: request.direction) else {
@@ -109,6 +115,7 @@ extension AppTransfers {
         order.sha256 = request.sha256?.lowercased()
         // As on iOS: a transfer that is started in the background is discretionary.
         order.isDiscretionary = request.isDiscretionary || machine(app).state == .background
+        order.ports = Self.ports(of: app)
         let address: WebAddress
         do throws(TransferRefusal) { address = try TransferRefusal.check(order) } catch {
             throw .failed("nothing is transferred: \(error)")

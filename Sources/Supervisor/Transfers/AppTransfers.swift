@@ -379,6 +379,8 @@ package final class AppTransfers: ShellRoom, LifecycleObserver {
         (order.proxy, order.secureProxy, order.noProxy) = (proxy(proxies.plain), proxy(proxies.secure), proxies.none)
         // The URL of a subscription comes from the configuration, so transfers.allow does not apply.
         if transfer.feed == nil { order.allow = rules.allow.map(\.text) }
+        // An answer may have changed them since the request.
+        order.ports = Self.ports(of: app)
         order.isDoubtful = transfer.mayBeSent && order.method == "POST" && !transfer.retriesPost
         if let feed = transfer.feed { self.order(feed, &order, of: app) }
         return order

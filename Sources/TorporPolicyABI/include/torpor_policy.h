@@ -88,6 +88,7 @@ enum torpor_policy_reason {
     TORPOR_REASON_SHUTDOWN = 23,
     TORPOR_REASON_FORCE_QUIT = 24,
     TORPOR_REASON_LAUNCH_FAILED = 25,
+    TORPOR_REASON_PERMISSION_CHANGED = 26,
 };
 
 /* Why an app is launched. */

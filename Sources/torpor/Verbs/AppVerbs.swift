@@ -13,7 +13,7 @@ struct AppVerbs: ParsableCommand {
             """,
         subcommands: [
             DelegateVerb.self, TaskVerb.self, StateVerb.self, Subscribe.self, CanOpen.self, TransferVerb.self,
-            AppNotify.self, AppAlertsVerb.self, AppBadge.self,
+            AppNotify.self, AppAlertsVerb.self, AppBadge.self, AppPermissionsVerb.self, AppRequestPermission.self,
         ]
     )
     .examples(

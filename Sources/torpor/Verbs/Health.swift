@@ -175,6 +175,7 @@ struct PlainHealth {
 
     private static let wasMeant: Set = [
         "exit-success", "stopped", "exits-on-suspend", "shutdown", "force-quit", "evicted", "replaced",
+        "permission-changed",
     ]
 
     private static func failure(_ app: AppSummary) -> String {

@@ -82,6 +82,27 @@ final class FakeAlerts: AlertHost {
 
     var web: AppRuntime { mail.web }
 
+    var personAtScreen: String { "uid 7, on the desktop" }
+    /// The permissions that the app asks for, and that nobody has answered.
+    var asked: Set<String> = ["camera", "network"]
+    /// What people answered, and by whom.
+    private(set) var answered: [String] = []
+    /// Why answers are refused.
+    var refusal: String?
+
+    func isAsked(_ permission: String, of app: AppRuntime) -> Bool { asked.contains(permission) }
+
+    func answerQuestion(
+        _ permission: String,
+        isAllowed: Bool,
+        of app: AppRuntime,
+        by person: String,
+        _ completion: @escaping (String?) -> Void
+    ) {
+        if refusal == nil { answered.append("\(permission) \(isAllowed) \(person)") }
+        completion(refusal)
+    }
+
     func followClock() { followsClock = true }
     func bringToForeground(_ app: AppRuntime, for event: WakeEvent) { brought.append("\(app.name) \(event.source)") }
 

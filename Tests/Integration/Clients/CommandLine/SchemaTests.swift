@@ -116,6 +116,8 @@ import Varlink
             run "app alerts --cancel" alerts --cancel hello
             run "app alerts --all" alerts --all
             run "app badge" badge 3
+            run "app permissions" permissions
+            run "app request-permission" request-permission camera
             run "app transfer get" transfer get --no-events http://127.0.0.1:9/a b
             run "app transfer list" transfer list
             id=$(grep -o "[0-9]*" "@D/out/app transfer get" | head -n 1)
@@ -140,7 +142,7 @@ import Varlink
             let folder = daemon.directory + "/done"
             try daemon.eventually("all has been called") { File.exists(folder) }
             let verbs = try FileManager.default.contentsOfDirectory(atPath: folder)
-            #expect(verbs.count == 20)
+            #expect(verbs.count == 22)
             for verb in verbs { try Self.validate(verb, folder + "/" + verb) }
             #expect(try File.readString(daemon.directory + "/copy") == "saved\n")
         }

@@ -66,6 +66,7 @@ import Varlink
             }
             // An ending for an answer is no crash.
             #expect(try daemon.summary("web").restarts == 0)
+            #expect(try daemon.summary("web").lastExit?.reason == "permission-changed")
             #expect(try daemon.reports("web").isEmpty)
             // What changes nothing of the sandbox ends nothing.
             #expect(try Self.answer(daemon, .deny, ["network"]) == nil)

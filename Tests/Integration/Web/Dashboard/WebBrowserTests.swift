@@ -38,6 +38,13 @@ struct WebBrowserTests {
         exec = ["@TORPOR", "app", "delegate", "--", "/bin/sleep", "1000"]
         ready = "delegate"
         topics = { "*" = "all" }
+        [apps.caged]
+        exec = ["/bin/sleep", "1000"]
+        launch = "on-demand"
+        sandbox = true
+        [apps.caged.permissions]
+        camera = { purpose = { default = "Sees <b>you", de = "Sieht <b>dich" } }
+        network = { purpose = "Asks", ports = [443], default = "allow" }
         [apps.moody]
         exec = ["/bin/sh", "-c", "echo oh; exit 3"]
         restart = "never"

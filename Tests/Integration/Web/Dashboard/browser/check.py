@@ -245,6 +245,21 @@ def shows_unhandled():
     browser.wait("return document.querySelector('.empty')?.textContent === 'Nothing is transferred.'", what="no transfers are said")
 
 
+def answers_permissions():
+    page("#/app/caged")
+    card = "document.querySelector('.card[aria-label=Permissions]')"
+    browser.wait(f"return {card}?.innerText.includes('network (443)')", what="what the app asks for is there")
+    text = browser.run(f"return {card}.innerText")
+    expect("Sees <b>you" in text or "Sieht <b>dich" in text, "and why, as text, in the reader's language")
+    browser.click("button[aria-label='Allow camera']")
+    browser.wait(f"return {card}.querySelector('button[aria-label=\"Allow camera\"]') === null && {card}.innerText.includes('allowed')", what="it is allowed")
+    browser.click("button[aria-label='Deny network']")
+    browser.wait(f"return {card}.innerText.includes('denied')", what="and another one denied")
+    page("#/app/db")
+    browser.wait("return document.querySelector('table .mono') !== null")
+    expect(browser.run(f"return {card}.hidden"), "an app that asks for nothing has no card for it")
+
+
 def shows_alerts():
     page("#/")
     place = "document.getElementById('alerts')"
@@ -302,7 +317,7 @@ def says_nothing():
 def main():
     global browser
     with Browser() as browser:
-        for check in (enters, suspends, asks_before_it_stops, says_how_an_app_ended, filters, shows_the_timeline, shows_an_app, shows_snapshots, shows_faces, sets_settings, shows_unhandled, shows_alerts, is_hostile_proof, is_narrow,
+        for check in (enters, suspends, asks_before_it_stops, says_how_an_app_ended, filters, shows_the_timeline, shows_an_app, shows_snapshots, shows_faces, sets_settings, shows_unhandled, answers_permissions, shows_alerts, is_hostile_proof, is_narrow,
                       is_accessible, says_nothing):
             began = time.monotonic()
             try:
