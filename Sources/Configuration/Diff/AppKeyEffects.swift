@@ -18,6 +18,13 @@ enum AppKeyEffects {
     /// A process gets the values of these keys at its launch, and cannot change them later.
     private static let program: [AppKey] = [
         .value("exec", \.exec, .restart),
+        AppKey(
+            name: "bundle",
+            effect: { _, _ in .restart },
+            isSame: { $0.bundle == $1.bundle },
+            written: { $0.bundle.map { ["": $0.name + ($0.version.map { " " + $0 } ?? "")] } ?? [:] },
+            copy: { $0.bundle = $1.bundle }
+        ),
         .value("directory", \.directory, .restart),
         .value("user", \.user, .restart),
         .value("group", \.group, .restart),

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Bundles
 import WireText
 
 /// Reads a file and the files that it includes into drafts.
@@ -10,7 +11,9 @@ struct FileReader {
     private(set) var supervisorOrigins: [String: Origin] = [:]
     private(set) var drafts: [String: AppDraft] = [:]
     private(set) var policies: [String: (policy: PolicySpecification, origin: Origin)] = [:]
-    private(set) var files: [ConfigurationSources.File] = []
+    var files: [ConfigurationSources.File] = []
+    /// Apps of bundles, which are read when it is known where the bundles are.
+    private var bundled: [(name: String, context: Context, node: Node, draft: AppDraft)] = []
 
     /// How deeply includes may be nested.
     static let depthLimit = 16
@@ -34,6 +37,11 @@ struct FileReader {
             read(context, bytes, chain: [], defaults: defaults)
         case .failure(.missing): context.error("there is no such file", at: .unknown)
         case .failure(.unusable(let reason)): context.error(reason, at: .unknown)
+        }
+        for var app in bundled {
+            readBundle(app.name, app.draft.origins["bundle"] ?? app.draft.origin, into: &app.draft)
+            app.draft.read(app.context, app.node)
+            drafts[app.draft.specification.template] = app.draft
         }
     }
 
@@ -182,12 +190,26 @@ struct FileReader {
                 continue
             }
             var draft = AppDraft(name: member.key, origin: origin, defaults: defaults)
-            draft.read(inner, member.node)
             if let other = drafts[member.key] {
+                draft.read(inner, member.node)
                 origin.error("is already declared at \(other.origin.place)")
-            } else {
-                drafts[member.key] = draft
+                continue
             }
+            if let (name, origin) = bundle(inner, member.node) {
+                draft.origins["bundle"] = origin
+                bundled.append((name, inner, member.node, draft))
+            } else {
+                draft.read(inner, member.node)
+            }
+            drafts[member.key] = draft
         }
+    }
+
+    /// The bundle that an app's table names; nil if it names none, or none that can be.
+    private func bundle(_ context: Context, _ node: Node) -> (name: String, origin: Origin)? {
+        guard case .table(let members) = node.value, let member = members.first(where: { $0.key == "bundle" }),
+            case .string(let name) = member.node.value, (try? BundleWord.checkName(name)) != nil
+        else { return nil }
+        return (name, Origin(context: context.at("bundle"), position: member.node.position))
     }
 }

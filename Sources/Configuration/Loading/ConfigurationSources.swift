@@ -133,6 +133,11 @@ extension ConfigurationSystem {
             effectiveGroupID: groupID,
             workingDirectory: working
         )
+        bundle = { name, _ in
+            let end = InstalledManifest.end(of: name)
+            let file = sources.files.first { $0.path.hasSuffix(end) }
+            return file.map { .success(InstalledManifest(path: $0.path, kept: $0.text)) } ?? .failure(.missing)
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Bundles
 public import Linux
 
 /// The loader's access to the machine. Tests replace files and users.
@@ -26,6 +27,10 @@ public struct ConfigurationSystem {
     public var effectiveGroupID: UInt32
     /// The directory that relative paths on the command line start from.
     public var workingDirectory: String
+    /// The manifest of an installed bundle, by its name and the state directory.
+    public var bundle: (_ name: String, _ state: String) -> Result<InstalledManifest, ReadFailure> = { _, _ in
+        .failure(.missing)
+    }
     /// Inspects programs, folders and files that apps need; nil if they are not to be inspected, as on an event loop,
     /// which must not wait for a disk.
     public var inspection: Inspection?
@@ -79,7 +84,7 @@ public struct ConfigurationSystem {
 
     /// Access to this machine with the rights of this process.
     public static var live: ConfigurationSystem {
-        ConfigurationSystem(
+        var system = ConfigurationSystem(
             read: readFile,
             names: { path in (try? File.list(path))?.sorted() },
             userID: { name in Users.lookup(name)?.uid ?? UInt32(name) },
@@ -88,6 +93,21 @@ public struct ConfigurationSystem {
             effectiveGroupID: Users.effectiveGID,
             workingDirectory: (try? File.realPath(".")) ?? "/"
         )
+        system.bundle = bundle
+        return system
+    }
+
+    private static func bundle(_ name: String, _ state: String) -> Result<InstalledManifest, ReadFailure> {
+        let path = state + InstalledManifest.end(of: name)
+        do throws(Errno) {
+            guard let text = try File.readRegular(path, limit: BundleLimit.manifest) else {
+                return .failure(.unusable("\(path) is not a regular file"))
+            }
+            return .success(InstalledManifest(path: path, manifest: text))
+        } catch {
+            return error == .noSuchFileOrDirectory || error == .notDirectory
+                ? .failure(.missing) : .failure(.unusable("\(path) cannot be read: \(error)"))
+        }
     }
 
     private static func readFile(_ path: String) -> Result<[UInt8], ReadFailure> {

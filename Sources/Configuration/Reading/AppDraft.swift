@@ -67,7 +67,9 @@ struct AppDraft {
     /// Checks that need the values of all keys of the app.
     func check() {
         let rules = specification.rules
-        if specification.exec.isEmpty, origins["exec"] == nil, specification.container == nil {
+        if specification.exec.isEmpty, origins["exec"] == nil, specification.container == nil,
+            specification.bundle == nil || specification.bundle?.version != nil
+        {
             origin.error("exec is missing: write exec = [\"/path/to/program\"]")
         }
         if let problem = OpeningReader.problem(specification.exec, isOpenCommand: false) { error("exec", problem) }

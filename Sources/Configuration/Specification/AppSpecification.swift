@@ -19,6 +19,8 @@ public struct AppSpecification: Sendable, Hashable {
     public var scene: String?
     /// The program and its arguments; empty only for a container that runs the command of its image.
     public var exec: [String] = []
+    /// The bundle that the program is in; nil for one that is installed otherwise.
+    public var bundle: BundleReference?
     /// The sockets that the app gets, in this order.
     public var sockets: [SocketSpecification] = []
     private static let usual = Shared(AppSettings())

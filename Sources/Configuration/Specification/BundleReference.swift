@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// `bundle`: where an app's program comes from.
+public struct BundleReference: Sendable, Hashable {
+    /// The bundle's name.
+    public var name: String
+    /// The folder of its versions.
+    public var folder: String
+    /// The version that the app is launched from; nil if the bundle was not installed, or is not usable.
+    public var version: String?
+
+    /// The folder of that version.
+    public var path: String? { version.map { folder + "/" + $0 } }
+}
