@@ -7,6 +7,9 @@ extension AppMachine {
         switch event {
         case .launched: launched(into: &actions, now: now)
         case .launchFailed: launchFailed(into: &actions, now: now)
+        case .launchRefused:
+            if case .launching(let launching) = phase, !launching.hasProcess { goal = .notRunning }
+            launchFailed(into: &actions, now: now)
         case .ready: ready(into: &actions, now: now)
         case .answered(let message): answered(message, into: &actions, now: now)
         case .mainExited(let cause): mainExited(cause, into: &actions, now: now)

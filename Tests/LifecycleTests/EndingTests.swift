@@ -21,6 +21,24 @@ struct EndingTests {
         #expect(bench.armed.isEmpty)
     }
 
+    @Test("a launch that failed is tried again, one that was refused for good is not")
+    func refused() throws {
+        for event in [AppEvent.launchFailed, .launchRefused] {
+            var bench = Bench.attentive { $0.restart = .always }
+            _ = try bench.ask(.start(background: false))
+            _ = bench.machine.permitLaunch(now: bench.now)
+            let ending = try #require(bench.tell(event).ending)
+            #expect(ending.reason == .launchFailed)
+            #expect((ending.next == .rest) == (event == .launchRefused))
+            #expect((bench.machine.goal == .notRunning) == (event == .launchRefused))
+        }
+        // It comes too late for a process.
+        var bench = Bench.attentive()
+        try bench.launch()
+        #expect(bench.tell(.launchRefused).isEmpty)
+        #expect(bench.machine.goal == .active)
+    }
+
     @Test("an unanswered willTerminate costs half the grace; one that was extended leaves SIGTERM the other half")
     func unanswered() throws {
         var bench = Bench.attentive()

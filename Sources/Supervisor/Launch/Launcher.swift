@@ -58,6 +58,23 @@ package final class Launcher: ShellRoom, LifecycleObserver {
         app.wasKilledAsleep = nil
         app.isEndedByPolicy = nil
         app.server?.setAccepting(false)
+        guard app.specification.bundle != nil else { return prepareData(app, order) }
+        // The bundle first: its files are copied into the data folders.
+        verifyBundle(app) { [weak self] failure in
+            guard let self else { return }
+            guard self.isLaunching(app, order), failure == nil else {
+                if let failure {
+                    self.launchRefused(app, failure, isFinal: true)
+                } else {
+                    self.deliver(.launchFailed, to: app.id)
+                }
+                return
+            }
+            self.prepareData(app, order)
+        }
+    }
+
+    private func prepareData(_ app: AppRuntime, _ order: LaunchOrder) {
         supervisor.dataFolders.prepare(app, order) { [weak self] failure in
             guard let self else { return }
             if let failure { return self.launchRefused(app, failure.description) }
@@ -282,12 +299,14 @@ package final class Launcher: ShellRoom, LifecycleObserver {
     }
 
     /// No process was launched: stores the reason and reports the failure to the core.
-    func launchRefused(_ app: AppRuntime, _ sentence: String) {
+    ///
+    /// - Parameter isFinal: whether another try would fail in the same way, so that there is none.
+    func launchRefused(_ app: AppRuntime, _ sentence: String, isFinal: Bool = false) {
         app.notifySource?.setEvents(.readable)
         app.server?.setAccepting(true)
         // The ending that follows is logged with this sentence.
         app.run.refusal = sentence
-        deliver(.launchFailed, to: app.id)
+        deliver(isFinal ? .launchRefused : .launchFailed, to: app.id)
     }
 
     // MARK: Output
