@@ -39,6 +39,26 @@ struct EndingTests {
         #expect(bench.machine.goal == .active)
     }
 
+    @Test("what must be done before a launch does not count against its deadline")
+    func held() throws {
+        var bench = Bench.attentive()
+        _ = try bench.ask(.start(background: false))
+        _ = bench.machine.permitLaunch(now: bench.now)
+        #expect(bench.machine.deadlines.map(\.kind) == [.launch])
+        #expect(bench.tell(.launchHeld).isEmpty)
+        #expect(bench.machine.nextDeadline == nil)
+        bench.now += .seconds(1000)
+        #expect(bench.tell(.launchContinues).isEmpty)
+        #expect(bench.machine.deadlines.map(\.started) == [bench.now])
+        #expect(bench.machine.deadlines.map(\.kind) == [.launch])
+        // It comes too late for a process.
+        bench = Bench.attentive()
+        try bench.launch()
+        let armed = bench.machine.deadlines
+        for event in [AppEvent.launchHeld, .launchContinues] { #expect(bench.tell(event).isEmpty) }
+        #expect(bench.machine.deadlines == armed)
+    }
+
     @Test("an unanswered willTerminate costs half the grace; one that was extended leaves SIGTERM the other half")
     func unanswered() throws {
         var bench = Bench.attentive()
