@@ -21,8 +21,13 @@ public struct BundleArchive {
     /// The member after the manifest, if that is not the signature.
     private var early: ArchiveMember?
 
-    /// Reads manifest and signature. The signature is not checked here.
-    public init(_ source: @escaping ArchiveReader.Source) throws(BundleFault) {
+    /// Reads manifest and signature.
+    ///
+    /// - Parameter check: gets both before anything in the manifest is believed; it checks the signature.
+    public init(
+        _ source: @escaping ArchiveReader.Source,
+        check: (_ manifest: [UInt8], _ signature: [UInt8]?) throws(BundleFault) -> Void = { _, _ in }
+    ) throws(BundleFault) {
         var reader = ArchiveReader(source)
         guard let first = try reader.next(), first.path == .manifest, case .file = first.kind else {
             throw BundleFault("this is not a bundle: the first file in it is not manifest.toml")
@@ -34,6 +39,7 @@ public struct BundleArchive {
             signature = try reader.all(atMost: BundleLimit.signature)
             early = try reader.next()
         }
+        try check(manifest, signature)
         let (text, files) = try FileTable.split(manifest)
         head = BundleHead(manifest: manifest, signature: signature, text: text, files: files)
         self.reader = reader

@@ -5,8 +5,13 @@ public struct BundleFault: Error, Hashable, Sendable, CustomStringConvertible {
     /// The sentence, without a full stop.
     public let description: String
 
+    /// Whether it says nothing about the bundle: another try may find that all is well.
+    public let isPassing: Bool
+
     /// Creates one of a sentence.
-    public init(_ description: String) { self.description = description }
+    public init(_ description: String, isPassing: Bool = false) {
+        (self.description, self.isPassing) = (description, isPassing)
+    }
 }
 
 /// How much a bundle may hold: docs/bundles.md.
@@ -17,6 +22,8 @@ public enum BundleLimit {
     public static let bytes: UInt64 = 10 << 30
     /// Bytes of `manifest.toml`: 100,000 files with paths of 200 bytes.
     public static let manifest = 32 << 20
+    /// Bytes of what the author wrote in it, before `[files]`: torpord reads that much.
+    public static let head = 256 << 10
     /// Bytes of `manifest.toml.minisig`: four lines.
     public static let signature = 4096
     /// Bytes of a path inside the bundle.

@@ -69,8 +69,12 @@ public struct BundlePath: Hashable, Comparable, Sendable, CustomStringConvertibl
     }
 
     /// A path for messages: control characters become `?`, a long one is cut.
-    static func shown(_ bytes: some Sequence<UInt8>) -> String {
-        let text = String(wire: Array(bytes.prefix(200)).map { $0 < 0x20 || $0 == 0x7F ? UInt8(ascii: "?") : $0 })
+    public static func shown(_ bytes: some Sequence<UInt8>) -> String {
+        // C1 controls too: some terminals obey them.
+        let scalars = String(wire: Array(bytes.prefix(200))).unicodeScalars.map { scalar in
+            scalar.properties.generalCategory == .control ? Unicode.Scalar("?") : scalar
+        }
+        let text = String(String.UnicodeScalarView(scalars))
         return text.isEmpty ? "a file without a name" : text
     }
 }

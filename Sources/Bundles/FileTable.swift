@@ -178,6 +178,9 @@ public struct FileTable: Hashable, Sendable {
         guard start < manifest.count else {
             throw BundleFault("its manifest has no section [files]: torpor bundle build writes it")
         }
+        guard start <= BundleLimit.head else {
+            throw BundleFault("its manifest has more than \(BundleLimit.head >> 10) KiB before [files]")
+        }
         let lines = manifest[start...].dropFirst(head.count)
         return (Array(manifest[..<start]), try FileTable(lines: lines.dropFirst()))
     }

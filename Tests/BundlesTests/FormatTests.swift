@@ -142,9 +142,57 @@ import Testing
         // The sum itself may be written in several ways.
         for bit in 0..<(512 * 8) where !(148..<156).contains(bit / 8) {
             var other = bytes
-            other[bit / 8] ^= 1 << UInt8(bit % 8)
+            other[bit / 8] ^= UInt8(1) << UInt8(bit % 8)
             #expect(throws: BundleFault.self, "bit \(bit)") { try members(other) }
         }
+    }
+
+    @Test("A name for messages has no control characters, of which some move a terminal's cursor")
+    func shown() {
+        #expect(BundlePath.shown("a\u{1b}[2Jb\u{9b}c\nd".utf8) == "a?[2Jb?c?d")
+        #expect(BundlePath.shown("ü/€".utf8) == "ü/€")
+        #expect(BundlePath.shown([UInt8](repeating: 0x61, count: 300)).count == 200)
+    }
+
+    @Test("What the author writes is bounded, as torpord reads it")
+    func longHead() throws {
+        let files = try FileTable([try Self.file("a")]).text
+        let most = [UInt8](repeating: UInt8(ascii: "\n"), count: BundleLimit.head)
+        #expect(try FileTable.split(most + files).head.count == BundleLimit.head)
+        #expect(throws: BundleFault.self) { try FileTable.split(most + [UInt8(ascii: "\n")] + files) }
+    }
+
+    @Test("The signature is checked before anything in the manifest is read")
+    func order() throws {
+        var bytes: [UInt8] = []
+        var writer = ArchiveWriter { bytes += $0 }
+        let text = Array("[files]\nno line of a table\n".utf8)
+        try writer.file(.manifest, mode: 0o644, size: UInt64(text.count))
+        try writer.content(text)
+        try writer.end()
+        func read(_ check: ([UInt8], [UInt8]?) throws(BundleFault) -> Void) -> BundleFault? {
+            var place = 0
+            do throws(BundleFault) {
+                _ = try BundleArchive(
+                    { most in
+                        let part = bytes[place..<min(place + most, bytes.count)]
+                        place += part.count
+                        return Array(part)
+                    },
+                    check: check
+                )
+                return nil
+            } catch { return error }
+        }
+        let refusal = BundleFault("not signed")
+        var given: [UInt8] = []
+        let refused = read { manifest, _ throws(BundleFault) in
+            given = manifest
+            throw refusal
+        }
+        #expect(refused == refusal && given == text)
+        let unchecked = read { _, _ throws(BundleFault) in }
+        #expect(unchecked?.description.contains("line 1 of [files]") ?? false)
     }
 
     @Test("Base64 has one form")
@@ -153,7 +201,7 @@ import Testing
             #expect(Base64.bytes(Array(text.utf8)[...]) == nil, "\(text)")
         }
         for count in 0..<20 {
-            let bytes = (0..<count).map { UInt8($0 &* 37 &+ 200) }
+            let bytes = (0..<count).map { UInt8(truncatingIfNeeded: $0 * 37 + 200) }
             #expect(Base64.bytes(Base64.text(bytes)[...]) == bytes)
         }
     }

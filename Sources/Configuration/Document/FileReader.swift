@@ -13,7 +13,7 @@ struct FileReader {
     private(set) var policies: [String: (policy: PolicySpecification, origin: Origin)] = [:]
     var files: [ConfigurationSources.File] = []
     /// Apps of bundles, which are read when it is known where the bundles are.
-    private var bundled: [(name: String, context: Context, node: Node, draft: AppDraft)] = []
+    private var bundled: [BundledApp] = []
 
     /// How deeply includes may be nested.
     static let depthLimit = 16
@@ -38,11 +38,7 @@ struct FileReader {
         case .failure(.missing): context.error("there is no such file", at: .unknown)
         case .failure(.unusable(let reason)): context.error(reason, at: .unknown)
         }
-        for var app in bundled {
-            readBundle(app.name, app.draft.origins["bundle"] ?? app.draft.origin, into: &app.draft)
-            app.draft.read(app.context, app.node)
-            drafts[app.draft.specification.template] = app.draft
-        }
+        for app in bundled { drafts[app.draft.specification.template] = readBundle(app) }
     }
 
     private func absolute(_ path: String) -> String { Path.join(system.workingDirectory, path) }
@@ -71,7 +67,10 @@ struct FileReader {
         if let member = members.first(where: { $0.key == "defaults" }) {
             let inner = context.at("defaults")
             // Read `[defaults]` also if there is no app, to report mistakes in it.
-            if Read.members(inner, member.node) != nil { defaults.read(inner, member.node) }
+            if Read.members(inner, member.node) != nil {
+                defaults.read(inner, member.node)
+                defaults.defaultTables.append((inner, member.node))
+            }
         }
         for member in members {
             let inner = context.at(member.key)
@@ -196,8 +195,7 @@ struct FileReader {
                 continue
             }
             if let (name, origin) = bundle(inner, member.node) {
-                draft.origins["bundle"] = origin
-                bundled.append((name, inner, member.node, draft))
+                bundled.append(BundledApp(name: name, table: (inner, member.node), draft: draft, origin: origin))
             } else {
                 draft.read(inner, member.node)
             }

@@ -103,6 +103,20 @@ extension ConfigurationSources {
     }
 }
 
+extension ConfigurationSources {
+    /// The sources with the manifest of a bundle as it is on the disk now. May block on a disk.
+    public func rereading(bundle name: String) -> ConfigurationSources {
+        let end = InstalledManifest.end(of: name)
+        var sources = self
+        for index in files.indices where files[index].path.hasSuffix(end) {
+            let state = String(files[index].path.dropLast(end.count))
+            guard case .success(let manifest) = InstalledManifest.read(name, in: state) else { continue }
+            sources.files[index].text = manifest.kept
+        }
+        return sources
+    }
+}
+
 extension ConfigurationSystem {
     /// A machine whose only files are the sources.
     ///

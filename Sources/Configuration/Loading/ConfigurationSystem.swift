@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Bundles
 public import Linux
 
 /// The loader's access to the machine. Tests replace files and users.
@@ -93,21 +92,8 @@ public struct ConfigurationSystem {
             effectiveGroupID: Users.effectiveGID,
             workingDirectory: (try? File.realPath(".")) ?? "/"
         )
-        system.bundle = bundle
+        system.bundle = InstalledManifest.read
         return system
-    }
-
-    private static func bundle(_ name: String, _ state: String) -> Result<InstalledManifest, ReadFailure> {
-        let path = state + InstalledManifest.end(of: name)
-        do throws(Errno) {
-            guard let text = try File.readRegular(path, limit: BundleLimit.manifest) else {
-                return .failure(.unusable("\(path) is not a regular file"))
-            }
-            return .success(InstalledManifest(path: path, manifest: text))
-        } catch {
-            return error == .noSuchFileOrDirectory || error == .notDirectory
-                ? .failure(.missing) : .failure(.unusable("\(path) cannot be read: \(error)"))
-        }
     }
 
     private static func readFile(_ path: String) -> Result<[UInt8], ReadFailure> {

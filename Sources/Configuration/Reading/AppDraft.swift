@@ -20,6 +20,8 @@ struct AppDraft {
     var snapshot: (context: Context, node: Node)?
     /// The value of `sockets`, which is read again for each instance, since it may contain `%i`.
     var sockets: (context: Context, node: Node)?
+    /// The tables `[defaults]` that the draft starts with, for an app of a bundle: they win over its manifest.
+    var defaultTables: [(context: Context, node: Node)] = []
     /// Where each key was written.
     var origins: [String: Origin] = [:]
     /// Where the app's table was written.

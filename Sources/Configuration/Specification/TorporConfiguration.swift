@@ -17,7 +17,7 @@ public struct TorporConfiguration: Sendable, Hashable {
     public var warnings: [Diagnostic]
 
     /// The paths of the files that were read, the first one first.
-    public var files: [String] { sources.files.map(\.path) }
+    public var files: [String] { sources.files.map(\.path).filter { !InstalledManifest.isPath($0) } }
 }
 
 /// One error or warning in a configuration, and its place.

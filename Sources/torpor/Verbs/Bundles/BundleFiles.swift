@@ -98,8 +98,7 @@ enum BundleFiles {
 
     static func checked(_ text: [UInt8], _ files: FileTable, file: String) throws(BundleFault) -> BundleManifest {
         let hasFirstLaunch = files.folders.contains(Array("first-launch".utf8))
-        let environment = ThisProcess.variables
-        switch BundleManifest.check(text, hasFirstLaunch: hasFirstLaunch, file: file, environment: environment) {
+        switch BundleManifest.check(text, hasFirstLaunch: hasFirstLaunch, file: file) {
         case .success(let manifest): return manifest
         case .failure(let list):
             for diagnostic in list.diagnostics { Complaint.say(diagnostic.description, .remark) }
