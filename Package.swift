@@ -463,7 +463,7 @@ let package = Package(
         .testTarget(
             name: "BundlesTests",
             dependencies: ["BundleSeals", "Bundles", "Configuration", "DaemonHarness", "Linux", "torpor"],
-            exclude: ["hostile.py"]
+            exclude: ["hostile.py", "killer.c"]
         ),
         .testTarget(
             name: "ClientsIntegrationTests",

@@ -85,6 +85,8 @@ public enum BundleBuilder {
         try writer.end()
     }
 
+    private static let compiled = FileName("__pycache__")
+
     private static func writer(to descriptor: Int32) -> ArchiveWriter {
         ArchiveWriter { bytes throws(BundleFault) in
             do throws(Errno) { try Descriptor.writeAll(descriptor, bytes) } catch {
@@ -123,6 +125,8 @@ public enum BundleBuilder {
                 continue
             }
             switch status.kind {
+            // Python makes it again, from files whose times are others on each machine.
+            case .directory where name == Self.compiled: continue
             case .directory:
                 try list(
                     try kernel(place.bytes) { () throws(Errno) in try folder.folder(name) },
@@ -155,7 +159,7 @@ public enum BundleBuilder {
 
     private static func kernel<T>(_ path: [UInt8], _ body: () throws(Errno) -> T) throws(BundleFault) -> T {
         do throws(Errno) { return try body() } catch {
-            throw BundleFault("\(path.isEmpty ? "the folder" : String(wire: path)) cannot be read: \(error)")
+            throw BundleFault("\(path.isEmpty ? "the folder" : BundlePath.shown(path)) cannot be read: \(error)")
         }
     }
 }

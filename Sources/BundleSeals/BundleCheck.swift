@@ -122,7 +122,7 @@ public struct BundleCheck {
     ) throws(BundleFault) -> Result {
         let root: Folder
         do throws(Errno) { root = try Folder(path) } catch {
-            throw BundleFault("\(path) cannot be opened: \(error)")
+            throw BundleFault("\(path) cannot be opened", error)
         }
         let manifest = try text(.manifest, in: root, atMost: BundleLimit.manifest)
         let signature = try MinisignSignature(text: try text(.signature, in: root, atMost: BundleLimit.signature))
@@ -130,7 +130,7 @@ public struct BundleCheck {
         let (head, table) = try FileTable.split(manifest)
         let name = DigestCache.name(of: manifest)
         let status: FileStatus
-        do throws(Errno) { status = try root.status() } catch { throw BundleFault("\(path) cannot be read: \(error)") }
+        do throws(Errno) { status = try root.status() } catch { throw BundleFault("\(path) cannot be read", error) }
         var check = BundleCheck(
             table: table,
             owner: owner,
@@ -179,9 +179,8 @@ public struct BundleCheck {
                 return try File.read(descriptor: raw, limit: most)
             }
         } catch {
-            throw BundleFault(
-                error == .noSuchFileOrDirectory ? "\(path) is missing" : "\(path) cannot be read: \(error)"
-            )
+            if error == .noSuchFileOrDirectory { throw BundleFault("\(path) is missing") }
+            throw BundleFault("\(path) cannot be read", error)
         }
     }
 
@@ -197,7 +196,7 @@ public struct BundleCheck {
 
     /// A folder must be the owner's alone to change.
     private func inspect(_ status: FileStatus, folder: [UInt8]) throws(BundleFault) {
-        let name = folder.isEmpty ? "the bundle's folder" : String(wire: folder)
+        let name = folder.isEmpty ? "the bundle's folder" : BundlePath.shown(folder)
         guard status.uid == owner else { throw BundleFault("\(name) belongs to another user (\(status.uid))") }
         guard status.mode == 0o755 else {
             throw BundleFault("\(name) has the mode \(String(status.mode, radix: 8)), and not 755")
@@ -208,7 +207,7 @@ public struct BundleCheck {
     private mutating func walk(_ folder: Folder, _ path: [UInt8]) throws(BundleFault) {
         let names: [FileName]
         do throws(Errno) { names = try folder.names(atMost: BundleLimit.entries + 3) } catch {
-            throw BundleFault("\(path.isEmpty ? "the bundle's folder" : String(wire: path)) cannot be read: \(error)")
+            throw BundleFault("\(path.isEmpty ? "the bundle's folder" : BundlePath.shown(path)) cannot be read", error)
         }
         for name in names {
             let place = (path.isEmpty ? [] : path + [UInt8(ascii: "/")]) + name.content
@@ -216,7 +215,7 @@ public struct BundleCheck {
                 try plain(name, place, in: folder, mode: 0o644)
                 continue
             }
-            let shown = String(wire: place)
+            let shown = BundlePath.shown(place)
             guard let status = try Self.kernel(shown, { () throws(Errno) in try folder.status(name) }) else {
                 throw BundleFault("\(shown) disappeared while it was checked")
             }
@@ -234,12 +233,12 @@ public struct BundleCheck {
     }
 
     private static func kernel<T>(_ shown: String, _ body: () throws(Errno) -> T) throws(BundleFault) -> T {
-        do throws(Errno) { return try body() } catch { throw BundleFault("\(shown) cannot be read: \(error)") }
+        do throws(Errno) { return try body() } catch { throw BundleFault("\(shown) cannot be read", error) }
     }
 
     /// A file of which only mode and owner count here.
     private func plain(_ name: FileName, _ path: [UInt8], in folder: Folder, mode: UInt32) throws(BundleFault) {
-        let shown = String(wire: path)
+        let shown = BundlePath.shown(path)
         guard let status = try Self.kernel(shown, { () throws(Errno) in try folder.status(name) }) else { return }
         try own(status, shown, mode: mode)
     }
@@ -287,7 +286,7 @@ public struct BundleCheck {
                     bytesRead += found.size
                     guard found.digest == digest, found.size == size else { throw changed }
                 } catch {
-                    throw error == changed ? error : BundleFault("\(shown): \(error)")
+                    throw error == changed ? error : BundleFault("\(shown): \(error)", isPassing: error.isPassing)
                 }
                 let after = try Self.kernel(shown) { () throws(Errno) in try File.status(descriptor: file.raw) }
                 guard after.changedNanoseconds == opened.changedNanoseconds else { throw changed }
@@ -295,5 +294,15 @@ public struct BundleCheck {
             fresh.remember(number, opened, before: began)
         default: throw BundleFault("\(shown) is of another kind than what was signed")
         }
+    }
+}
+
+extension BundleFault {
+    /// What the kernel refused. That this process or the machine had too little of something says nothing about a bundle.
+    init(_ what: String, _ errno: Errno) {
+        let passing: [Errno] = [
+            .tooManyOpenFiles, .tooManyOpenFilesInSystem, .noMemory, .interrupted, .resourceTemporarilyUnavailable,
+        ]
+        self.init("\(what): \(errno)", isPassing: passing.contains(errno))
     }
 }

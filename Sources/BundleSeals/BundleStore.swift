@@ -82,12 +82,13 @@ public struct BundleStore: Sendable {
         force: Bool,
         inspect: (BundleHead) throws(BundleFault) -> (name: String, version: String)
     ) throws(BundleFault) -> Installed {
-        var archive = try BundleArchive(source)
-        guard let text = archive.head.signature else {
-            throw BundleFault("it is not signed: torpor bundle sign does that")
+        var sealed: (signature: MinisignSignature, signer: TrustedKey)?
+        var archive = try BundleArchive(source) { manifest, text throws(BundleFault) in
+            guard let text else { throw BundleFault("it is not signed: torpor bundle sign does that") }
+            let signature = try MinisignSignature(text: text)
+            sealed = (signature, try Seal.signer(of: manifest, signature, among: keys))
         }
-        let signature = try MinisignSignature(text: text)
-        let signer = try Seal.signer(of: archive.head.manifest, signature, among: keys)
+        guard let (signature, signer) = sealed else { throw BundleFault("it is not signed") }
         let (name, version) = try inspect(archive.head)
         try BundleWord.checkName(name)
         try BundleWord.checkVersion(version)
@@ -113,6 +114,11 @@ public struct BundleStore: Sendable {
             return result(found.isByKernel, wasThere: true)
         }
         try sweep(name)
+        // The version before, or one that an app still runs from.
+        if try isThere(name, version, archive.head), let found = try? check(name, version, keys: keys) {
+            try becomeCurrent(name, before, version)
+            return result(found.isByKernel)
+        }
         let draft = "\(place(name))/.new-\(version)"
         let isByKernel: Bool
         do throws(BundleFault) {
@@ -123,15 +129,31 @@ public struct BundleStore: Sendable {
         }
         try kernel("the bundle cannot be put in place") { () throws(Errno) in
             let path = place(name, version)
-            // The previous version may be the one that comes back.
+            // One with the same manifest, in which something was changed.
             if try File.kind(path) != nil { try File.removeTree(path) }
             try File.rename(draft, path)
             try File.synchroniseFolder(place(name))
         }
+        try becomeCurrent(name, before, version)
+        return result(isByKernel)
+    }
+
+    private func becomeCurrent(_ name: String, _ before: String?, _ version: String) throws(BundleFault) {
+        // Its launches are counted anew.
+        try? File.remove(failures(name, version))
         if let before { try point("previous", of: name, to: before) }
         try point("current", of: name, to: version)
         try? sweep(name)
-        return result(isByKernel)
+    }
+
+    /// Whether a version is installed with this manifest. One version has one content.
+    private func isThere(_ name: String, _ version: String, _ head: BundleHead) throws(BundleFault) -> Bool {
+        guard (try? File.kind(place(name, version))) == .directory else { return false }
+        let installed = try? File.read(place(name, version) + "/manifest.toml", limit: BundleLimit.manifest)
+        guard installed == head.manifest else {
+            throw BundleFault("\(name) \(version) is installed with other content: give the new one another version")
+        }
+        return true
     }
 
     /// Whether the version may replace the installed one.
@@ -147,12 +169,7 @@ public struct BundleStore: Sendable {
         guard let before else { return }
         let path = place(name, before)
         guard before != version else {
-            let installed = try? File.read(path + "/manifest.toml", limit: BundleLimit.manifest)
-            guard installed == head.manifest else {
-                throw BundleFault(
-                    "\(name) \(version) is installed with other content: give the new one another version"
-                )
-            }
+            _ = try isThere(name, version, head)
             return
         }
         if BundleWord.isLower(version, than: before), !force {
@@ -164,7 +181,11 @@ public struct BundleStore: Sendable {
         else {
             throw BundleFault("the signature of \(name) \(before), which is installed, cannot be read: uninstall it")
         }
-        guard signature.key != signer.key.id, signer.changed <= status.changedNanoseconds else { return }
+        // Anybody can make a key with a given number, so the keys themselves are compared: the one that made the
+        // installed signature, if it is still trusted.
+        let manifest = (try? File.read(path + "/manifest.toml", limit: BundleLimit.manifest)) ?? []
+        let earlier = try? Seal.signer(of: manifest, signature, among: keys)
+        guard earlier?.key.key != signer.key.key, signer.changed <= status.changedNanoseconds else { return }
         throw BundleFault(
             "\(name) \(before) is signed by the key \(MinisignKey.name(signature.key)), and \(version) by "
                 + "\(signer.key.name), which was trusted before that: if it may sign \(name), copy its file \(signer.path) "
@@ -176,36 +197,71 @@ public struct BundleStore: Sendable {
         do throws(Errno) { return try body() } catch { throw BundleFault("\(what): \(error)") }
     }
 
-    /// Makes a folder that only its owner may change.
+    /// Makes a folder that only its owner may change, and that the users of apps may go through.
     private func make(_ path: String) throws(BundleFault) {
-        try kernel("the folder \(path) cannot be made") { () throws(Errno) in
-            if try File.kind(path) != .directory {
-                try File.makeDirectories(path)
-                try File.setMode(path, 0o755)
-            }
-            let status = try File.status(path, followLinks: false)
-            guard status.kind == .directory, status.uid == owner, status.mode & 0o022 == 0 else { throw .notPermitted }
+        try kernel("the folder \(path) cannot be made") { () throws(Errno) in try Self.makeOpen(path) }
+        try inspect(path)
+    }
+
+    private static func makeOpen(_ path: String) throws(Errno) {
+        if File.exists(path) { return }
+        if let parent = File.parent(of: path) { try makeOpen(parent) }
+        try File.makeDirectory(path)
+        // Whatever the umask is.
+        try File.setMode(path, 0o755)
+    }
+
+    /// Who can write to a folder of bundles decides what runs.
+    private func inspect(_ path: String) throws(BundleFault) {
+        let status = try kernel("the folder \(path) cannot be read") { () throws(Errno) in
+            try File.status(path, followLinks: false)
+        }
+        guard status.kind == .directory else { throw BundleFault("\(path) is not a folder") }
+        guard status.uid == owner else {
+            throw BundleFault("the folder \(path) belongs to another user (\(status.uid)): chown it")
+        }
+        guard status.mode & 0o022 == 0 else {
+            throw BundleFault("the folder \(path) may be written to by others: chmod go-w it")
         }
     }
 
+    /// Whether nobody else can change the folders of a bundle.
+    public func inspectFolders(of name: String) throws(BundleFault) {
+        try inspect(folder)
+        try inspect(place(name))
+    }
+
     /// Two commands do not change one bundle at the same time. The kernel gives the lock back when the process ends.
-    private func lock(_ name: String) throws(BundleFault) -> Descriptor {
+    func lock(_ name: String) throws(BundleFault) -> Descriptor {
         let file = try kernel("\(place(name))/.lock cannot be opened") { () throws(Errno) in
             try File.open("\(place(name))/.lock", [.readWrite, .create, .noFollow], mode: 0o600)
         }
-        guard (try? Locks.tryLock(file.raw)) == true else {
+        // An uninstall may have removed the file while it was opened: then the lock means nothing.
+        guard (try? Locks.tryLock(file.raw)) == true,
+            let (held, there) = try? (File.status(descriptor: file.raw), File.status("\(place(name))/.lock")),
+            held.inode == there.inode, held.device == there.device
+        else {
             throw BundleFault("another command is changing the bundle \(name): try it again when that is done")
         }
         return file
     }
 
-    /// Removes what killed commands left, and versions that are neither the current one nor the one before.
+    /// Removes what killed commands left, and versions that are neither the current one nor the one before, and that no
+    /// app was last launched from.
     private func sweep(_ name: String) throws(BundleFault) {
-        let keep: Set = ["current", "previous", ".lock"]
-        let versions = Set([current(name), previous(name)].compactMap { $0 })
+        let entries = try kernel("the folder \(place(name)) cannot be read") { () throws(Errno) in
+            try File.list(place(name))
+        }
+        let launched = entries.filter { $0.hasPrefix(Self.launchMark) }.compactMap { mark -> String? in
+            launchedVersion(name, app: String(mark.dropFirst(Self.launchMark.count)))?.version
+        }
+        let versions = Set([current(name), previous(name)].compactMap { $0 } + launched)
+        let ofVersions = versions.flatMap { version in
+            [version, ".\(version).verified", ".ready-\(version)", ".failures-\(version)"]
+        }
+        let keep = Set(["current", "previous", ".lock"] + ofVersions)
         try kernel("the folder \(place(name)) cannot be tidied up") { () throws(Errno) in
-            for entry in try File.list(place(name)) where !keep.contains(entry) && !versions.contains(entry) {
-                if entry.hasSuffix(".verified"), versions.contains(String(entry.dropFirst().dropLast(9))) { continue }
+            for entry in entries where !keep.contains(entry) && !entry.hasPrefix(Self.launchMark) {
                 try File.removeTree("\(place(name))/\(entry)")
             }
         }
@@ -303,15 +359,28 @@ public struct BundleStore: Sendable {
     ///
     /// - Returns: the version that is current now.
     public func rollBack(_ name: String) throws(BundleFault) -> String {
-        guard let now = current(name) else { throw BundleFault("there is no bundle \(name)") }
+        guard current(name) != nil else { throw BundleFault("there is no bundle \(name)") }
         let held = try lock(name)
         defer { withExtendedLifetime(held) {} }
+        guard let now = current(name) else { throw BundleFault("there is no bundle \(name)") }
         guard let before = previous(name) else {
             throw BundleFault("\(name) has no version before \(now)")
         }
-        try point("current", of: name, to: before)
-        try point("previous", of: name, to: now)
+        // Whoever goes back to a version by hand wants it to be tried.
+        try? File.remove(failures(name, before))
+        try exchange(name, now, before)
         return before
+    }
+
+    func exchange(_ name: String, _ now: String, _ before: String) throws(BundleFault) {
+        do throws(Errno) {
+            try File.exchange("\(place(name))/current", "\(place(name))/previous")
+            try File.synchroniseFolder(place(name))
+        } catch {
+            // A filesystem that cannot exchange two names.
+            try point("current", of: name, to: before)
+            try point("previous", of: name, to: now)
+        }
     }
 
     /// Removes all versions of a bundle.

@@ -37,7 +37,7 @@ public enum Digest {
                 let part = UnsafeMutableRawBufferPointer(rebasing: buffer[filled...])
                 let count: Int
                 do throws(Errno) { count = try Descriptor.read(file, into: part) ?? 0 } catch {
-                    throw BundleFault("it cannot be read: \(error)")
+                    throw BundleFault("it cannot be read", error)
                 }
                 guard count > 0 else { break }
                 filled += count
@@ -153,7 +153,8 @@ public enum Seal {
         let named = keys.filter { $0.key.id == signature.key }
         guard !named.isEmpty else {
             throw BundleFault(
-                "it is signed by the key \(MinisignKey.name(signature.key)), which is not trusted here"
+                "it is signed by the key \(MinisignKey.name(signature.key)), which is not trusted here: if you trust its "
+                    + "maker, copy the maker’s .pub file to the trusted keys"
             )
         }
         let digest = blake2b(bytes)
@@ -186,15 +187,23 @@ public struct TrustedKey: Hashable, Sendable {
         (self.key, self.path, self.changed) = (key, path, changed)
     }
 
-    /// The keys in the `*.pub` files of a folder, sorted by path, and why others were not read.
+    /// The keys in the `*.pub` files of a folder, sorted by path, and why others were not read. Who can write to the
+    /// folder or to a key decides what runs here: that must be nobody but root and this user.
     public static func all(in folder: String) -> (keys: [TrustedKey], problems: [String]) {
         var (keys, problems) = ([TrustedKey](), [String]())
+        if let status = try? File.status(folder), let problem = problem(status) {
+            return ([], ["\(folder) \(problem)"])
+        }
         let names = ((try? File.list(folder)) ?? []).filter { $0.hasSuffix(".pub") && !$0.hasPrefix(".") }.sorted()
         for name in names.prefix(most) {
             let path = folder + "/" + name
             do {
                 guard let text = try File.readRegular(path, limit: BundleLimit.signature) else {
                     throw BundleFault("it is not a regular file")
+                }
+                if let problem = problem(try File.status(path)) {
+                    problems.append("\(path) \(problem)")
+                    continue
                 }
                 let key = try MinisignKey(text: text)
                 keys.append(TrustedKey(key: key, path: path, changed: try File.status(path).changedNanoseconds))
@@ -203,5 +212,12 @@ public struct TrustedKey: Hashable, Sendable {
             }
         }
         return (keys, problems)
+    }
+    private static func problem(_ status: FileStatus) -> String? {
+        if status.uid != 0, status.uid != Users.effectiveUID {
+            return "belongs to another user (\(status.uid)), so no key in it counts: chown it"
+        }
+        guard status.mode & 0o022 != 0 else { return nil }
+        return "may be written to by others, so no key in it counts: chmod go-w"
     }
 }

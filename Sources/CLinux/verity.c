@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
+#define _GNU_SOURCE
 #include "clinux.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
 
@@ -33,4 +36,9 @@ int tlx_verity_digest(int fd, uint8_t *digest)
     }
     memcpy(digest, measured.bytes, 32);
     return 0;
+}
+
+int tlx_rename_exchange(const char *one, const char *other)
+{
+    return renameat2(AT_FDCWD, one, AT_FDCWD, other, RENAME_EXCHANGE);
 }

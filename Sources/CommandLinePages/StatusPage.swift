@@ -76,6 +76,7 @@ package struct StatusPage {
         )
         add("data", status.dataFolder)
         add("bundle", status.bundle.map { $0 + (status.bundleVerified.map { ", verified: \($0)" } ?? "") })
+        add("put back", status.bundlePutBack.map { "version \($0) did not come up twice" })
         add("badge", status.summary.badge.map { "\($0)" })
         add("transfers", status.transfers == 0 ? nil : "\(status.transfers): ‘torpor transfers \(status.summary.name)’")
         add("unhandled", status.unhandled == 0 ? nil : "\(status.unhandled): ‘torpor unhandled \(status.summary.name)’")

@@ -34,7 +34,7 @@ package final class ControlService: ShellRoom, ClientService {
         configurationReads = CoalescingReader(
             supervisor.loop,
             named: "configuration",
-            joining: { (question: inout ConfigurationPlace, _: ConfigurationPlace) in },
+            joining: { (question: inout ConfigurationPlace, other: ConfigurationPlace) in question.join(other) },
             { $0.read() }
         )
         iconReads = BackgroundWorker(supervisor.loop, named: "icons", isInOrder: false)
@@ -383,8 +383,7 @@ package final class ControlService: ShellRoom, ClientService {
         status.unhandled = Int64(supervisor.mailboxes.unhandled.count(of: app))
         status.transfers = Int64(supervisor.transfers.count(of: app))
         status.dataFolder = supervisor.dataFolders.folder(of: app)
-        status.bundle = specification.bundle.map { $0.name + ($0.version.map { " " + $0 } ?? "") }
-        status.bundleVerified = machine.isAlive ? app.run.bundleCheck : nil
+        addBundle(of: app, to: &status)
         status.unfitSettings = supervisor.settings.unfit(of: app)
         status.watchdogMilliseconds = specification.rules.watchdog.map { $0.microseconds / 1000 }
         status.deadlines = machine.deadlines.map { deadline in

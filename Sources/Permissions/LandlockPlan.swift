@@ -53,6 +53,8 @@ public struct SandboxPlaces: Hashable, Sendable {
     public var executable: String
     /// The working directory, if it is configured: it may be read.
     public var directory: String?
+    /// The folder of the app's bundle: it may be read.
+    public var bundle: String?
     /// The state directory, the data folders: they may be written.
     public var writable: [String] = []
     /// The app's folder in the runtime directory: its files may be written, none made.
@@ -120,7 +122,7 @@ public struct LandlockPlan: Hashable, Sendable {
         add(Self.programs + [places.executable], .read)
         add(Self.readable, [.readFile, .readFolder, .execute])
         add(Self.devices, .device)
-        if let directory = places.directory { add([directory], .read) }
+        add([places.directory, places.bundle].compactMap(\.self), .read)
         add(places.writable, .write)
         if let runtime = places.runtime { add([runtime], [.readFile, .readFolder, .writeFile]) }
         if grants.network != .none { add(Self.resolvers, [.readFile, .readFolder]) }

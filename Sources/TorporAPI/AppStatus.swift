@@ -304,10 +304,15 @@ public struct AppStatus: Hashable, Sendable {
         get { places.bundle }
         set { places.bundle = newValue }
     }
-    /// How the bundle is verified: `by the kernel` or `at launch`; nil until this torpord has launched the app.
+    /// How the bundle is verified: `by the kernel` or `at launch`; nil while the app does not run.
     public var bundleVerified: String? {
         get { places.bundleVerified }
         set { places.bundleVerified = newValue }
+    }
+    /// The version of the bundle that failed its first two launches, so that the one before was put back.
+    public var bundlePutBack: String? {
+        get { places.bundlePutBack }
+        set { places.bundlePutBack = newValue }
     }
     private var places = Places()
     /// Settings whose stored values no longer fit their declaration: torpord treats them as not set.
@@ -389,6 +394,7 @@ public struct AppStatus: Hashable, Sendable {
         dataFolder = try fields.optionalString("data_folder")
         bundle = try fields.optionalString("bundle")
         bundleVerified = try fields.optionalString("bundle_verified")
+        bundlePutBack = try fields.optionalString("bundle_failed")
         unfitSettings = try fields.strings("unfit_settings")
         deadlines = try fields.list("deadlines") { json throws(FieldError) in try DeadlineInfo(json: json) }
         stopped = try fields.optionalBool("stopped") ?? false
@@ -438,6 +444,7 @@ public struct AppStatus: Hashable, Sendable {
         object["data_folder"] = .optional(dataFolder)
         object["bundle"] = .optional(bundle)
         object["bundle_verified"] = .optional(bundleVerified)
+        object["bundle_failed"] = .optional(bundlePutBack)
         object["unfit_settings"] = .strings(unfitSettings)
         object["deadlines"] = .array(deadlines.map(\.json))
         object["stopped"] = .bool(stopped)
@@ -473,5 +480,6 @@ extension AppStatus {
         var data: String?
         var bundle: String?
         var bundleVerified: String?
+        var bundlePutBack: String?
     }
 }

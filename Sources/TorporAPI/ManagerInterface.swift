@@ -204,7 +204,8 @@ public enum ManagerInterface {
         # Everything about one app: the fields of App, and more. mailbox: how many messages are queued for it;
         # unhandled: how many were not handled; transfers: how many are not over; data_folder: where its data folders
         # are (data_folders = true); bundle: the bundle that it comes from and its version; bundle_verified: "by the
-        # kernel" or "at launch", null until this torpord has launched it; unfit_settings: the settings whose values do
+        # kernel" or "at launch", null while it does not run; bundle_failed: the version in whose
+        # place the one before was put back; unfit_settings: the settings whose values do
         # not fit their declaration. With journal, its output is there, and log is empty.
         type AppStatus (
           name: string,
@@ -261,6 +262,7 @@ public enum ManagerInterface {
           data_folder: ?string,
           bundle: ?string,
           bundle_verified: ?string,
+          bundle_failed: ?string,
           unfit_settings: []string,
           deadlines: []Deadline,
           stopped: bool,

@@ -175,13 +175,13 @@ _torpor() {
     unset 'unparsed_words[0]'
     unparsed_words=("${unparsed_words[@]}")
     case "${subcommand}" in
-    list|status|top|logs|events|history|report|snapshot|graph|memory|timers|mailbox|settings|unhandled|transfers|alerts|data|health|metrics|start|stop|restart|foreground|open|background|suspend|resume|interrupt|scene|hold|force-quit|signal|post|notify|badge|reset|wait|init|import|check|apply|policy|desktop|bundle|install|rollback|uninstall|doctor|upgrade|app|help)
+    list|status|top|logs|events|history|report|snapshot|graph|memory|timers|mailbox|settings|permissions|unhandled|transfers|alerts|data|health|metrics|start|stop|restart|foreground|open|background|suspend|resume|interrupt|scene|hold|force-quit|signal|post|notify|badge|reset|wait|init|import|check|apply|policy|desktop|bundle|install|rollback|uninstall|doctor|upgrade|app|help)
         # Offer subcommand argument completions
         "_torpor_${subcommand}"
         ;;
     *)
         # Offer subcommand completions
-        COMPREPLY+=($(compgen -W 'list status top logs events history report snapshot graph memory timers mailbox settings unhandled transfers alerts data health metrics start stop restart foreground open background suspend resume interrupt scene hold force-quit signal post notify badge reset wait init import check apply policy desktop bundle install rollback uninstall doctor upgrade app help' -- "${cur}"))
+        COMPREPLY+=($(compgen -W 'list status top logs events history report snapshot graph memory timers mailbox settings permissions unhandled transfers alerts data health metrics start stop restart foreground open background suspend resume interrupt scene hold force-quit signal post notify badge reset wait init import check apply policy desktop bundle install rollback uninstall doctor upgrade app help' -- "${cur}"))
         ;;
     esac
 }
@@ -1914,9 +1914,9 @@ _torpor_rollback() {
 
 _torpor_uninstall() {
     repeating_flags=()
-    non_repeating_flags=(--json --version -h --help)
+    non_repeating_flags=(--purge --json --verbose -v --version -h --help)
     repeating_options=()
-    non_repeating_options=(--bundles --keys)
+    non_repeating_options=(--bundles --keys --socket)
     __torpor_offer_flags_options 1
 
     # Offer option value completions
@@ -1927,6 +1927,10 @@ _torpor_uninstall() {
         ;;
     '--keys')
         __torpor_add_completions -d
+        return
+        ;;
+    '--socket')
+        __torpor_add_completions -f
         return
         ;;
     esac

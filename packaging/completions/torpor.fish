@@ -161,7 +161,7 @@ function __torpor_parse_tokens -S
         case 'rollback'
             __torpor_parse_subcommand 1 'bundles=' 'keys=' 'json' 'version' 'h/help'
         case 'uninstall'
-            __torpor_parse_subcommand 1 'bundles=' 'keys=' 'json' 'version' 'h/help'
+            __torpor_parse_subcommand 1 'purge' 'bundles=' 'keys=' 'socket=' 'json' 'v/verbose' 'version' 'h/help'
         case 'doctor'
             __torpor_parse_subcommand 0 'socket=' 'json' 'v/verbose' 'version' 'h/help'
         case 'upgrade'
@@ -842,9 +842,12 @@ complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options 
 complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor rollback" json' -l 'json' -d 'One JSON document on standard output.'
 complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor rollback" version' -l 'version' -d 'Show the version.'
 complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor rollback" h help' -s 'h' -l 'help' -d 'Show help information.'
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor uninstall" purge' -l 'purge' -d 'Remove the data of the bundle’s apps too, which must not be running.'
 complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor uninstall" bundles' -l 'bundles' -d 'The folder of the installed bundles, STATE/bundles.' -rfa '(__torpor_complete_directories)'
 complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor uninstall" keys' -l 'keys' -d 'The folder of the trusted keys, keys beside torpor.toml.' -rfa '(__torpor_complete_directories)'
-complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor uninstall" json' -l 'json' -d 'One JSON document on standard output.'
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor uninstall" socket' -l 'socket' -d 'The supervisor\'s control socket.' -rF
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor uninstall" json' -l 'json' -d 'One JSON document on standard output (an object a line for streams).'
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor uninstall" v verbose' -l 'verbose' -s 'v' -d 'Report supervisor restarts and upgrades on standard error.'
 complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor uninstall" version' -l 'version' -d 'Show the version.'
 complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor uninstall" h help' -s 'h' -l 'help' -d 'Show help information.'
 complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor doctor" socket' -l 'socket' -d 'The supervisor\'s control socket.' -rF

@@ -107,7 +107,7 @@ _torpor() {
         ;;
     arg)
         case "${words[1]}" in
-        list|status|top|logs|events|history|report|snapshot|graph|memory|timers|mailbox|settings|unhandled|transfers|alerts|data|health|metrics|start|stop|restart|foreground|open|background|suspend|resume|interrupt|scene|hold|force-quit|signal|post|notify|badge|reset|wait|init|import|check|apply|policy|desktop|bundle|install|rollback|uninstall|doctor|upgrade|app|help)
+        list|status|top|logs|events|history|report|snapshot|graph|memory|timers|mailbox|settings|permissions|unhandled|transfers|alerts|data|health|metrics|start|stop|restart|foreground|open|background|suspend|resume|interrupt|scene|hold|force-quit|signal|post|notify|badge|reset|wait|init|import|check|apply|policy|desktop|bundle|install|rollback|uninstall|doctor|upgrade|app|help)
             "_torpor_${words[1]}" && ret=0
             ;;
         esac
@@ -1305,9 +1305,12 @@ _torpor_uninstall() {
     local -i ret=1
     local -ar arg_specs=(
         ':name:'
+        '--purge[Remove the data of the bundle’s apps too, which must not be running.]'
         '--bundles[The folder of the installed bundles, STATE/bundles.]:folder:_files -/'
         '--keys[The folder of the trusted keys, keys beside torpor.toml.]:folder:_files -/'
-        '--json[One JSON document on standard output.]'
+        '--socket[The supervisor'\''s control socket.]:path:_files'
+        '--json[One JSON document on standard output (an object a line for streams).]'
+        '(--verbose -v)'{--verbose,-v}'[Report supervisor restarts and upgrades on standard error.]'
         '--version[Show the version.]'
         '(-h --help)'{-h,--help}'[Show help information.]'
     )

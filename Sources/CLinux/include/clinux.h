@@ -326,6 +326,8 @@ int tlx_bind(pid_t pid, int processor);
 int tlx_punch(int fd);
 /// Rename without replacing (renameat2 needs _GNU_SOURCE).
 int tlx_rename_exclusive(const char *from, const char *to);
+/// Exchanges two names in one step.
+int tlx_rename_exchange(const char *one, const char *other);
 /// openat2 has no wrapper in libc. Opens one name in a folder. Refuses a symlink and, with `same_device`, a mount
 /// point, since a mounted filesystem could block. Before Linux 5.6, and if openat2 is forbidden, refuses only
 /// symlinks.

@@ -38,6 +38,11 @@ public enum Verity {
 }
 
 extension File {
+    /// Exchanges two names in one step. Throws EINVAL on a filesystem that cannot.
+    public static func exchange(_ one: String, _ other: String) throws(Errno) {
+        try call { tlx_rename_exchange(one, other) }
+    }
+
     /// Blocks until content and status are on the disk (fsync). Do not call it on the event loop.
     public static func synchroniseAll(_ descriptor: Int32) throws(Errno) { try call { fsync(descriptor) } }
 

@@ -143,12 +143,15 @@ struct BundleVerify: ParsableCommand {
         if isFile {
             let source = try BundleFiles.open(bundle)
             let (head, signer, comment) = try BundleFiles.complain(bundle) { () throws(BundleFault) in
-                var archive = try BundleArchive(source.read)
-                guard let text = archive.head.signature else { throw BundleFault("it is not signed") }
-                let signature = try MinisignSignature(text: text)
-                let signer = try Seal.signer(of: archive.head.manifest, signature, among: keys)
+                var sealed: (TrustedKey, String)?
+                var archive = try BundleArchive(source.read) { manifest, text throws(BundleFault) in
+                    guard let text else { throw BundleFault("it is not signed: torpor bundle sign does that") }
+                    let signature = try MinisignSignature(text: text)
+                    sealed = (try Seal.signer(of: manifest, signature, among: keys), signature.comment)
+                }
+                guard let (signer, comment) = sealed else { throw BundleFault("it is not signed") }
                 while let entry = try archive.next() { try BundleFiles.compare(entry, &archive) }
-                return (archive.head, signer, signature.comment)
+                return (archive.head, signer, comment)
             }
             withExtendedLifetime(source) {}
             let manifest = try BundleFiles.manifest(head.text, head.files, file: "manifest.toml")
@@ -163,7 +166,14 @@ struct BundleVerify: ParsableCommand {
                 )
             }
             let result = try BundleFiles.complain("\(bundle) \(version)") { () throws(BundleFault) in
-                try store.check(bundle, version, keys: keys)
+                try store.inspectFolders(of: bundle)
+                let result = try store.check(bundle, version, keys: keys)
+                // The signature is right, and another bundle may lie where this one should.
+                let manifest = try BundleFiles.checked(result.text, result.files, file: "manifest.toml")
+                guard manifest.name == bundle, manifest.version == version else {
+                    throw BundleFault("what lies there is \(manifest.name) \(manifest.version)")
+                }
+                return result
             }
             found = (bundle, version, result.signer, result.comment, result.isByKernel ? "by the kernel" : "by hash")
         }
@@ -193,13 +203,16 @@ struct BundleList: ParsableCommand {
 
     func run() throws {
         let store = places.store
-        let all = store.names.map { (name: $0, version: store.current($0) ?? "", before: store.previous($0)) }
+        let all = store.names.map {
+            (name: $0, version: store.current($0) ?? "", before: store.previous($0), failed: store.putBack($0))
+        }
         guard !options.json else {
             return Output.document(
                 .array(
                     all.map {
                         [
                             "name": .string($0.name), "version": .string($0.version), "previous": .optional($0.before),
+                            "failed": .optional($0.failed),
                             "folder": .string(store.place($0.name, $0.version)),
                         ]
                     }
@@ -210,7 +223,8 @@ struct BundleList: ParsableCommand {
         var table = Table(["BUNDLE", "VERSION", "PREVIOUS", "FOLDER"], rightAligned: [], whole: [0])
         for bundle in all {
             table.append([
-                .init(bundle.name), .init(bundle.version), .init(bundle.before ?? "-"),
+                .init(bundle.name), .init(bundle.version),
+                .init(bundle.before.map { $0 + (bundle.failed == nil ? "" : " (failed)") } ?? "-"),
                 .init(store.place(bundle.name, bundle.version)),
             ])
         }

@@ -6,6 +6,7 @@ import Bundles
 import CommandLinePages
 import Configuration
 import Linux
+import TorporAPI
 import Varlink
 
 struct InstallVerb: ParsableCommand {
@@ -55,6 +56,12 @@ struct InstallVerb: ParsableCommand {
             "\(done.name) \(done.version) is installed\(before), signed by \(done.signer.path) (\(Terminal.harmless(done.comment))); verified "
                 + (done.isByKernel ? "by the kernel\n" : "at launch\n")
         )
+        guard ThisProcess.isTerminal(1) else { return }
+        Output.write(
+            done.before == nil
+                ? "an app uses it by bundle = \"\(done.name)\" in its table of torpor.toml\n"
+                : "‘torpor apply’ makes it count at the next launch, ‘torpor apply --restart’ now\n"
+        )
     }
 }
 
@@ -89,22 +96,58 @@ struct UninstallVerb: ParsableCommand {
         abstract: "Removes all versions of a bundle.",
         discussion: """
             A running app of the bundle keeps running until it ends; remove its table from the configuration. The app's data \
-            folders stay: torpor data APP --purge removes them.
+            folders stay, unless --purge removes them first: for this torpord must run, and the apps of the bundle must not. \
+            That cannot be undone.
             """
     )
     .examples("torpor uninstall notes --bundles test")
 
     @Argument(help: "The bundle's name.")
     var name: String
+    @Flag(help: "Remove the data of the bundle’s apps too, which must not be running.")
+    var purge = false
     @OptionGroup var places: BundlePlaces
-    @OptionGroup var options: OutputOptions
+    @OptionGroup var options: GlobalOptions
 
     func run() throws {
         try BundleFiles.complain { () throws(BundleFault) in
             try BundleWord.checkName(name)
-            try places.store.uninstall(name)
+            guard places.store.current(name) != nil else { throw BundleFault("there is no bundle \(name)") }
         }
-        guard !options.json else { return Output.document(["name": .string(name)]) }
+        let purged = purge ? try purgeData() : []
+        try BundleFiles.complain { () throws(BundleFault) in try places.store.uninstall(name) }
+        guard !options.json else { return Output.document(["name": .string(name), "purged": .strings(purged)]) }
+        for app in purged { Output.write("the data of \(app) is removed\n") }
         Output.write("\(name) is removed\n")
+    }
+
+    /// Removes the data of the bundle's apps. Nothing is removed while one of them runs.
+    private func purgeData() throws -> [String] {
+        let manager = try Manager(options)
+        var apps: [AppStatus] = []
+        for app in try manager.names(of: []).names {
+            let reply = try manager.call(.status(app: app))
+            let status = try Manager.read { () throws(FieldError) in try AppStatus(json: reply["status"] ?? .null) }
+            if let bundle = status.bundle, bundle == name || bundle.hasPrefix(name + " ") { apps.append(status) }
+        }
+        if let running = apps.first(where: { $0.summary.state != "not-running" || $0.summary.transition != nil }) {
+            let app = running.summary.name
+            throw Failure(
+                status: .failed,
+                message: "\(app) is running, and nothing was removed: stop it first (‘torpor stop \(app)’)"
+            )
+        }
+        // Without those that have never been launched.
+        let data = try manager.call(.data(apps: []))["data"]?.arrayValue ?? []
+        let filled = Set(data.compactMap { $0["app"]?.stringValue })
+        var purged: [String] = []
+        for app in apps where filled.contains(app.summary.name) {
+            let reply = try manager.call(.purgeData(PurgeDataRequest(app: app.summary.name, folders: [])))
+            if let message = reply["message"]?.stringValue {
+                throw Failure(status: .failed, message: "\(app.summary.name): \(message)")
+            }
+            purged.append(app.summary.name)
+        }
+        return purged
     }
 }

@@ -178,7 +178,7 @@ import TorporAPI
         "interrupt": "torpor foreground web",
         "resume": "torpor suspend web", "wait": "torpor foreground web", "app task end": "torpor app task begin index",
         "alerts": "torpor notify web A --id standup && torpor notify web B --id disk --action clean=C",
-        "bundle sign": "tar -xf notes-1.0.torpor manifest.toml.minisig",
+        "bundle sign": "{ tar -xf notes-1.0.torpor manifest.toml.minisig 2>/dev/null || true; }",
         "rollback": "torpor bundle build two --output two.torpor && torpor bundle sign two.torpor --key notes.key "
             + "&& torpor install two.torpor --keys . --bundles test",
         "app alerts": "torpor app notify A --id standup", "signal": "torpor start '*'",
