@@ -18,7 +18,7 @@ SECONDS ?= 60
 SEEDS ?= 300
 STEPS ?= 1000
 PACKAGES := libsystemd-dev libtomlplusplus-dev libsqlite3-dev pkg-config python3 python3-venv curl systemd tzdata elfutils \
-	dbus python3-dbusmock umockdev gir1.2-umockdev-1.0 gcc mypy python3-prometheus-client python3-jsonschema libmicrohttpd-dev libmosquitto-dev libnats-dev libyaml-dev libncurses-dev libcurl4-openssl-dev libssl-dev tmux
+	dbus python3-dbusmock umockdev gir1.2-umockdev-1.0 gcc mypy python3-prometheus-client python3-jsonschema libmicrohttpd-dev libmosquitto-dev libnats-dev libyaml-dev libncurses-dev libcurl4-openssl-dev libssl-dev libsodium-dev tmux
 
 # What runs containers, and finds them by name.
 CONTAINERS := podman crun netavark aardvark-dns iptables uidmap slirp4netns
@@ -28,7 +28,7 @@ DESKTOP := desktop-file-utils xdg-utils libgtk-3-bin libglib2.0-bin python3-gi s
 	dunst mako-notifier xvfb sway foot i3-wm xterm pipewire pipewire-bin wireplumber
 
 # Servers that tests start by themselves.
-SERVERS := nats-server mosquitto mosquitto-clients gpsd python3-flask nginx-light lighttpd caddy openssl iproute2 \
+SERVERS := minisign fsverity nats-server mosquitto mosquitto-clients gpsd python3-flask nginx-light lighttpd caddy openssl iproute2 \
 	$(CONTAINERS)
 
 # The browser in which the dashboard is tested, and which takes its pictures.

@@ -28,6 +28,7 @@ let package = Package(
         .executable(name: "torpor-desktop", targets: ["torpor-desktop"]),
         .executable(name: "torpor-holding", targets: ["torpor-holding"]),
         .executable(name: "torpor-transfer", targets: ["torpor-transfer"]),
+        .executable(name: "torpor-verify", targets: ["torpor-verify"]),
         .executable(name: "torpor-web", targets: ["torpor-web"]),
         .executable(name: "torpord", targets: ["torpord"]),
         // The policies that ship, as supervisors load them: lib…Policy.so.
@@ -66,6 +67,8 @@ let package = Package(
         ),
         .target(name: "Bearer"),
         .target(name: "Bluetooth", dependencies: ["EventLoop", "Linux", "SystemBus"]),
+        .target(name: "BundleSeals", dependencies: ["Bundles", "CSodium", "Linux", "WireText"]),
+        .target(name: "Bundles", dependencies: ["WireText"]),
         // The parsers of torpor-keeper, torpor-policy-host and the C library, for FuzzTargets.
         .target(
             name: "CFuzzTargets",
@@ -88,6 +91,8 @@ let package = Package(
         // For `torpor top` alone. Not by pkg-config, whose flags for it SwiftPM refuses.
         .systemLibrary(name: "CNCurses", providers: [.apt(["libncurses-dev"])]),
         .target(name: "CPolicyWire", dependencies: ["TorporPolicyABI"]),
+        // For torpor and torpor-verify alone.
+        .systemLibrary(name: "CSodium", pkgConfig: "libsodium", providers: [.apt(["libsodium-dev"])]),
         .systemLibrary(name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
         .systemLibrary(name: "CSystemd", pkgConfig: "libsystemd", providers: [.apt(["libsystemd-dev"])]),
         // NDEBUG: otherwise toml++ asserts on some invalid keys instead of reporting them.
@@ -101,7 +106,8 @@ let package = Package(
         .target(
             name: "Configuration",
             dependencies: [
-                "CTOML", "CalendarTime", "Lifecycle", "Linux", "Mailbox", "Permissions", "TransferProtocol", "WireText",
+                "Bundles", "CTOML", "CalendarTime", "Lifecycle", "Linux", "Mailbox", "Permissions", "TransferProtocol",
+                "WireText",
             ]
         ),
         .target(
@@ -121,7 +127,7 @@ let package = Package(
                 "Linux", "PolicyLibraries", "TorporAPI", "Varlink", "torpor", "torpor-container", "torpor-holding",
                 "torpor-keeper",
                 "torpor-policy-host",
-                "torpor-desktop", "torpor-transfer", "torpord",
+                "torpor-desktop", "torpor-transfer", "torpor-verify", "torpord",
             ],
             path: "Tests/Support/DaemonHarness"
         ),
@@ -161,7 +167,8 @@ let package = Package(
         .target(
             name: "FuzzTargets",
             dependencies: [
-                "CFuzzTargets", "CalendarTime", "Configuration", "DesktopEntries", "DesktopProtocol", "DesktopRules",
+                "Bundles", "CFuzzTargets", "CalendarTime", "Configuration", "DesktopEntries", "DesktopProtocol",
+                "DesktopRules",
                 "EventSources", "Gateway", "GatewayConfiguration", "Importing", "KeeperProtocol", "Lifecycle", "Linux",
                 "Location", "Mailbox", "Notify", "Policies", "Recovery", "Schedules", "Store", "Supervisor",
                 "TorporAPI", "TorporPolicyABI", "TransferProtocol", "TransferRules", "Transfers", "Varlink", "Web",
@@ -287,7 +294,8 @@ let package = Package(
         .executableTarget(
             name: "torpor",
             dependencies: [
-                "AppConnection", "CNCurses", "CommandLinePages", "Configuration", "DesktopEntries", "Importing",
+                "AppConnection", "BundleSeals", "Bundles", "CNCurses", "CommandLinePages", "Configuration",
+                "DesktopEntries", "Importing",
                 "Lifecycle", "Linux", "Policies", "PolicyTools", "Telemetry", "TopView", "TorporAPI",
                 "TransferProtocol", "Varlink",
                 "WireText",
@@ -402,6 +410,12 @@ let package = Package(
             ],
             linkerSettings: sharedRuntime
         ),
+        // In release without what nothing calls: it is started before each launch of an app of a bundle.
+        .executableTarget(
+            name: "torpor-verify",
+            dependencies: ["BundleSeals", "Bundles", "Linux", "WireText"],
+            linkerSettings: sharedRuntime
+        ),
         .executableTarget(
             name: "torpor-web",
             dependencies: [
@@ -450,6 +464,11 @@ let package = Package(
             ]
         ),
         .testTarget(name: "CalendarTimeTests", dependencies: ["CalendarTime", "Linux"]),
+        .testTarget(
+            name: "BundlesTests",
+            dependencies: ["BundleSeals", "Bundles", "Configuration", "DaemonHarness", "Linux", "torpor"],
+            exclude: ["hostile.py", "killer.c"]
+        ),
         .testTarget(
             name: "ClientsIntegrationTests",
             dependencies: [
@@ -623,7 +642,8 @@ if Context.environment["TORPOR_SIMULATION"] != nil {
 let withoutSwift: Set = [
     "CCurl", "CFuzzTargets", "CKeeperProtocol", "CLinux", "CMicrohttpd", "CMosquitto", "CNATS", "CNCurses",
     "CPolicyWire",
-    "CSQLite", "CSimulatedKernel", "CSystemd", "CTOML", "CWebAssets", "CYAML", "TorporPolicyABI", "torpor-keeper",
+    "CSQLite", "CSimulatedKernel", "CSodium", "CSystemd", "CTOML", "CWebAssets", "CYAML", "TorporPolicyABI",
+    "torpor-keeper",
     "torpor-container", "torpor-holding", "torpor-policy-host",
     "sandbox-probe", "torpor-test-app",
 ]

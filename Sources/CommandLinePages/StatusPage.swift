@@ -75,6 +75,8 @@ package struct StatusPage {
             unfit.isEmpty ? nil : "\(unfit) (invalid value: ‘torpor settings \(status.summary.name)’)"
         )
         add("data", status.dataFolder)
+        add("bundle", status.bundle.map { $0 + (status.bundleVerified.map { ", verified: \($0)" } ?? "") })
+        add("put back", status.bundlePutBack.map { "version \($0) did not come up twice" })
         add("badge", status.summary.badge.map { "\($0)" })
         add("transfers", status.transfers == 0 ? nil : "\(status.transfers): ‘torpor transfers \(status.summary.name)’")
         add("unhandled", status.unhandled == 0 ? nil : "\(status.unhandled): ‘torpor unhandled \(status.summary.name)’")

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Configuration
 import Engine
+import Lifecycle
 import Linux
 import Supervisor
 import TorporAPI
@@ -36,6 +38,15 @@ extension ControlService {
             case .failure(.refused(let sentence)): reply.fail(sentence)
             }
         }
+    }
+
+    /// What the app comes from; while it runs, the version that it was launched from.
+    func addBundle(of app: AppRuntime, to status: inout AppStatus) {
+        guard let bundle = app.specification.bundle else { return }
+        let running = coordinator.machine(app.id).isAlive ? supervisor.launcher.runningBundle(of: app) : nil
+        status.bundle = running?.title ?? bundle.name + (bundle.version.map { " " + $0 } ?? "")
+        status.bundleVerified = running?.how
+        status.bundlePutBack = supervisor.launcher.putBack[bundle.name]?.failed
     }
 
     private static func hasNoData(_ name: String) -> String {

@@ -36,7 +36,7 @@ package final class ControlService: ShellRoom, ClientService {
         configurationReads = CoalescingReader(
             supervisor.loop,
             named: "configuration",
-            joining: { (question: inout ConfigurationPlace, _: ConfigurationPlace) in },
+            joining: { (question: inout ConfigurationPlace, other: ConfigurationPlace) in question.join(other) },
             { $0.read() }
         )
         configurationComparison = ConfigurationComparison(supervisor.loop)
@@ -386,6 +386,7 @@ package final class ControlService: ShellRoom, ClientService {
         status.unhandled = Int64(supervisor.mailboxes.unhandled.count(of: app))
         status.transfers = Int64(supervisor.transfers.count(of: app))
         status.dataFolder = supervisor.dataFolders.folder(of: app)
+        addBundle(of: app, to: &status)
         status.unfitSettings = supervisor.settings.unfit(of: app)
         status.watchdogMilliseconds = specification.rules.watchdog.map { $0.microseconds / 1000 }
         status.deadlines = machine.deadlines.map { deadline in

@@ -26,7 +26,7 @@ struct Doctor {
             + session + controllers
             + [
                 shortMemory, ownMemory,
-            ] + policies + MachineChecks(apps: supervisor.apps.count).all
+            ] + bundles + policies + MachineChecks(apps: supervisor.apps.count).all
     }
 
     private var session: [DoctorCheck] {
@@ -40,6 +40,20 @@ struct Doctor {
         }
         return MachineChecks.controllers(tree.controllers) {
             Cgroup.obstacle(to: $0, at: tree.place, mount: mount) ?? "it could not be enabled for \(tree.base)"
+        }
+    }
+
+    /// A check for each bundle whose last version did not come up.
+    private var bundles: [DoctorCheck] {
+        supervisor.launcher.putBack.sorted { $0.key < $1.key }.map { name, versions in
+            DoctorCheck(
+                name: "bundle \(name)",
+                ok: false,
+                value: versions.current,
+                message:
+                    "version \(versions.failed) did not come up in its first two launches, so \(versions.current) was "
+                    + "put back: install a version that works, or try it again (‘torpor rollback \(name)’, ‘torpor apply’)"
+            )
         }
     }
 

@@ -7,6 +7,13 @@ extension AppMachine {
         switch event {
         case .launched: launched(into: &actions, now: now)
         case .launchFailed: launchFailed(into: &actions, now: now)
+        case .launchHeld:
+            if isBeforeProcess { edgeDeadline = nil }
+        case .launchContinues:
+            if isBeforeProcess { edgeDeadline = Deadline(.launch, rules.launchDeadline, now: now) }
+        case .launchRefused:
+            if isBeforeProcess { goal = .notRunning }
+            launchFailed(into: &actions, now: now)
         case .ready: ready(into: &actions, now: now)
         case .answered(let message): answered(message, into: &actions, now: now)
         case .mainExited(let cause): mainExited(cause, into: &actions, now: now)
@@ -45,6 +52,10 @@ extension AppMachine {
         }
         settleTasks(now: now)
         return actions
+    }
+
+    private var isBeforeProcess: Bool {
+        if case .launching(let launching) = phase { !launching.hasProcess } else { false }
     }
 
     private mutating func launched(into actions: inout [Action], now: Duration) {

@@ -6,6 +6,12 @@ public enum AppEvent: Sendable, Hashable {
     case launched
     /// A step of the launch failed: the incarnation has no process.
     case launchFailed
+    /// Something must be done before the launch, which does not count against the launch deadline.
+    case launchHeld
+    /// That is done.
+    case launchContinues
+    /// The launch was refused in a way that another try would not change: there is no restart.
+    case launchRefused
     /// The app is ready: READY=1, a successful probe, or a successful exec, as its setting `ready` says.
     case ready
     /// The app answered a message.

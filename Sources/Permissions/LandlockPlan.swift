@@ -53,6 +53,8 @@ public struct SandboxPlaces: Hashable, Sendable {
     public var executable: String
     /// The working directory, if it is configured: the app may read it.
     public var directory: String?
+    /// The folder of the app's bundle: it may be read.
+    public var bundle: String?
     /// The state directory and the data folders: the app may write to them.
     public var writable: [String] = []
     /// The app's folder in the runtime directory: the app may write to the files in it, but make none.
@@ -121,7 +123,7 @@ public struct LandlockPlan: Hashable, Sendable {
         add(Self.programs + [places.executable], .read)
         add(Self.readable, [.readFile, .readFolder, .execute])
         add(Self.devices, .device)
-        if let directory = places.directory { add([directory], .read) }
+        add([places.directory, places.bundle].compactMap(\.self), .read)
         add(places.writable, .write)
         if let runtime = places.runtime { add([runtime], [.readFile, .readFolder, .writeFile]) }
         if grants.network != .none { add(Self.resolvers, [.readFile, .readFolder]) }

@@ -295,7 +295,26 @@ public struct AppStatus: Hashable, Sendable {
     /// How many of the app's transfers have not ended.
     public var transfers: Int64 = 0
     /// The folder that contains the app's data folders; nil if the app has none.
-    public var dataFolder: String?
+    public var dataFolder: String? {
+        get { places.data }
+        set { places.data = newValue }
+    }
+    /// The bundle that the app comes from, and its version: `notes 1.0`; nil for an app without one.
+    public var bundle: String? {
+        get { places.bundle }
+        set { places.bundle = newValue }
+    }
+    /// How the bundle is verified: `by the kernel` or `at launch`; nil while the app does not run.
+    public var bundleVerified: String? {
+        get { places.bundleVerified }
+        set { places.bundleVerified = newValue }
+    }
+    /// The version of the bundle that failed its first two launches, so that the one before was put back.
+    public var bundlePutBack: String? {
+        get { places.bundlePutBack }
+        set { places.bundlePutBack = newValue }
+    }
+    private var places = Places()
     /// Settings whose stored values no longer fit their declaration: torpord treats them as not set.
     public var unfitSettings: [String] = []
     /// The app's armed deadlines.
@@ -373,6 +392,9 @@ public struct AppStatus: Hashable, Sendable {
         unhandled = try fields.optionalInt("unhandled") ?? 0
         transfers = try fields.optionalInt("transfers") ?? 0
         dataFolder = try fields.optionalString("data_folder")
+        bundle = try fields.optionalString("bundle")
+        bundleVerified = try fields.optionalString("bundle_verified")
+        bundlePutBack = try fields.optionalString("bundle_failed")
         unfitSettings = try fields.strings("unfit_settings")
         deadlines = try fields.list("deadlines") { json throws(FieldError) in try DeadlineInfo(json: json) }
         stopped = try fields.optionalBool("stopped") ?? false
@@ -420,6 +442,9 @@ public struct AppStatus: Hashable, Sendable {
         object["unhandled"] = .int(unhandled)
         object["transfers"] = .int(transfers)
         object["data_folder"] = .optional(dataFolder)
+        object["bundle"] = .optional(bundle)
+        object["bundle_verified"] = .optional(bundleVerified)
+        object["bundle_failed"] = .optional(bundlePutBack)
         object["unfit_settings"] = .strings(unfitSettings)
         object["deadlines"] = .array(deadlines.map(\.json))
         object["stopped"] = .bool(stopped)
@@ -446,5 +471,15 @@ public struct AppStatus: Hashable, Sendable {
         object["reports"] = .array(reports.map(\.json))
         object["launch"] = launch?.json ?? .null
         return .object(object)
+    }
+}
+
+extension AppStatus {
+    /// Where the app has its data, and where it comes from.
+    fileprivate struct Places: Hashable, Sendable {
+        var data: String?
+        var bundle: String?
+        var bundleVerified: String?
+        var bundlePutBack: String?
     }
 }

@@ -203,8 +203,10 @@ public enum ManagerInterface {
 
         # Everything about one app: the fields of App, and more. mailbox: how many messages are queued for it;
         # unhandled: how many were not handled; transfers: how many are not over; data_folder: where its data folders
-        # are (data_folders = true); unfit_settings: the settings whose values do not fit their declaration. With
-        # journal, its output is there, and log is empty.
+        # are (data_folders = true); bundle: the bundle that it comes from and its version; bundle_verified: "by the
+        # kernel" or "at launch", null while it does not run; bundle_failed: the version in whose
+        # place the one before was put back; unfit_settings: the settings whose values do
+        # not fit their declaration. With journal, its output is there, and log is empty.
         type AppStatus (
           name: string,
           state: string,
@@ -258,6 +260,9 @@ public enum ManagerInterface {
           unhandled: int,
           transfers: int,
           data_folder: ?string,
+          bundle: ?string,
+          bundle_verified: ?string,
+          bundle_failed: ?string,
           unfit_settings: []string,
           deadlines: []Deadline,
           stopped: bool,

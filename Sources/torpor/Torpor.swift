@@ -41,7 +41,10 @@ package struct Torpor: ParsableCommand {
             ),
             CommandGroup(
                 name: "Configure",
-                subcommands: [Init.self, Import.self, Check.self, Apply.self, Policy.self, Desktop.self]
+                subcommands: [
+                    Init.self, Import.self, Check.self, Apply.self, Policy.self, Desktop.self, BundleVerb.self,
+                    InstallVerb.self, RollbackVerb.self, UninstallVerb.self,
+                ]
             ),
             CommandGroup(name: "The supervisor and its machine", subcommands: [Doctor.self, Upgrade.self]),
             CommandGroup(name: "From within an app", subcommands: [AppVerbs.self]),

@@ -30,6 +30,7 @@ extension LoaderTests {
         [{ device = "aa:bb:cc:dd:ee:ff", on = ["disconnect"] }, { name = "heart", service = "180d", \
         characteristic = "00002A37-0000-1000-8000-00805f9b34fb", wake = "foreground" }]
         """,
+        "bundle": "\"notes\"",
         "container": """
         { image = "docker.io/library/nginx:1.27", name = "n-%i", pull = "newer", pull_timeout = "none", \
         entrypoint = ["/bin/e"], directory = "/d", user = "1:2", ports = ["127.0.0.1:80:80", "[::1]:1-2:1-2/udp", "5"], \
@@ -150,6 +151,7 @@ extension LoaderTests {
     static func expected() -> AppSpecification {
         var app = AppSpecification(name: "a")
         var rules = AppRules()
+        app.bundle = BundleReference(name: "notes", folder: "/var/lib/torpor/bundles/notes")
         app.container = container
         app.acceptsFrom = ["b", "tag:t"]
         var media = PermissionDeclaration(.files(path: "/srv/m", isReadOnly: true), purpose: "Shows")

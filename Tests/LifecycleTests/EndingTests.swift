@@ -21,6 +21,44 @@ struct EndingTests {
         #expect(bench.armed.isEmpty)
     }
 
+    @Test("a launch that failed is tried again, one that was refused for good is not")
+    func refused() throws {
+        for event in [AppEvent.launchFailed, .launchRefused] {
+            var bench = Bench.attentive { $0.restart = .always }
+            _ = try bench.ask(.start(background: false))
+            _ = bench.machine.permitLaunch(now: bench.now)
+            let ending = try #require(bench.tell(event).ending)
+            #expect(ending.reason == .launchFailed)
+            #expect((ending.next == .rest) == (event == .launchRefused))
+            #expect((bench.machine.goal == .notRunning) == (event == .launchRefused))
+        }
+        // It comes too late for a process.
+        var bench = Bench.attentive()
+        try bench.launch()
+        #expect(bench.tell(.launchRefused).isEmpty)
+        #expect(bench.machine.goal == .active)
+    }
+
+    @Test("what must be done before a launch does not count against its deadline")
+    func held() throws {
+        var bench = Bench.attentive()
+        _ = try bench.ask(.start(background: false))
+        _ = bench.machine.permitLaunch(now: bench.now)
+        #expect(bench.machine.deadlines.map(\.kind) == [.launch])
+        #expect(bench.tell(.launchHeld).isEmpty)
+        #expect(bench.machine.nextDeadline == nil)
+        bench.now += .seconds(1000)
+        #expect(bench.tell(.launchContinues).isEmpty)
+        #expect(bench.machine.deadlines.map(\.started) == [bench.now])
+        #expect(bench.machine.deadlines.map(\.kind) == [.launch])
+        // It comes too late for a process.
+        bench = Bench.attentive()
+        try bench.launch()
+        let armed = bench.machine.deadlines
+        for event in [AppEvent.launchHeld, .launchContinues] { #expect(bench.tell(event).isEmpty) }
+        #expect(bench.machine.deadlines == armed)
+    }
+
     @Test("an unanswered willTerminate costs half the grace; one that was extended leaves SIGTERM the other half")
     func unanswered() throws {
         var bench = Bench.attentive()

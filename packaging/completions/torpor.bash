@@ -175,13 +175,13 @@ _torpor() {
     unset 'unparsed_words[0]'
     unparsed_words=("${unparsed_words[@]}")
     case "${subcommand}" in
-    list|status|top|logs|events|history|report|snapshot|graph|memory|timers|mailbox|settings|permissions|unhandled|transfers|alerts|data|health|metrics|start|stop|restart|foreground|open|background|suspend|resume|interrupt|scene|hold|force-quit|signal|post|notify|badge|reset|wait|init|import|check|apply|policy|desktop|doctor|upgrade|app|help)
+    list|status|top|logs|events|history|report|snapshot|graph|memory|timers|mailbox|settings|permissions|unhandled|transfers|alerts|data|health|metrics|start|stop|restart|foreground|open|background|suspend|resume|interrupt|scene|hold|force-quit|signal|post|notify|badge|reset|wait|init|import|check|apply|policy|desktop|bundle|install|rollback|uninstall|doctor|upgrade|app|help)
         # Offer subcommand argument completions
         "_torpor_${subcommand}"
         ;;
     *)
         # Offer subcommand completions
-        COMPREPLY+=($(compgen -W 'list status top logs events history report snapshot graph memory timers mailbox settings permissions unhandled transfers alerts data health metrics start stop restart foreground open background suspend resume interrupt scene hold force-quit signal post notify badge reset wait init import check apply policy desktop doctor upgrade app help' -- "${cur}"))
+        COMPREPLY+=($(compgen -W 'list status top logs events history report snapshot graph memory timers mailbox settings permissions unhandled transfers alerts data health metrics start stop restart foreground open background suspend resume interrupt scene hold force-quit signal post notify badge reset wait init import check apply policy desktop bundle install rollback uninstall doctor upgrade app help' -- "${cur}"))
         ;;
     esac
 }
@@ -1713,6 +1713,220 @@ _torpor_desktop_sync() {
         ;;
     '--config')
         __torpor_add_completions -o plusdirs -fX '!*.@(toml)'
+        return
+        ;;
+    '--socket')
+        __torpor_add_completions -f
+        return
+        ;;
+    esac
+}
+
+_torpor_bundle() {
+    repeating_flags=()
+    non_repeating_flags=(--version -h --help)
+    repeating_options=()
+    non_repeating_options=()
+    __torpor_offer_flags_options 0
+
+    # Offer subcommand / subcommand argument completions
+    local -r subcommand="${unparsed_words[0]}"
+    unset 'unparsed_words[0]'
+    unparsed_words=("${unparsed_words[@]}")
+    case "${subcommand}" in
+    build|sign|verify|list|keygen)
+        # Offer subcommand argument completions
+        "_torpor_bundle_${subcommand}"
+        ;;
+    *)
+        # Offer subcommand completions
+        COMPREPLY+=($(compgen -W 'build sign verify list keygen' -- "${cur}"))
+        ;;
+    esac
+}
+
+_torpor_bundle_build() {
+    repeating_flags=()
+    non_repeating_flags=(--json --version -h --help)
+    repeating_options=()
+    non_repeating_options=(--output)
+    __torpor_offer_flags_options 1
+
+    # Offer option value completions
+    case "${prev}" in
+    '--output')
+        __torpor_add_completions -f
+        return
+        ;;
+    esac
+
+    # Offer positional completions
+    case "${positional_number}" in
+    1)
+        __torpor_add_completions -d
+        return
+        ;;
+    esac
+}
+
+_torpor_bundle_sign() {
+    repeating_flags=()
+    non_repeating_flags=(--json --version -h --help)
+    repeating_options=()
+    non_repeating_options=(--key --signature --comment)
+    __torpor_offer_flags_options 1
+
+    # Offer option value completions
+    case "${prev}" in
+    '--key')
+        __torpor_add_completions -f
+        return
+        ;;
+    '--signature')
+        __torpor_add_completions -f
+        return
+        ;;
+    '--comment')
+        return
+        ;;
+    esac
+
+    # Offer positional completions
+    case "${positional_number}" in
+    1)
+        __torpor_add_completions -o plusdirs -fX '!*.@(torpor)'
+        return
+        ;;
+    esac
+}
+
+_torpor_bundle_verify() {
+    repeating_flags=()
+    non_repeating_flags=(--json --version -h --help)
+    repeating_options=()
+    non_repeating_options=(--bundles --keys)
+    __torpor_offer_flags_options 1
+
+    # Offer option value completions
+    case "${prev}" in
+    '--bundles')
+        __torpor_add_completions -d
+        return
+        ;;
+    '--keys')
+        __torpor_add_completions -d
+        return
+        ;;
+    esac
+
+    # Offer positional completions
+    case "${positional_number}" in
+    1)
+        __torpor_add_completions -o plusdirs -fX '!*.@(torpor)'
+        return
+        ;;
+    esac
+}
+
+_torpor_bundle_list() {
+    repeating_flags=()
+    non_repeating_flags=(--json --version -h --help)
+    repeating_options=()
+    non_repeating_options=(--bundles --keys)
+    __torpor_offer_flags_options 0
+
+    # Offer option value completions
+    case "${prev}" in
+    '--bundles')
+        __torpor_add_completions -d
+        return
+        ;;
+    '--keys')
+        __torpor_add_completions -d
+        return
+        ;;
+    esac
+}
+
+_torpor_bundle_keygen() {
+    repeating_flags=()
+    non_repeating_flags=(--json --version -h --help)
+    repeating_options=()
+    non_repeating_options=()
+    __torpor_offer_flags_options 1
+
+    # Offer positional completions
+    case "${positional_number}" in
+    1)
+        __torpor_add_completions -f
+        return
+        ;;
+    esac
+}
+
+_torpor_install() {
+    repeating_flags=()
+    non_repeating_flags=(--force --json --version -h --help)
+    repeating_options=()
+    non_repeating_options=(--bundles --keys)
+    __torpor_offer_flags_options 1
+
+    # Offer option value completions
+    case "${prev}" in
+    '--bundles')
+        __torpor_add_completions -d
+        return
+        ;;
+    '--keys')
+        __torpor_add_completions -d
+        return
+        ;;
+    esac
+
+    # Offer positional completions
+    case "${positional_number}" in
+    1)
+        __torpor_add_completions -o plusdirs -fX '!*.@(torpor)'
+        return
+        ;;
+    esac
+}
+
+_torpor_rollback() {
+    repeating_flags=()
+    non_repeating_flags=(--json --version -h --help)
+    repeating_options=()
+    non_repeating_options=(--bundles --keys)
+    __torpor_offer_flags_options 1
+
+    # Offer option value completions
+    case "${prev}" in
+    '--bundles')
+        __torpor_add_completions -d
+        return
+        ;;
+    '--keys')
+        __torpor_add_completions -d
+        return
+        ;;
+    esac
+}
+
+_torpor_uninstall() {
+    repeating_flags=()
+    non_repeating_flags=(--purge --json --verbose -v --version -h --help)
+    repeating_options=()
+    non_repeating_options=(--bundles --keys --socket)
+    __torpor_offer_flags_options 1
+
+    # Offer option value completions
+    case "${prev}" in
+    '--bundles')
+        __torpor_add_completions -d
+        return
+        ;;
+    '--keys')
+        __torpor_add_completions -d
         return
         ;;
     '--socket')

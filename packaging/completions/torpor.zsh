@@ -94,6 +94,10 @@ _torpor() {
             'apply:Reloads the configuration; touches only apps that changed.'
             'policy:Shows the policies in use; makes and checks policies.'
             'desktop:Puts apps into the menus of a desktop.'
+            'bundle:Makes, signs and verifies bundles of apps; lists the installed ones.'
+            'install:Installs a signed bundle, or another version of one.'
+            'rollback:Makes the version before the installed one the current one.'
+            'uninstall:Removes all versions of a bundle.'
             'doctor:Shows what this machine offers, what it lacks and what that costs.'
             'upgrade:Replaces the running supervisor by the programs on disk.'
             'app:Serves an app'\''s scripts and programs: lifecycle, tasks, state, topics, transfers and alerts.'
@@ -103,7 +107,7 @@ _torpor() {
         ;;
     arg)
         case "${words[1]}" in
-        list|status|top|logs|events|history|report|snapshot|graph|memory|timers|mailbox|settings|permissions|unhandled|transfers|alerts|data|health|metrics|start|stop|restart|foreground|open|background|suspend|resume|interrupt|scene|hold|force-quit|signal|post|notify|badge|reset|wait|init|import|check|apply|policy|desktop|doctor|upgrade|app|help)
+        list|status|top|logs|events|history|report|snapshot|graph|memory|timers|mailbox|settings|permissions|unhandled|transfers|alerts|data|health|metrics|start|stop|restart|foreground|open|background|suspend|resume|interrupt|scene|hold|force-quit|signal|post|notify|badge|reset|wait|init|import|check|apply|policy|desktop|bundle|install|rollback|uninstall|doctor|upgrade|app|help)
             "_torpor_${words[1]}" && ret=0
             ;;
         esac
@@ -1151,6 +1155,159 @@ _torpor_desktop_sync() {
         '--all[Include apps without a title and oneshots.]'
         '--dry-run[Show what would change, and change nothing.]'
         '--config[Take the apps from this configuration instead of a running supervisor.]:file:_files -g '\''*.toml'\'''
+        '--socket[The supervisor'\''s control socket.]:path:_files'
+        '--json[One JSON document on standard output (an object a line for streams).]'
+        '(--verbose -v)'{--verbose,-v}'[Report supervisor restarts and upgrades on standard error.]'
+        '--version[Show the version.]'
+        '(-h --help)'{-h,--help}'[Show help information.]'
+    )
+    _arguments -w -s -S : "${arg_specs[@]}" && ret=0
+
+    return "${ret}"
+}
+
+_torpor_bundle() {
+    local -i ret=1
+    local -ar arg_specs=(
+        '--version[Show the version.]'
+        '(-h --help)'{-h,--help}'[Show help information.]'
+        '(-): :->command'
+        '(-)*:: :->arg'
+    )
+    _arguments -w -s -S : "${arg_specs[@]}" && ret=0
+    case "${state}" in
+    command)
+        local -ar subcommands=(
+            'build:Makes NAME-VERSION.torpor of a directory with a manifest.toml.'
+            'sign:Puts a signature into a bundle, in place of one that is there.'
+            'verify:Compares a bundle with its signature: every file of it is read.'
+            'list:Lists the installed bundles.'
+            'keygen:Makes a pair of keys: NAME.key to sign with, NAME.pub for those who trust it.'
+        )
+        _describe -V subcommand subcommands && ret=0
+        ;;
+    arg)
+        case "${words[1]}" in
+        build|sign|verify|list|keygen)
+            "_torpor_bundle_${words[1]}" && ret=0
+            ;;
+        esac
+        ;;
+    esac
+
+    return "${ret}"
+}
+
+_torpor_bundle_build() {
+    local -i ret=1
+    local -ar arg_specs=(
+        ':directory:_files -/'
+        '--output[Write to this file.]:file:_files'
+        '--json[One JSON document on standard output.]'
+        '--version[Show the version.]'
+        '(-h --help)'{-h,--help}'[Show help information.]'
+    )
+    _arguments -w -s -S : "${arg_specs[@]}" && ret=0
+
+    return "${ret}"
+}
+
+_torpor_bundle_sign() {
+    local -i ret=1
+    local -ar arg_specs=(
+        ':file:_files -g '\''*.torpor'\'''
+        '--key[Sign with this secret key.]:file:_files'
+        '--signature[Put in this signature.]:file:_files'
+        '--comment[A line that the signature covers, and that users see.]:text:'
+        '--json[One JSON document on standard output.]'
+        '--version[Show the version.]'
+        '(-h --help)'{-h,--help}'[Show help information.]'
+    )
+    _arguments -w -s -S : "${arg_specs[@]}" && ret=0
+
+    return "${ret}"
+}
+
+_torpor_bundle_verify() {
+    local -i ret=1
+    local -ar arg_specs=(
+        ':bundle:_files -g '\''*.torpor'\'''
+        '--bundles[The folder of the installed bundles, STATE/bundles.]:folder:_files -/'
+        '--keys[The folder of the trusted keys, keys beside torpor.toml.]:folder:_files -/'
+        '--json[One JSON document on standard output.]'
+        '--version[Show the version.]'
+        '(-h --help)'{-h,--help}'[Show help information.]'
+    )
+    _arguments -w -s -S : "${arg_specs[@]}" && ret=0
+
+    return "${ret}"
+}
+
+_torpor_bundle_list() {
+    local -i ret=1
+    local -ar arg_specs=(
+        '--bundles[The folder of the installed bundles, STATE/bundles.]:folder:_files -/'
+        '--keys[The folder of the trusted keys, keys beside torpor.toml.]:folder:_files -/'
+        '--json[One JSON document on standard output.]'
+        '--version[Show the version.]'
+        '(-h --help)'{-h,--help}'[Show help information.]'
+    )
+    _arguments -w -s -S : "${arg_specs[@]}" && ret=0
+
+    return "${ret}"
+}
+
+_torpor_bundle_keygen() {
+    local -i ret=1
+    local -ar arg_specs=(
+        ':name:_files'
+        '--json[One JSON document on standard output.]'
+        '--version[Show the version.]'
+        '(-h --help)'{-h,--help}'[Show help information.]'
+    )
+    _arguments -w -s -S : "${arg_specs[@]}" && ret=0
+
+    return "${ret}"
+}
+
+_torpor_install() {
+    local -i ret=1
+    local -ar arg_specs=(
+        ':file:_files -g '\''*.torpor'\'''
+        '--force[Install even if the version is lower than the installed one.]'
+        '--bundles[The folder of the installed bundles, STATE/bundles.]:folder:_files -/'
+        '--keys[The folder of the trusted keys, keys beside torpor.toml.]:folder:_files -/'
+        '--json[One JSON document on standard output.]'
+        '--version[Show the version.]'
+        '(-h --help)'{-h,--help}'[Show help information.]'
+    )
+    _arguments -w -s -S : "${arg_specs[@]}" && ret=0
+
+    return "${ret}"
+}
+
+_torpor_rollback() {
+    local -i ret=1
+    local -ar arg_specs=(
+        ':name:'
+        '--bundles[The folder of the installed bundles, STATE/bundles.]:folder:_files -/'
+        '--keys[The folder of the trusted keys, keys beside torpor.toml.]:folder:_files -/'
+        '--json[One JSON document on standard output.]'
+        '--version[Show the version.]'
+        '(-h --help)'{-h,--help}'[Show help information.]'
+    )
+    _arguments -w -s -S : "${arg_specs[@]}" && ret=0
+
+    return "${ret}"
+}
+
+_torpor_uninstall() {
+    local -i ret=1
+    local -ar arg_specs=(
+        ':name:'
+        '--purge[Remove the data of the bundle’s apps too, which must not be running.]'
+        '--bundles[The folder of the installed bundles, STATE/bundles.]:folder:_files -/'
+        '--keys[The folder of the trusted keys, keys beside torpor.toml.]:folder:_files -/'
         '--socket[The supervisor'\''s control socket.]:path:_files'
         '--json[One JSON document on standard output (an object a line for streams).]'
         '(--verbose -v)'{--verbose,-v}'[Report supervisor restarts and upgrades on standard error.]'

@@ -333,10 +333,17 @@ int tlx_bind(pid_t pid, int processor);
 int tlx_punch(int fd);
 /// Rename without replacing (renameat2 needs _GNU_SOURCE).
 int tlx_rename_exclusive(const char *from, const char *to);
+/// Exchanges two names in one step.
+int tlx_rename_exchange(const char *one, const char *other);
 /// openat2 has no wrapper in libc. Opens one name in a folder. Refuses a symlink and, with `same_device`, a mount
 /// point, since a mounted filesystem could block. Before Linux 5.6, and if openat2 is forbidden, refuses only
 /// symlinks.
 int tlx_open_beneath(int folder, const char *name, int flags, int same_device);
+/// The ioctls of fs-verity are variadic. The first makes a file, open for reading, unchangeable, with SHA-256 over
+/// blocks of 4 KiB; the second writes its digest of 32 bytes. -1 and errno: ENOTTY or EOPNOTSUPP where the filesystem
+/// cannot; ENODATA from the second for a file that is not protected, or not in that way.
+int tlx_verity_enable(int fd);
+int tlx_verity_digest(int fd, uint8_t *digest);
 /// Landlock has no wrapper in libc. The version of its ABI, or -1 and errno.
 long tlx_landlock_version(void);
 /// A new ruleset of Landlock that handles these rights; a descriptor, or -1 and errno.

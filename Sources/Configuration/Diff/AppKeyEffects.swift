@@ -17,6 +17,13 @@ enum AppKeyEffects {
     /// Keys whose values a process gets at its launch. A running process cannot get new values.
     private static let program: [AppKey] = [
         .value("exec", \.exec, .restart),
+        AppKey(
+            name: "bundle",
+            effect: { _, _ in .restart },
+            isSame: { $0.bundle == $1.bundle },
+            written: { $0.bundle.map { ["": $0.name + ($0.version.map { " " + $0 } ?? "")] } ?? [:] },
+            copy: { $0.bundle = $1.bundle }
+        ),
         .value("directory", \.directory, .restart),
         .value("user", \.user, .restart),
         .value("group", \.group, .restart),

@@ -38,6 +38,13 @@ package struct Context {
         self.path = ""
     }
 
+    /// The same place, with diagnostics for another sink.
+    func telling(_ sink: DiagnosticSink) -> Context {
+        var other = Context(sink: sink, file: file, folder: folder)
+        other.path = path
+        return other
+    }
+
     /// The place of the key `key`, in the table at the current place.
     package func at(_ key: String) -> Context {
         var inner = self

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Bundles
 import WireText
 
 /// Reads a configuration file and the files that it includes, and creates a draft of each app.
@@ -10,7 +11,9 @@ struct FileReader {
     private(set) var supervisorOrigins: [String: Origin] = [:]
     private(set) var drafts: [String: AppDraft] = [:]
     private(set) var policies: [String: (policy: PolicySpecification, origin: Origin)] = [:]
-    private(set) var files: [ConfigurationSources.File] = []
+    var files: [ConfigurationSources.File] = []
+    /// Apps of bundles, which are read when it is known where the bundles are.
+    private var bundled: [BundledApp] = []
 
     /// The maximum depth of nested includes.
     static let depthLimit = 16
@@ -35,6 +38,7 @@ struct FileReader {
         case .failure(.missing): context.error("there is no such file", at: .unknown)
         case .failure(.unusable(let reason)): context.error(reason, at: .unknown)
         }
+        for app in bundled { drafts[app.draft.specification.template] = readBundle(app) }
     }
 
     private func absolute(_ path: String) -> String { Path.join(system.workingDirectory, path) }
@@ -63,7 +67,10 @@ struct FileReader {
         if let member = members.first(where: { $0.key == "defaults" }) {
             let inner = context.at("defaults")
             // Read `[defaults]` even if the file has no app, so that mistakes in the table are reported.
-            if Read.members(inner, member.node) != nil { defaults.read(inner, member.node) }
+            if Read.members(inner, member.node) != nil {
+                defaults.read(inner, member.node)
+                defaults.defaultTables.append((inner, member.node))
+            }
         }
         for member in members {
             let inner = context.at(member.key)
@@ -202,12 +209,25 @@ struct FileReader {
                 continue
             }
             var draft = AppDraft(name: member.key, origin: origin, defaults: defaults)
-            draft.read(inner, member.node)
             if let other = drafts[member.key] {
+                draft.read(inner, member.node)
                 origin.error("is already declared at \(other.origin.place)")
-            } else {
-                drafts[member.key] = draft
+                continue
             }
+            if let (name, origin) = bundle(inner, member.node) {
+                bundled.append(BundledApp(name: name, table: (inner, member.node), draft: draft, origin: origin))
+            } else {
+                draft.read(inner, member.node)
+            }
+            drafts[member.key] = draft
         }
+    }
+
+    /// The bundle that an app's table names; nil if it names none, or none that can be.
+    private func bundle(_ context: Context, _ node: Node) -> (name: String, origin: Origin)? {
+        guard case .table(let members) = node.value, let member = members.first(where: { $0.key == "bundle" }),
+            case .string(let name) = member.node.value, (try? BundleWord.checkName(name)) != nil
+        else { return nil }
+        return (name, Origin(context: context.at("bundle"), position: member.node.position))
     }
 }

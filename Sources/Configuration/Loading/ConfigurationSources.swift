@@ -102,6 +102,20 @@ extension ConfigurationSources {
     }
 }
 
+extension ConfigurationSources {
+    /// The sources with the manifest of a bundle as it is on the disk now. May block on a disk.
+    public func rereading(bundle name: String) -> ConfigurationSources {
+        let end = InstalledManifest.end(of: name)
+        var sources = self
+        for index in files.indices where files[index].path.hasSuffix(end) {
+            let state = String(files[index].path.dropLast(end.count))
+            guard case .success(let manifest) = InstalledManifest.read(name, in: state) else { continue }
+            sources.files[index].text = manifest.kept
+        }
+        return sources
+    }
+}
+
 extension ConfigurationSystem {
     /// A system that has no files except the sources.
     ///
@@ -132,6 +146,11 @@ extension ConfigurationSystem {
             effectiveGroupID: groupID,
             workingDirectory: working
         )
+        bundle = { name, _ in
+            let end = InstalledManifest.end(of: name)
+            let file = sources.files.first { $0.path.hasSuffix(end) }
+            return file.map { .success(InstalledManifest(path: $0.path, kept: $0.text)) } ?? .failure(.missing)
+        }
     }
 }
 

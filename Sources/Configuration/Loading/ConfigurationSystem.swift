@@ -26,6 +26,10 @@ public struct ConfigurationSystem {
     public var effectiveGroupID: UInt32
     /// The directory from which relative paths start.
     public var workingDirectory: String
+    /// The manifest of an installed bundle, by its name and the state directory.
+    public var bundle: (_ name: String, _ state: String) -> Result<InstalledManifest, ReadFailure> = { _, _ in
+        .failure(.missing)
+    }
     /// Inspects programs, folders and files that apps need. Nil on an event loop, which must not wait for a disk.
     public var inspection: Inspection?
 
@@ -86,7 +90,7 @@ public struct ConfigurationSystem {
 
     /// Access to this machine with the rights of this process.
     public static var live: ConfigurationSystem {
-        ConfigurationSystem(
+        var system = ConfigurationSystem(
             read: readFile,
             names: { path in (try? File.list(path))?.sorted() },
             userID: { name in Users.lookup(name)?.uid ?? UInt32(name) },
@@ -95,6 +99,8 @@ public struct ConfigurationSystem {
             effectiveGroupID: Users.effectiveGID,
             workingDirectory: (try? File.realPath(".")) ?? "/"
         )
+        system.bundle = InstalledManifest.read
+        return system
     }
 
     private static func readFile(_ path: String) -> Result<[UInt8], ReadFailure> {

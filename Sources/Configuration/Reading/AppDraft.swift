@@ -21,6 +21,8 @@ struct AppDraft {
     var snapshot: (context: Context, node: Node)?
     /// The value of `sockets` as TOML. It may contain `%i`, so it is read again for each instance.
     var sockets: (context: Context, node: Node)?
+    /// The tables `[defaults]` that the draft starts with, for an app of a bundle: they win over its manifest.
+    var defaultTables: [(context: Context, node: Node)] = []
     /// The place where each key was written.
     var origins: [String: Origin] = [:]
     /// The place where the app's table was written.
@@ -69,7 +71,9 @@ struct AppDraft {
     /// Makes the checks that compare several keys of the app.
     func check() {
         let rules = specification.rules
-        if specification.exec.isEmpty, origins["exec"] == nil, specification.container == nil {
+        if specification.exec.isEmpty, origins["exec"] == nil, specification.container == nil,
+            specification.bundle == nil || specification.bundle?.version != nil
+        {
             origin.error("exec is missing: write exec = [\"/path/to/program\"]")
         }
         if let problem = OpeningReader.problem(specification.exec, isOpenCommand: false) { error("exec", problem) }

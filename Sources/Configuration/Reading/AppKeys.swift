@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Bundles
 import Lifecycle
 import Permissions
 
@@ -15,6 +16,14 @@ enum AppKeys {
 
     private static let program: [AppKey] = [
         .value("exec", \.specification.exec, Read.command),
+        AppKey("bundle") { context, node, draft in
+            // FileReader has read the bundle before all other keys.
+            guard let name = Read.text(context, node), draft.specification.bundle?.name != name else { return }
+            do throws(BundleFault) { try BundleWord.checkName(name) } catch {
+                return context.error(error.description, at: node.position)
+            }
+            context.error("stands in the table of an app, not here", at: node.position)
+        },
         .optional("directory", \.specification.directory, Read.path),
         .optional("user", \.specification.user, Read.text),
         .optional("group", \.specification.group, Read.text),

@@ -20,6 +20,8 @@ public struct AppSpecification: Sendable, Hashable {
     public var scene: String?
     /// The program and its arguments. Empty only for a container that runs its image's own command.
     public var exec: [String] = []
+    /// The bundle that the program is in; nil for one that is installed otherwise.
+    public var bundle: BundleReference?
     /// The sockets that the app gets, in the order of its descriptors.
     public var sockets: [SocketSpecification] = []
     private static let usual = Shared(AppSettings())

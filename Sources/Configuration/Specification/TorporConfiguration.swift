@@ -17,7 +17,7 @@ public struct TorporConfiguration: Sendable, Hashable {
     public var warnings: [Diagnostic]
 
     /// The paths of the files from which the configuration was read. The first file includes the others.
-    public var files: [String] { sources.files.map(\.path) }
+    public var files: [String] { sources.files.map(\.path).filter { !InstalledManifest.isPath($0) } }
 }
 
 /// An error or a warning about a place in a configuration.

@@ -55,12 +55,25 @@ extension ControlService {
         }
     }
 
+    package func take(bundle: String, by asker: String, _ completion: @escaping () -> Void) {
+        guard supervisor.isStarted else {
+            supervisor.engine.whenStarted { [weak self] in self?.take(bundle: bundle, by: asker, completion) }
+            return
+        }
+        let place = ConfigurationPlace(supervisor.configuration.sources, rereading: bundle)
+        configurationReads.ask(place) { [weak self] result in
+            _ = self?.apply(ApplyRequest(), result, by: asker, nil, isFromDisk: false)
+            completion()
+        }
+    }
+
     /// Applies the configuration that was read. Returns an error text if it is not applied.
     private func apply(
         _ request: ApplyRequest,
         _ result: Result<(configuration: TorporConfiguration, accounts: NamedAccounts), DiagnosticList>,
         by name: String,
-        _ reply: Reply?
+        _ reply: Reply?,
+        isFromDisk: Bool = true
     ) -> String? {
         // Check again: a reason to refuse may have come up while the files were read.
         if let refusal = applyRefusal {
@@ -71,7 +84,7 @@ extension ControlService {
         switch result {
         case .failure(let list):
             refuse(list, by: name, reply)
-            if !request.diff { supervisor.recovery.isDiskInvalid = true }
+            if !request.diff, isFromDisk { supervisor.recovery.isDiskInvalid = true }
             return Supervisor.diskIsInvalid
         case .success(var new):
             new.configuration = supervisor.inForce.roster.complete(new.configuration)
@@ -89,7 +102,7 @@ extension ControlService {
                     let living = Set(apps.filter { coordinator.machine($0.id).isAlive }.map(\.name))
                     reply?.send(applied.preview(chosen, living: living).json)
                 } else {
-                    supervisor.recovery.isDiskInvalid = false
+                    if isFromDisk { supervisor.recovery.isDiskInvalid = false }
                     goBy(applied, chosen, new.accounts, by: name, reply)
                 }
             } catch {

@@ -38,6 +38,9 @@ package enum EventKind: String, CaseIterable {
     case healthChecked = "685ff0e40b874bb9b782a9bcbc81c108"
     case coverFailed = "8a616131659b4a1c8102beb3f4333864"
 
+    // An app's bundle.
+    case bundlePutBack = "0c4f7f0e2a4b4d5f9e61d3a8b7c25e94"
+
     // An app's data folders.
     case dataCopied = "9126e3fb17204a7f84f45c79b4f70d12"
     case dataNotCleared = "50c02793cd0b4a97bf81806ce74d4222"
@@ -151,7 +154,7 @@ package enum EventKind: String, CaseIterable {
             .descriptorClosed, .attached,
             .chatty, .socketNotBound, .socketBound, .socketClosed, .backlogNearlyFull, .dataCopied, .dataNotCleared,
             .cachesRemoved, .dataPurged, .sceneOpened, .sceneDisconnected, .sceneDiscarded, .waitsForPlace,
-            .coverFailed, .healthChecked:
+            .coverFailed, .healthChecked, .bundlePutBack:
             "notice"
         case .asked, .refused: "request"
         case .keptDown, .asLeft, .sleepsAgain: "goal"
@@ -187,7 +190,8 @@ package enum EventKind: String, CaseIterable {
         case .adopted, .failed, .missedDeadline, .outOfMemory, .notLaunched, .requirementFailed, .lateAnswer,
             .outlivedGrace, .notStopped, .continuedByOthers, .overLimit, .lockHeld, .noStateDirectory, .stateNotKept,
             .stateSetAside, .memoryShort, .wakeStorm, .socketNotBound, .socketClosed,
-            .backlogNearlyFull, .gpsdNotBelieved, .notHandled, .transfer, .dataNotCleared, .settingsNotTaken:
+            .backlogNearlyFull, .gpsdNotBelieved, .notHandled, .transfer, .dataNotCleared, .settingsNotTaken,
+            .bundlePutBack:
             .warning
         case .gaveUp, .upgradeFailed, .keeperLost, .directoryDamaged, .configurationInvalid: .error
         }
@@ -199,7 +203,7 @@ package enum EventKind: String, CaseIterable {
         case .entered, .changing, .adopted, .ended, .evicted, .failed, .missedDeadline, .outOfMemory, .notLaunched,
             .requirementFailed, .gaveUp, .lateAnswer, .outlivedGrace, .notStopped, .continuedByOthers,
             .overLimit, .lockHeld, .noStateDirectory, .stateNotKept, .stateSetAside, .snapshotTaken, .snapshotNotTaken,
-            .healthChecked, .said, .asked, .keptDown, .asLeft, .advised, .removed,
+            .healthChecked, .bundlePutBack, .said, .asked, .keptDown, .asLeft, .advised, .removed,
             .chatty, .attached, .answered, .answerFailed, .taskBegan, .taskEnded, .stateKept, .holdEnded,
             .modeBegan, .modeEnded, .sleepsAgain,
             .madeRoom, .pagedOut, .nearLimit, .belowLimit, .waitsForMemory, .notWoken, .wakeStorm, .fetched,

@@ -30,6 +30,8 @@ public struct FileStatus: Hashable, Sendable {
     public let modifiedMicroseconds: Int64
     /// Last modification, nanoseconds since 1970.
     public let modifiedNanoseconds: Int64
+    /// Last change of content, mode, owner or links, nanoseconds since 1970. No program can set it.
+    public let changedNanoseconds: Int64
     /// Last access, microseconds since 1970, as precise as the mount options allow (mount(8), relatime).
     public let accessedMicroseconds: Int64
 
@@ -55,6 +57,7 @@ public struct FileStatus: Hashable, Sendable {
         links = UInt64(raw.st_nlink)
         modifiedMicroseconds = Int64(raw.st_mtim.tv_sec) * 1_000_000 + Int64(raw.st_mtim.tv_nsec) / 1000
         modifiedNanoseconds = Int64(raw.st_mtim.tv_sec) &* 1_000_000_000 &+ Int64(raw.st_mtim.tv_nsec)
+        changedNanoseconds = Int64(raw.st_ctim.tv_sec) &* 1_000_000_000 &+ Int64(raw.st_ctim.tv_nsec)
         accessedMicroseconds = Int64(raw.st_atim.tv_sec) * 1_000_000 + Int64(raw.st_atim.tv_nsec) / 1000
     }
 }

@@ -12,6 +12,12 @@ public struct FileName: Hashable, Sendable {
     /// Wraps a name that this program chose.
     public init(_ text: String) { bytes = Array(text.utf8CString) }
 
+    /// Wraps the bytes of one name; they end at the first NUL.
+    public init(bytes: some Sequence<UInt8>) { self.bytes = bytes.map { CChar(bitPattern: $0) } + [0] }
+
+    /// The bytes without the NUL.
+    public var content: [UInt8] { bytes.dropLast().map { UInt8(bitPattern: $0) } }
+
     init(_ pointer: UnsafePointer<CChar>) {
         bytes = Array(UnsafeBufferPointer(start: pointer, count: strlen(pointer) + 1))
     }

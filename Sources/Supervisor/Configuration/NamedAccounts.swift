@@ -37,15 +37,37 @@ package typealias ConfigurationRead = Result<
 package struct ConfigurationPlace: Sendable {
     package let path: String
     let workingDirectory: String
+    /// The configuration in force, if only the manifests of some bundles are read again.
+    private var inForce: (sources: ConfigurationSources, bundles: [String])?
 
     package init(_ sources: ConfigurationSources) {
         path = sources.path
         workingDirectory = sources.workingDirectory
     }
 
+    /// The configuration in force, with the manifest of a bundle as it is on the disk now.
+    package init(_ sources: ConfigurationSources, rereading bundle: String) {
+        self.init(sources)
+        inForce = (sources, [bundle])
+    }
+
+    /// Reads what another question wants, too.
+    package mutating func join(_ other: ConfigurationPlace) {
+        guard let bundles = other.inForce?.bundles else {
+            inForce = nil
+            return
+        }
+        inForce?.bundles += bundles
+    }
+
     /// Reads the files as they are now, and looks up the accounts that they name. May block on disks and network
     /// directories.
     package func read() -> Result<(configuration: TorporConfiguration, accounts: NamedAccounts), DiagnosticList> {
+        if let (sources, bundles) = inForce {
+            let sources = bundles.reduce(sources) { $0.rereading(bundle: $1) }
+            return ConfigurationLoader.load(sources: sources, environment: ThisProcess.variables)
+                .map { ($0, NamedAccounts($0)) }
+        }
         var system = ConfigurationSystem.live
         system.workingDirectory = workingDirectory
         return ConfigurationLoader.load(path: path, environment: ThisProcess.variables, system: system)

@@ -119,7 +119,7 @@ extension Launcher {
         }
     }
 
-    private func finishHooks(_ app: AppRuntime, _ run: HookRun, _ failure: String?) {
+    func finishHooks(_ app: AppRuntime, _ run: HookRun, _ failure: String?) {
         guard !run.isOver else { return }
         run.isOver = true
         if app.hooks === run { app.hooks = nil }
@@ -129,7 +129,7 @@ extension Launcher {
 
     /// Cancels commands of `before_start` that still run. Commands of `after_stop` continue.
     func cancelHooks(_ app: AppRuntime) {
-        guard let run = app.hooks, run.names == "before_start" else { return }
+        guard let run = app.hooks, run.names == "before_start" || run.names == Self.bundle else { return }
         cancel(run, of: app)
     }
 

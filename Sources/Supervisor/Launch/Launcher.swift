@@ -31,6 +31,10 @@ package final class Launcher: ShellRoom, LifecycleObserver {
     package private(set) lazy var containers = Containers(supervisor)
     /// Answers apps that ask for permissions.
     package private(set) lazy var permissions = AppPermissions(supervisor)
+    /// By bundle: the version in whose place the one before was put back.
+    package internal(set) var putBack: [String: (failed: String, current: String)] = [:]
+    /// By bundle: launches that wait until it is known whether its version is put back.
+    var trials: [String: [(_ isPutBack: Bool) -> Void]] = [:]
     /// The health checks of running apps.
     package private(set) lazy var healthChecks = HealthChecks(supervisor)
 
@@ -42,12 +46,15 @@ package final class Launcher: ShellRoom, LifecycleObserver {
     /// Cancels launches that were superseded while their hooks ran or their files were read: they have no process yet,
     /// so no exit would end them.
     package func touched(_ apps: [AppRuntime]) {
+        followTrials(apps)
         for app in apps where app.isPreparing && machine(app).transition == .terminating {
             cancelHooks(app)
             supervisor.dataFolders.cancel(app)
             cancelReading(app)
         }
     }
+
+    package func ended(_ app: AppRuntime, _ ending: Ending) { trialEnded(app, ending) }
 
     package func forget(_ app: AppRuntime) {}
 
@@ -58,6 +65,29 @@ package final class Launcher: ShellRoom, LifecycleObserver {
         app.wasKilledAsleep = nil
         app.isEndedByPolicy = nil
         app.server?.setAccepting(false)
+        guard app.specification.bundle != nil else { return prepareData(app, order) }
+        // The bundle first: its files are copied into the data folders. To read all of it may take minutes.
+        deliver(.launchHeld, to: app.id)
+        afterTrial(of: app) { [weak self] isPutBack in
+            guard let self else { return }
+            guard self.isLaunching(app, order) else { return self.deliver(.launchFailed, to: app.id) }
+            // With the version that is put back come other keys.
+            guard !isPutBack else { return self.launchRefused(app, "waits for the version that was put back") }
+            self.verify(app, order)
+        }
+    }
+
+    private func verify(_ app: AppRuntime, _ order: LaunchOrder) {
+        verifyBundle(app) { [weak self] failure in
+            guard let self else { return }
+            if let failure { return self.launchRefused(app, failure.sentence, isFinal: failure.isFinal) }
+            guard self.isLaunching(app, order) else { return self.deliver(.launchFailed, to: app.id) }
+            self.deliver(.launchContinues, to: app.id)
+            self.prepareData(app, order)
+        }
+    }
+
+    private func prepareData(_ app: AppRuntime, _ order: LaunchOrder) {
         supervisor.dataFolders.prepare(app, order) { [weak self] failure in
             guard let self else { return }
             if let failure { return self.launchRefused(app, failure.description) }
@@ -83,7 +113,7 @@ package final class Launcher: ShellRoom, LifecycleObserver {
     }
 
     /// Whether this launch is still under way, and was not superseded by another one.
-    private func isLaunching(_ app: AppRuntime, _ order: LaunchOrder) -> Bool {
+    func isLaunching(_ app: AppRuntime, _ order: LaunchOrder) -> Bool {
         let machine = coordinator.machine(app.id)
         return machine.transition == .launching && machine.incarnation == order.incarnation
     }
@@ -289,12 +319,14 @@ package final class Launcher: ShellRoom, LifecycleObserver {
     }
 
     /// No process was launched: stores the reason and reports the failure to the core.
-    func launchRefused(_ app: AppRuntime, _ sentence: String) {
+    ///
+    /// - Parameter isFinal: whether another try would fail in the same way, so that there is none.
+    func launchRefused(_ app: AppRuntime, _ sentence: String, isFinal: Bool = false) {
         app.notifySource?.setEvents(.readable)
         app.server?.setAccepting(true)
         // The app's ending, which the core reports next, is logged with this sentence.
         app.run.refusal = sentence
-        deliver(.launchFailed, to: app.id)
+        deliver(isFinal ? .launchRefused : .launchFailed, to: app.id)
     }
 
     // MARK: Output
@@ -385,7 +417,13 @@ extension Launcher {
         if let user { variables.merge(Self.variables(of: user, app.specification)) { $1 } }
         let specification = try? supervisor.settings.launched(app)
         let isOwn = Containers.isOwn(command)
-        let given = specification.map { Containers.forPodman(LaunchEnvironment.given(to: $0), $0) } ?? [:]
+        var given = specification.map { Containers.forPodman(LaunchEnvironment.given(to: $0), $0) } ?? [:]
+        // A command outside of the app's sandbox is the machine's owner's: what a stranger's manifest says must not
+        // decide what it runs.
+        let isOutside = app.specification.sandbox.mode != nil && facts.sandbox == nil
+        if let bundle = app.specification.bundle, isOutside {
+            for name in bundle.variables { given[name] = nil }
+        }
         for (key, value) in given where !isOwn { variables[key] = value }
         for (key, value) in data where key != "TMPDIR" { variables[key] = value }
         variables[AppTag.helperVariable] = "1"
@@ -399,7 +437,9 @@ extension Launcher {
             arguments: command,
             environment: LaunchEnvironment.inherited.entries(adding: variables)
         )
-        plan.directory = facts.directory
+        // Programs load code from their working directory.
+        let isInBundle = isOutside && facts.directory == app.specification.bundle?.path
+        plan.directory = isInBundle ? "/" : facts.directory
         plan.isHelper = true
         plan.oomScoreAdjust = ProcessTree.oomScoreForChildren
         plan.user = try credentials(of: app)

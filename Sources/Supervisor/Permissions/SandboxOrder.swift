@@ -140,6 +140,7 @@ extension Launcher {
         guard let mode = specification.sandbox.mode else { return nil }
         var places = SandboxPlaces(executable: executable)
         places.directory = specification.directory
+        places.bundle = specification.bundle?.path
         places.writable = [supervisor.savedStates.stateDirectory(of: app)]
         if let data = supervisor.dataFolders.folder(of: app) { places.writable.append(data) }
         places.runtime = supervisor.runtime.directory(of: app)

@@ -16,6 +16,7 @@ extension FuzzedParser {
 /// All parsers of what comes from outside. Each has a folder of inputs in Fuzz/Corpora.
 public enum FuzzTarget: String, CaseIterable, Sendable, CustomStringConvertible {
     case appRecord = "app-record"
+    case bundleArchive = "bundle-archive"
     case calendar
     case clientJSON = "client-json"
     case configuration
@@ -61,6 +62,7 @@ public enum FuzzTarget: String, CaseIterable, Sendable, CustomStringConvertible 
     private var parser: any FuzzedParser.Type {
         switch self {
         case .appRecord: AppRecords.self
+        case .bundleArchive: BundleArchives.self
         case .calendar: Calendars.self
         case .clientJSON: ClientJSON.self
         case .configuration: Configurations.self

@@ -98,6 +98,9 @@ import TorporAPI
         "etc/s6/services/a/run": "#!/bin/sh\nexec sleep 1\n", "etc/sv/a/run": "#!/bin/sh\nexec sleep 1\n",
         "torpor.toml": "[apps.a]\nexec = [\"/bin/sleep\", \"1\"]\n", "shop/Procfile": "web: sleep 1\n",
         "letter.md": "hello\n", "screen.png": "GIF89a", "notes.db": "notes\n",
+        "notes/manifest.toml": "name = \"notes\"\nversion = \"1.0\"\n[app]\nexec = [\"bin/notes\"]\n",
+        "notes/bin/notes": "#!/bin/sh\nexec sleep 1000\n",
+        "two/manifest.toml": "name = \"notes\"\nversion = \"2.0\"\n[app]\nexec = [\"sleep\", \"1\"]\n",
         "web.settings": "# Of the shop.\nport=8002\ntheme=dark\n",
     ]
 
@@ -175,6 +178,9 @@ import TorporAPI
         "interrupt": "torpor foreground web",
         "resume": "torpor suspend web", "wait": "torpor foreground web", "app task end": "torpor app task begin index",
         "alerts": "torpor notify web A --id standup && torpor notify web B --id disk --action clean=C",
+        "bundle sign": "{ tar -xf notes-1.0.torpor manifest.toml.minisig 2>/dev/null || true; }",
+        "rollback": "torpor bundle build two --output two.torpor && torpor bundle sign two.torpor --key notes.key "
+            + "&& torpor install two.torpor --keys . --bundles test",
         "app alerts": "torpor app notify A --id standup", "signal": "torpor start '*'",
         "scene disconnect": "torpor scene open code@alice && torpor background code",
     ]

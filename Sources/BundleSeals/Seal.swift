@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+
+public import Bundles
+import CSodium
+import Linux
+
+/// SHA-256, and the digests that fs-verity makes of it.
+public enum Digest {
+    /// SHA-256 of bytes.
+    public static func sha256(_ bytes: UnsafeRawBufferPointer) -> [UInt8] {
+        var digest = [UInt8](repeating: 0, count: 32)
+        let start = bytes.baseAddress?.assumingMemoryBound(to: UInt8.self)
+        crypto_hash_sha256(&digest, start, UInt64(bytes.count))
+        return digest
+    }
+
+    /// A Merkle tree of SHA-256.
+    public static var tree: MerkleTree { MerkleTree(hash: sha256) }
+
+    /// Bytes that are read at a time: whole blocks of the tree.
+    public static let step = 256 << 10
+
+    /// Reads a file from its start to its end, and gives each part on.
+    ///
+    /// - Returns: its fs-verity digest, and its bytes.
+    public static func read(
+        _ file: Int32,
+        _ body: (UnsafeRawBufferPointer) throws(BundleFault) -> Void = { _ in }
+    ) throws(BundleFault) -> (digest: [UInt8], size: UInt64) {
+        var (tree, size) = (tree, UInt64(0))
+        let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: step, alignment: 4096)
+        defer { buffer.deallocate() }
+        while true {
+            // A read may return less than it was asked for, and the tree takes whole blocks.
+            var filled = 0
+            while filled < step {
+                let part = UnsafeMutableRawBufferPointer(rebasing: buffer[filled...])
+                let count: Int
+                do throws(Errno) { count = try Descriptor.read(file, into: part) ?? 0 } catch {
+                    throw BundleFault("it cannot be read", error)
+                }
+                guard count > 0 else { break }
+                filled += count
+            }
+            guard filled > 0 else { return (tree.digest(), size) }
+            let part = UnsafeRawBufferPointer(rebasing: buffer[..<filled])
+            tree.append(part)
+            size += UInt64(filled)
+            try body(part)
+            guard filled == step else { return (tree.digest(), size) }
+        }
+    }
+}
+
+/// A key that signs bundles.
+public struct SigningKey: Sendable {
+    /// The public half.
+    public let key: MinisignKey
+    /// The secret half, 64 bytes.
+    private let secret: [UInt8]
+
+    /// Makes a new key.
+    public init() {
+        _ = sodium_init()
+        var (open, secret) = ([UInt8](repeating: 0, count: 32), [UInt8](repeating: 0, count: 64))
+        crypto_sign_keypair(&open, &secret)
+        var id = [UInt8](repeating: 0, count: 8)
+        randombytes_buf(&id, id.count)
+        key = MinisignKey(id: id, key: open)
+        self.secret = secret
+    }
+
+    /// Opens a key's file.
+    ///
+    /// - Parameter password: asked for if the key has one.
+    public init(_ file: MinisignSecret, password: () throws(BundleFault) -> [UInt8]) throws(BundleFault) {
+        _ = sodium_init()
+        var bytes = file.sealed
+        if file.isEncrypted {
+            // minisign itself uses 2^25 operations and 1 GiB at most.
+            guard file.operations <= 1 << 26, file.memory <= 2 << 30 else {
+                throw BundleFault("this secret key asks for more than 2 GiB of memory")
+            }
+            var (stream, password) = (
+                [UInt8](repeating: 0, count: 104), try password().map { CChar(bitPattern: $0) }
+            )
+            defer { sodium_memzero(&password, password.count) }
+            let result = crypto_pwhash_scryptsalsa208sha256(
+                &stream,
+                104,
+                password,
+                UInt64(password.count),
+                file.salt,
+                file.operations,
+                Int(file.memory)
+            )
+            guard result == 0 else { throw BundleFault("there is not enough memory to open this secret key") }
+            for index in bytes.indices { bytes[index] ^= stream[index] }
+        }
+        let (id, secret, check) = (Array(bytes[..<8]), Array(bytes[8..<72]), Array(bytes[72...]))
+        // minisign itself writes no checksum into a key without a password.
+        guard !file.isEncrypted || check == Self.check(id, secret) else {
+            throw BundleFault("this is not the password of the key")
+        }
+        key = MinisignKey(id: id, key: Array(secret[32...]))
+        self.secret = secret
+    }
+
+    private static func check(_ id: [UInt8], _ secret: [UInt8]) -> [UInt8] {
+        var digest = [UInt8](repeating: 0, count: 32)
+        let bytes = Array("Ed".utf8) + id + secret
+        crypto_generichash(&digest, 32, bytes, UInt64(bytes.count), nil, 0)
+        return digest
+    }
+
+    /// The file of the secret half, without a password.
+    public var text: [UInt8] { MinisignSecret.text(sealed: key.id + secret + Self.check(key.id, secret)) }
+
+    /// Signs a file's bytes.
+    public func sign(_ bytes: [UInt8], comment: String) -> MinisignSignature {
+        let comment = Array(comment.utf8)
+        let first = sign(raw: Seal.blake2b(bytes))
+        return MinisignSignature(
+            key: key.id,
+            signature: first,
+            trustedComment: comment,
+            second: sign(raw: first + comment)
+        )
+    }
+
+    private func sign(raw bytes: [UInt8]) -> [UInt8] {
+        var signature = [UInt8](repeating: 0, count: 64)
+        crypto_sign_detached(&signature, nil, bytes, UInt64(bytes.count), secret)
+        return signature
+    }
+}
+
+/// Checks of signatures.
+public enum Seal {
+    static func blake2b(_ bytes: [UInt8]) -> [UInt8] {
+        var digest = [UInt8](repeating: 0, count: 64)
+        crypto_generichash(&digest, 64, bytes, UInt64(bytes.count), nil, 0)
+        return digest
+    }
+
+    /// The key, among those, that made both signatures of these bytes.
+    public static func signer(
+        of bytes: [UInt8],
+        _ signature: MinisignSignature,
+        among keys: [TrustedKey]
+    ) throws(BundleFault) -> TrustedKey {
+        _ = sodium_init()
+        let named = keys.filter { $0.key.id == signature.key }
+        guard !named.isEmpty else {
+            throw BundleFault(
+                "it is signed by the key \(MinisignKey.name(signature.key)), which is not trusted here: if you trust its "
+                    + "maker, copy the maker’s .pub file to the trusted keys"
+            )
+        }
+        let digest = blake2b(bytes)
+        let second = signature.signature + signature.trustedComment
+        // Numbers of keys are random, and anybody can make a key with a number: only the signature counts.
+        let signer = named.first { trusted in
+            let key = trusted.key.key
+            return crypto_sign_verify_detached(signature.signature, digest, UInt64(digest.count), key) == 0
+                && crypto_sign_verify_detached(signature.second, second, UInt64(second.count), key) == 0
+        }
+        guard let signer else { throw BundleFault("manifest.toml is not what was signed") }
+        return signer
+    }
+}
+
+/// A public key whose bundles may run here.
+public struct TrustedKey: Hashable, Sendable {
+    /// The key.
+    public let key: MinisignKey
+    /// Its file.
+    public let path: String
+    /// When its file last changed, in nanoseconds since 1970.
+    public let changed: Int64
+
+    /// The most that are read of a folder.
+    private static let most = 1000
+
+    /// Creates one of its parts.
+    public init(key: MinisignKey, path: String, changed: Int64) {
+        (self.key, self.path, self.changed) = (key, path, changed)
+    }
+
+    /// The keys in the `*.pub` files of a folder, sorted by path, and why others were not read. Who can write to the
+    /// folder or to a key decides what runs here: that must be nobody but root and this user.
+    public static func all(in folder: String) -> (keys: [TrustedKey], problems: [String]) {
+        var (keys, problems) = ([TrustedKey](), [String]())
+        if let status = try? File.status(folder), let problem = problem(status) {
+            return ([], ["\(folder) \(problem)"])
+        }
+        let names = ((try? File.list(folder)) ?? []).filter { $0.hasSuffix(".pub") && !$0.hasPrefix(".") }.sorted()
+        for name in names.prefix(most) {
+            let path = folder + "/" + name
+            do {
+                guard let text = try File.readRegular(path, limit: BundleLimit.signature) else {
+                    throw BundleFault("it is not a regular file")
+                }
+                if let problem = problem(try File.status(path)) {
+                    problems.append("\(path) \(problem)")
+                    continue
+                }
+                let key = try MinisignKey(text: text)
+                keys.append(TrustedKey(key: key, path: path, changed: try File.status(path).changedNanoseconds))
+            } catch {
+                problems.append("\(path): \(error)")
+            }
+        }
+        return (keys, problems)
+    }
+    private static func problem(_ status: FileStatus) -> String? {
+        if status.uid != 0, status.uid != Users.effectiveUID {
+            return "belongs to another user (\(status.uid)), so no key in it counts: chown it"
+        }
+        guard status.mode & 0o022 != 0 else { return nil }
+        return "may be written to by others, so no key in it counts: chmod go-w"
+    }
+}

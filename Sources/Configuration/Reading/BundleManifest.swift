@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Bundles
+import Linux
+import Permissions
+import WireText
+
+/// The manifest of a bundle, as its author wrote it: `manifest.toml` up to `[files]`.
+public struct BundleManifest {
+    /// The name; apps refer to the bundle by it.
+    public var name = ""
+    /// The version.
+    public var version = ""
+    /// What the machine must have: `arch`, `kernel >= 6.7` and others.
+    public var needs: [String] = []
+    /// `[app]`, `[settings]` and `[permissions]`.
+    private var app: (context: Context, node: Node)?
+    private var settings: (context: Context, node: Node)?
+    private var permissions: (context: Context, node: Node)?
+
+    /// The keys of `[apps.NAME]` that a stranger may write: what the program is, how it says that it works, and what it
+    /// asks for. All others are for the machine's owner, since they name users and files that torpord reads with its own
+    /// rights, raise limits, or reach other apps and the machine.
+    static let appKeys: Set<String> = [
+        "answers", "categories", "data_folders", "directory", "environment", "exec", "exits_on_suspend", "health",
+        "icon",
+        "launch", "launch_image", "notify_access", "permissions", "ready", "restart", "sandbox", "settings",
+        "settings_format", "signals", "stop_signal", "success_exit_status", "summary", "title", "type", "watchdog",
+        "watchdog_signal",
+    ]
+
+    private static let keys: [Key<BundleManifest>] = [
+        .value("name", \.name) { context, node in
+            Read.text(context, node).flatMap { word(context, node, $0, BundleWord.checkName) }
+        },
+        .value("version", \.version) { context, node in
+            Read.text(context, node).flatMap { word(context, node, $0, BundleWord.checkVersion) }
+        },
+        .value("needs", \.needs, Read.texts),
+        Key("app") { context, node, manifest in
+            let known = AppKeys.all.map(\.name)
+            for member in Read.members(context, node) ?? [] where !appKeys.contains(member.key) {
+                guard known.contains(member.key) else { continue }
+                context.at(member.key).error("is for the machine's owner to set, not for a bundle", at: member.position)
+            }
+            manifest.app = (context, node)
+        },
+        Key("settings") { context, node, manifest in manifest.settings = (context, node) },
+        Key("permissions") { context, node, manifest in manifest.permissions = (context, node) },
+    ]
+
+    private static func word(
+        _ context: Context,
+        _ node: Node,
+        _ text: String,
+        _ check: (String) throws(BundleFault) -> Void
+    ) -> String? {
+        do throws(BundleFault) {
+            try check(text)
+            return text
+        } catch {
+            context.error(error.description, at: node.position)
+            return nil
+        }
+    }
+
+    /// Reads the text before `[files]`; nil if there were errors.
+    static func read(_ text: [UInt8], _ context: Context) -> BundleManifest? {
+        let root: Node
+        do throws(DocumentError) { root = try Document.parse(text) } catch {
+            context.error(error.message, at: error.position)
+            return nil
+        }
+        var manifest = BundleManifest()
+        let found = Read.table(context, root, keys, into: &manifest)
+        for key in ["name", "version", "app"] where found[key] == nil {
+            context.at(key).error("is missing", at: SourcePosition(line: 1, column: 1))
+        }
+        return context.sink.hasErrors ? nil : manifest
+    }
+
+    /// Reads a manifest and checks its app, as it would be checked on a machine that sets no key of it.
+    ///
+    /// - Parameters:
+    ///   - text: what stands before `[files]`.
+    ///   - hasFirstLaunch: whether the bundle has a folder `first-launch`.
+    ///   - file: how diagnostics name the manifest.
+    public static func check(
+        _ text: [UInt8],
+        hasFirstLaunch: Bool,
+        file: String
+    ) -> Result<BundleManifest, DiagnosticList> {
+        let sink = DiagnosticSink()
+        // The bundle has this place nowhere: paths in it are only compared.
+        let context = Context(sink: sink, file: file, folder: "/bundle")
+        if let manifest = read(text, context) {
+            let origin = Origin(context: context, position: SourcePosition(line: 1, column: 1))
+            let app = AppDraft(name: manifest.name, origin: origin)
+            let installed = InstalledManifest(path: file, text: text, hasFirstLaunch: hasFirstLaunch)
+            let bundle = BundleReference(name: manifest.name, folder: "/bundle", version: manifest.version)
+            _ = manifest.draft(app, bundle, installed, owner: [], sink, checked: true)
+            if !sink.hasErrors { return .success(manifest) }
+        }
+        return .failure(DiagnosticList(diagnostics: sink.sorted))
+    }
+
+    // MARK: The app
+
+    /// The app that the manifest describes, with all that the machine's owner says of it.
+    ///
+    /// - Parameters:
+    ///   - app: the app without any key.
+    ///   - owner: the tables of the machine's configuration, which win over the manifest: `[defaults]`, then the app's.
+    ///   - sink: gets what is wrong in the manifest.
+    ///   - checked: whether everything is checked that can be, also what concerns keys of both.
+    func draft(
+        _ app: AppDraft,
+        _ bundle: BundleReference,
+        _ installed: InstalledManifest,
+        owner: [(context: Context, node: Node)],
+        _ sink: DiagnosticSink,
+        checked: Bool
+    ) -> AppDraft {
+        var draft = app
+        var bundle = bundle
+        let place = bundle.path ?? "/"
+        draft.specification.bundle = bundle
+        let context = Context(sink: sink, file: installed.path, folder: place)
+        if let app = self.app {
+            draft.read(context.at("app"), app.node)
+            if checked { draft.origin = Origin(context: context.at("app"), position: app.node.position) }
+        }
+        for (key, table) in [("settings", settings), ("permissions", permissions)] {
+            guard let table else { continue }
+            guard draft.origins[key] == nil else {
+                context.at(key).error("stands in [app] too: leave one of the two out", at: table.node.position)
+                continue
+            }
+            let member = Member(key: key, position: table.node.position, node: table.node)
+            draft.read(context, Node(value: .table([member]), position: table.node.position))
+        }
+        check(&draft, place)
+        let given = draft
+        for table in owner { draft.read(table.context, table.node) }
+        // Fill in what follows from where the bundle is.
+        if draft.specification.directory == nil { draft.specification.directory = place }
+        if draft.origins["version"] == nil { draft.specification.data.version = version }
+        if installed.hasFirstLaunch, draft.origins["first_launch"] == nil {
+            draft.specification.data.firstLaunch = place + "/first-launch"
+        }
+        // The machine's owner may choose another working directory, and the program stays in the bundle.
+        if let program = draft.specification.exec.first, program.contains("/"), !program.hasPrefix("/") {
+            draft.specification.exec[0] = place + "/" + program
+        }
+        // Python would add files beside its own, and the bundle would no longer be what was signed.
+        let compiles = "PYTHONDONTWRITEBYTECODE"
+        if draft.specification.environment[compiles] == nil { draft.specification.environment[compiles] = "1" }
+        let environment = draft.specification.environment
+        bundle.variables = Set(given.specification.environment.filter { environment[$0.key] == $0.value }.keys)
+        bundle.text = installed.text
+        draft.specification.bundle = bundle
+        if checked { checkWhole(draft) }
+        return draft
+    }
+
+    /// Checks what the manifest says, where an allowed key has a value that is not.
+    private func check(_ draft: inout AppDraft, _ place: String) {
+        // A program can change values of its settings, so they must not say where something is.
+        func isFixed(_ path: String) -> Bool { SettingTemplate.names(in: path).isEmpty }
+        func isInside(_ path: String) -> Bool { isFixed(path) && (path == place || path.hasPrefix(place + "/")) }
+        let app = draft.specification
+        if let directory = app.directory, !isInside(directory) {
+            draft.error("directory", "must be inside the bundle")
+        }
+        if let program = app.exec.first, program.contains("/") || !isFixed(program) {
+            let path = Path.join(place, program)
+            let isOfSystem = ["/usr/", "/bin/", "/sbin/", "/lib/", "/lib64/"].contains { path.hasPrefix($0) }
+            if !isFixed(program) || !isInside(path) && !isOfSystem {
+                draft.error("exec", "the program must be inside the bundle, or in /usr")
+            }
+        }
+        let icons = [app.presentation.icon].compactMap(\.self) + app.presentation.icons.values
+        if !icons.allSatisfy(isInside) { draft.error("icon", "must be inside the bundle") }
+        if let image = app.presentation.launchImage, !isInside(image) {
+            draft.error("launch_image", "must be inside the bundle")
+        }
+        if app.environment["PATH"] != nil {
+            // Commands of the machine's owner are looked up there too.
+            draft.error("environment", "PATH is for the machine's owner to set, not for a bundle")
+        }
+        if draft.origins["sandbox"] != nil, app.sandbox.mode == nil {
+            draft.error("sandbox", "a bundle can ask for a sandbox, and cannot refuse one")
+        }
+        for (key, probe) in [("ready", draft.ready), ("health", draft.health)] {
+            if let probe, let problem = Self.problem(of: probe.node) { draft.error(key, problem) }
+        }
+        // A stranger's program gets nothing before it was asked for.
+        let asked = app.sandbox.declarations.map { declaration in
+            var asked = declaration
+            if asked.initial == .allow { asked.initial = .ask }
+            return asked
+        }
+        draft.specification.sandbox.declarations = asked
+    }
+
+    /// Why torpord, which is in no sandbox, must not look there for a bundle; nil if it may.
+    private static func problem(of probe: Node) -> String? {
+        guard case .table(let members) = probe.value else { return nil }
+        for member in members {
+            switch (member.key, member.node.value) {
+            case ("file", _): return "file is for the machine's owner to set, not for a bundle"
+            case ("tcp", .string(let text)), ("http", .string(let text)):
+                guard isOfThisMachine(text) else {
+                    return "must ask this machine itself: 127.0.0.1, [::1] or localhost"
+                }
+            default: break
+            }
+        }
+        return nil
+    }
+
+    /// Whether an address is of this machine, whatever its settings are.
+    private static func isOfThisMachine(_ address: String) -> Bool {
+        let rest = address.hasPrefix("http://") ? address.dropFirst(7) : address[...]
+        let end = rest.hasPrefix("[") ? rest.firstIndex(of: "]").map { rest.index(after: $0) } : nil
+        let host = end.map { rest[..<$0] } ?? rest.prefix { $0 != ":" && $0 != "/" && $0 != "?" && $0 != "#" }
+        if host == "localhost" || host == "[::1]" { return true }
+        let numbers = host.split(separator: ".", omittingEmptySubsequences: false)
+        return numbers.count == 4 && numbers[0] == "127" && numbers.allSatisfy { UInt8($0) != nil }
+    }
+
+    /// Runs the checks of all keys of an app, also those that are read again for each instance.
+    private func checkWhole(_ draft: AppDraft) {
+        draft.check()
+        _ = draft.expanded()
+    }
+}
+
+/// The manifest of an installed bundle, without its list of files.
+public struct InstalledManifest: Sendable {
+    /// Its path.
+    public let path: String
+    /// What stands before `[files]`.
+    public let text: [UInt8]
+    /// Whether the bundle has a folder `first-launch`.
+    public let hasFirstLaunch: Bool
+    /// The version that the link `current` names; nil if that is not known.
+    public var version: String?
+
+    /// Creates one of its parts.
+    public init(path: String, text: [UInt8], hasFirstLaunch: Bool) {
+        (self.path, self.text, self.hasFirstLaunch) = (path, text, hasFirstLaunch)
+    }
+
+    /// The end of its path: the link `current` names the version.
+    static func end(of name: String) -> String { "/bundles/\(name)/current/manifest.toml" }
+
+    /// Whether a path is that of a manifest.
+    static func isPath(_ path: String) -> Bool {
+        let names = path.split(separator: "/").suffix(4).map(String.init)
+        return names.count == 4 && names[0] == "bundles" && path.hasSuffix(end(of: names[1]))
+    }
+
+    private static let mark = Array("[files]\n".utf8)
+
+    /// What is kept of it among the sources of a configuration.
+    var kept: [UInt8] { text + (hasFirstLaunch ? Self.mark : []) }
+
+    init(path: String, kept: [UInt8]) {
+        let text = FileTable.head(of: kept)
+        self.init(path: path, text: text, hasFirstLaunch: text.count < kept.count)
+    }
+
+    /// Reads the manifest of the current version; not its list of files, which may be long.
+    static func read(_ name: String, in state: String) -> Result<InstalledManifest, ConfigurationSystem.ReadFailure> {
+        let path = state + end(of: name)
+        do throws(Errno) {
+            let folder = "\(state)/bundles/\(name)"
+            let version = try File.readLink(folder + "/current")
+            guard (try? BundleWord.checkVersion(version)) != nil else {
+                return .failure(.unusable("\(folder)/current leads elsewhere"))
+            }
+            let file = try File.open("\(folder)/\(version)/manifest.toml", [.read, .nonBlocking, .noFollow])
+            let start = try file.withRaw { raw throws(Errno) -> [UInt8]? in
+                guard try File.status(descriptor: raw).kind == .regular else { return nil }
+                return try File.read(raw, at: 0, maximum: BundleLimit.head + mark.count)
+            }
+            guard let start else { return .failure(.unusable("\(path) is not a regular file")) }
+            let text = FileTable.head(of: start)
+            guard text.count < start.count, text.count <= BundleLimit.head else {
+                return .failure(.unusable("\(path) has no section [files] in its first \(BundleLimit.head >> 10) KiB"))
+            }
+            let hasFirstLaunch = (try? File.kind("\(folder)/\(version)/first-launch")) == .directory
+            var manifest = InstalledManifest(path: path, text: text, hasFirstLaunch: hasFirstLaunch)
+            manifest.version = version
+            return .success(manifest)
+        } catch {
+            return error == .noSuchFileOrDirectory || error == .notDirectory
+                ? .failure(.missing) : .failure(.unusable("\(path) cannot be read: \(error)"))
+        }
+    }
+}

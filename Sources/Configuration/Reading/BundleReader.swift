@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Bundles
+
+/// An app whose table names a bundle.
+struct BundledApp {
+    /// The bundle's name.
+    let name: String
+    /// The app's table.
+    let table: (context: Context, node: Node)
+    /// The app with the values of `[defaults]`.
+    let draft: AppDraft
+    /// Where the bundle is named.
+    let origin: Origin
+
+    /// What the machine's owner says, with diagnostics for `sink`.
+    fileprivate func tables(_ sink: DiagnosticSink) -> [(context: Context, node: Node)] {
+        (draft.defaultTables + [table]).map { ($0.context.telling(sink), $0.node) }
+    }
+
+    /// The app without any key.
+    fileprivate func bare(_ sink: DiagnosticSink) -> AppDraft {
+        AppDraft(
+            name: draft.specification.template,
+            origin: Origin(context: draft.origin.context.telling(sink), position: draft.origin.position)
+        )
+    }
+}
+
+extension FileReader {
+    /// Reads an app of a bundle: what the bundle's manifest says, and over it what the machine's configuration says.
+    ///
+    /// What is wrong in a manifest is a warning, and concerns only its app: it must keep no other app from being launched.
+    mutating func readBundle(_ app: BundledApp) -> AppDraft {
+        let folder = "\(supervisor.stateDirectory)/bundles/\(app.name)"
+        // Mistakes in the tables of the machine's owner are errors, whatever the bundle is.
+        _ = owned(app, folder, sink)
+        let installed: InstalledManifest
+        switch system.bundle(app.name, supervisor.stateDirectory) {
+        case .success(let found): installed = found
+        case .failure(.missing):
+            app.origin.warning("there is no bundle \(quoted(app.name)): the app is not launched until it is installed")
+            return owned(app, folder, DiagnosticSink())
+        case .failure(.unusable(let why)): return refused(app, folder, why)
+        }
+        guard files.count < Self.countLimit || files.contains(where: { $0.path == installed.path }) else {
+            return refused(app, folder, "the configuration has more than \(Self.countLimit) files and bundles")
+        }
+        let own = DiagnosticSink()
+        guard
+            let manifest = BundleManifest.read(installed.text, Context(sink: own, file: installed.path, folder: folder))
+        else { return refused(app, folder, first(of: own)) }
+        guard manifest.name == app.name else {
+            return refused(app, folder, "\(installed.path) is the manifest of \(quoted(manifest.name))")
+        }
+        guard installed.version == nil || installed.version == manifest.version else {
+            return refused(app, folder, "\(installed.path) is the manifest of version \(quoted(manifest.version))")
+        }
+        let bundle = BundleReference(name: app.name, folder: folder, version: manifest.version)
+        // A trial, in which nothing is an error of the configuration.
+        _ = manifest.draft(app.bare(own), bundle, installed, owner: app.tables(own), own, checked: true)
+        guard !own.hasErrors else { return refused(app, folder, "version \(manifest.version): " + first(of: own)) }
+        if !files.contains(where: { $0.path == installed.path }) {
+            files.append(ConfigurationSources.File(path: installed.path, text: installed.kept))
+        }
+        return manifest.draft(app.bare(sink), bundle, installed, owner: app.tables(sink), own, checked: false)
+    }
+
+    /// The app without its bundle, which is not launched.
+    private func owned(_ app: BundledApp, _ folder: String, _ sink: DiagnosticSink) -> AppDraft {
+        var draft = app.bare(sink)
+        draft.specification.bundle = BundleReference(name: app.name, folder: folder)
+        for table in app.tables(sink) { draft.read(table.context, table.node) }
+        return draft
+    }
+
+    /// The app without its bundle. Checks of what is left would complain of what only the manifest says.
+    private func refused(_ app: BundledApp, _ folder: String, _ why: String) -> AppDraft {
+        app.origin.warning("the bundle \(quoted(app.name)) cannot be used, so the app is not launched: \(why)")
+        return owned(app, folder, DiagnosticSink())
+    }
+
+    /// The first error, with its place.
+    private func first(of sink: DiagnosticSink) -> String {
+        let errors = sink.sorted.filter { $0.severity == .error }
+        guard let first = errors.first else { return "" }
+        let more = errors.count > 1 ? " (and \(errors.count - 1) more)" : ""
+        return "\(first.file):\(first.line): \(first.path.isEmpty ? "" : first.path + ": ")\(first.message)\(more)"
+    }
+}

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CLinux
+import Glibc
+
+extension Folder {
+    /// The target of a symlink in the folder, cut after 4096 bytes.
+    public func linkTarget(_ name: FileName) throws(Errno) -> [UInt8] {
+        var buffer = [CChar](repeating: 0, count: 4096)
+        let count = try descriptor.withRaw { raw throws(Errno) in
+            try call { readlinkat(raw, name.bytes, &buffer, buffer.count) }
+        }
+        return buffer[..<count].map { UInt8(bitPattern: $0) }
+    }
+
+    /// Makes a symlink. Throws EEXIST if the name exists.
+    public func makeLink(_ name: FileName, to target: [UInt8]) throws(Errno) {
+        let target = target.map { CChar(bitPattern: $0) } + [0]
+        _ = try descriptor.withRaw { raw throws(Errno) in try call { symlinkat(target, raw, name.bytes) } }
+    }
+
+    /// Sets the permission bits of the folder.
+    public func setMode(_ mode: UInt32) throws(Errno) {
+        _ = try descriptor.withRaw { raw throws(Errno) in try call { fchmod(raw, mode_t(mode)) } }
+    }
+}
+
+/// fs-verity: files that the kernel checks each time it reads a block of them.
+public enum Verity {
+    /// Makes a file unchangeable. The descriptor must be for reading, and no other may be open for writing.
+    public static func enable(_ descriptor: Int32) throws(Errno) { try call { tlx_verity_enable(descriptor) } }
+
+    /// The digest that the kernel holds the file to; nil for a file that it does not protect.
+    public static func digest(_ descriptor: Int32) -> [UInt8]? {
+        var digest = [UInt8](repeating: 0, count: 32)
+        return tlx_verity_digest(descriptor, &digest) == 0 ? digest : nil
+    }
+}
+
+extension File {
+    /// Exchanges two names in one step. Throws EINVAL on a filesystem that cannot.
+    public static func exchange(_ one: String, _ other: String) throws(Errno) {
+        try call { tlx_rename_exchange(one, other) }
+    }
+
+    /// Blocks until content and status are on the disk (fsync). Do not call it on the event loop.
+    public static func synchroniseAll(_ descriptor: Int32) throws(Errno) { try call { fsync(descriptor) } }
+
+    /// Blocks until a folder's names are on the disk.
+    public static func synchroniseFolder(_ path: String) throws(Errno) {
+        _ = try open(path, [.read, .directory]).withRaw { raw throws(Errno) in try call { fsync(raw) } }
+    }
+}

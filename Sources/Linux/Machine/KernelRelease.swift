@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CLinux
+import Glibc
+import WireText
+
+/// The machine's kernel (uname(2)).
+public enum KernelRelease {
+    private static let names = {
+        var names = utsname()
+        _ = uname(&names)
+        func text(_ field: some Any) -> String {
+            withUnsafeBytes(of: field) { String(wire: Array($0.prefix { $0 != 0 })) }
+        }
+        return (release: text(names.release), machine: text(names.machine))
+    }()
+
+    /// Its version, such as `6.12.9-amd64`.
+    public static var version: String { names.release }
+
+    /// The processor's architecture, such as `x86_64`.
+    public static var architecture: String { names.machine }
+
+    /// The version of Landlock's interface; 0 if the kernel has none.
+    public static var landlock: Int { max(0, tlx_landlock_version()) }
+}

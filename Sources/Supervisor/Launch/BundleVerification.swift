@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Configuration
+package import Engine
+import EventLoop
+import Lifecycle
+import Linux
+import Processes
+import WireText
+
+/// Why an app of a bundle is not launched.
+struct BundleRefusal {
+    let sentence: String
+    /// Whether another try would find the same.
+    let isFinal: Bool
+
+    init(_ why: String, isFinal: Bool) {
+        sentence = "could not be launched (bundle): " + why
+        self.isFinal = isFinal
+    }
+}
+
+/// What torpor-verify has found of the bundle that an app is launched from.
+package struct VerifiedBundle {
+    /// Its name and version: `notes 1.0`.
+    package let title: String
+    let name: String
+    let version: String
+    /// `by the kernel` or `at launch`.
+    package let how: String
+    /// Whether it is not known yet that the version comes up.
+    let isOnTrial: Bool
+}
+
+extension Launcher {
+    /// The name of a run of torpor-verify among the commands of an app.
+    static let bundle = "bundle"
+
+    /// A bundle of 10 GiB is read at 50 MB/s in less.
+    private static let longestVerification = Duration.seconds(300)
+    /// In bytes: a line, and the manifest up to its list of files (256 KiB).
+    private static let longestAnswer = 257 << 10
+
+    /// The folder of the keys whose bundles may run: `keys` beside the configuration file.
+    private var keys: String {
+        let path = supervisor.configuration.sources.path
+        let whole = path.hasPrefix("/") ? path : supervisor.configuration.sources.workingDirectory + "/" + path
+        return (File.parent(of: whole) ?? "") + "/keys"
+    }
+
+    /// Compares an app's bundle with what was signed, by torpor-verify. Completes at once for an app without a bundle.
+    func verifyBundle(_ app: AppRuntime, _ completion: @escaping (BundleRefusal?) -> Void) {
+        guard let bundle = app.specification.bundle else { return completion(nil) }
+        guard let version = bundle.version else {
+            return completion(
+                BundleRefusal(
+                    "\(bundle.name) is not installed, or cannot be used: ‘torpor check’ says why",
+                    isFinal: true
+                )
+            )
+        }
+        let verdict = BundleVerdict()
+        let run = HookRun(names: Self.bundle, []) { sentence in
+            completion(sentence.map { BundleRefusal($0, isFinal: verdict.isFinal) })
+        }
+        app.hooks = run
+        run.timer = try? loop.timer { [weak self, weak app, weak run] in
+            guard let self, let app, let run else { return }
+            run.missed = Self.longestVerification
+            self.cancel(run, of: app)
+        }
+        run.timer?.arm(after: Self.longestVerification)
+        let words = [bundle.folder, version, keys, app.name]
+        runVerifier(words, of: app) { pidfd in
+            run.current = pidfd
+            if run.isCancelled { try? Pidfd.sendSignal(pidfd.raw, Signal.kill) }
+        } completion: { [weak self, weak app] result in
+            run.current = nil
+            guard let self, let app else { return }
+            let title = "\(bundle.name) \(version)"
+            switch result {
+            case .failure(let why): self.finishHooks(app, run, why.description)
+            case .success where run.isCancelled: self.finishHooks(app, run, "the check of \(title) \(run.cancellation)")
+            case .success(let answer) where answer.code == 0:
+                let problem = self.verified(app, bundle, version, answer)
+                verdict.isFinal = problem != nil
+                self.finishHooks(app, run, problem.map { "\(title): \($0)" })
+            case .success(let answer):
+                verdict.isFinal = answer.code == 1
+                self.finishHooks(app, run, "\(title): \(answer.line.isEmpty ? "it was not verified" : answer.line)")
+            }
+        }
+    }
+
+    /// Returns why the bundle that was verified must not run all the same.
+    private func verified(
+        _ app: AppRuntime,
+        _ bundle: BundleReference,
+        _ version: String,
+        _ answer: VerifierAnswer
+    ) -> String? {
+        guard answer.rest.elementsEqual(bundle.text) else {
+            return "its manifest is not the one that torpord has read: ‘torpor apply’ reads it again"
+        }
+        let words = answer.line.split(separator: " ").map(String.init)
+        app.run.bundle = VerifiedBundle(
+            title: "\(bundle.name) \(version)",
+            name: bundle.name,
+            version: version,
+            how: Self.manner(words.first),
+            isOnTrial: words.contains("trial")
+        )
+        let mark = "instead-of="
+        let failed = words.first { $0.hasPrefix(mark) }.map { String($0.dropFirst(mark.count)) }
+        putBack[bundle.name] = failed.map { ($0, version) }
+        return nil
+    }
+
+    private static func manner(_ word: String?) -> String { word == "kernel" ? "by the kernel" : "at launch" }
+
+    /// Runs torpor-verify. The completion gets what it has printed, or why it did not get to its end.
+    func runVerifier(
+        _ words: [String],
+        of app: AppRuntime,
+        started: @escaping (Descriptor) -> Void = { _ in },
+        completion: @escaping (Result<VerifierAnswer, LaunchError>) -> Void
+    ) {
+        guard let program = ThisProcess.companion("torpor-verify", variable: "TORPOR_VERIFY") else {
+            return completion(.failure(LaunchError("the program torpor-verify is missing")))
+        }
+        let answer: Descriptor
+        do throws(Errno) { answer = try Memory.file(named: "torpor-verify") } catch {
+            return completion(.failure(LaunchError("no memory for the answer of torpor-verify: \(error)")))
+        }
+        var plan = companionPlan(program, [program] + words, of: app.name)
+        plan.isHelper = true
+        plan.standardOutput = answer.raw
+        plan.standardError = answer.raw
+        supervisor.keeper.launch(plan) { [weak self] result in
+            switch result {
+            case .success(let launched):
+                self?.helpers[launched.pid] = { status in
+                    switch status {
+                    case .exited(let code): completion(.success(VerifierAnswer(code, Self.read(answer))))
+                    case .signaled(let signal, _):
+                        completion(.failure(LaunchError("torpor-verify was killed by \(Signal.name(signal))")))
+                    }
+                }
+                started(launched.pidfd)
+            case .failure(let failure): completion(.failure(LaunchError(failure.description)))
+            }
+        }
+    }
+
+    private static func read(_ answer: Descriptor) -> [UInt8] {
+        // Memory of this machine: reading it waits for no disk.
+        (try? File.read(answer.raw, at: 0, maximum: longestAnswer)) ?? []
+    }
+
+    /// The bundle that a running app was launched from, even if an earlier torpord launched it.
+    package func runningBundle(of app: AppRuntime) -> VerifiedBundle? {
+        if let known = app.run.bundle { return known }
+        guard machine(app).isAlive, !app.isPreparing, !app.run.isBundleSought,
+            let bundle = app.specification.bundle
+        else { return nil }
+        app.run.isBundleSought = true
+        // torpor-verify has written it, in torpord's own folder.
+        guard let text = try? File.readString("\(bundle.folder)/.run-\(app.name)", limit: 256),
+            case let words = text.split(whereSeparator: { $0 == " " || $0 == "\n" }).map(String.init), words.count == 2
+        else { return nil }
+        app.run.bundle = VerifiedBundle(
+            title: "\(bundle.name) \(words[0])",
+            name: bundle.name,
+            version: words[0],
+            how: Self.manner(words[1]),
+            // An earlier torpord knew it; torpor-verify knows it too.
+            isOnTrial: true
+        )
+        return app.run.bundle
+    }
+}
+
+/// What torpor-verify has printed.
+struct VerifierAnswer {
+    let code: Int32
+    let line: String
+    let rest: ArraySlice<UInt8>
+
+    init(_ code: Int32, _ bytes: [UInt8]) {
+        let line = bytes.prefix { $0 != UInt8(ascii: "\n") }
+        self.code = code
+        self.line = String(wire: Array(line))
+        rest = bytes.dropFirst(line.count + 1)
+    }
+}
+
+private final class BundleVerdict { var isFinal = false }
+
+extension Incarnation {
+    /// The bundle that the app was launched from, as torpor-verify has found it.
+    var bundle: VerifiedBundle? {
+        get { slots[BundleSlot.self] }
+        set { slots[BundleSlot.self] = newValue }
+    }
+    var isBundleSought: Bool {
+        get { slots[BundleSoughtSlot.self] ?? false }
+        set { slots[BundleSoughtSlot.self] = newValue }
+    }
+}
+
+private enum BundleSlot: Slot { typealias Value = VerifiedBundle }
+private enum BundleSoughtSlot: Slot { typealias Value = Bool }
