@@ -41,8 +41,8 @@ public enum TransferMail {
         return draft(message, payload, key: token == 0 ? "\(transfer)" : "\(transfer) \(token)")
     }
 
-    /// Creates the message that all transfers of a session have ended, or that one transfer waits for a login. A
-    /// message about that transfer itself follows.
+    /// Creates a message for an app: all transfers of a session have ended, or one of them waits for a login. In the
+    /// second case a message about that transfer is sent next.
     public static func sessionOver(as message: String, session: String) -> MailDraft {
         draft(message, ["session": .string(session)], key: "session/\(session)")
     }

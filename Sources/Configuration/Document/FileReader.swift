@@ -223,7 +223,7 @@ struct FileReader {
         }
     }
 
-    /// The bundle that an app's table names; nil if it names none, or none that can be.
+    /// The bundle that an app's table names; nil if it names none, or if the name is not valid.
     private func bundle(_ context: Context, _ node: Node) -> (name: String, origin: Origin)? {
         guard case .table(let members) = node.value, let member = members.first(where: { $0.key == "bundle" }),
             case .string(let name) = member.node.value, (try? BundleWord.checkName(name)) != nil

@@ -9,8 +9,10 @@ public struct ConfigurationSurvey: Sendable {
 
     /// Reads the files again. May block on disks.
     ///
-    /// - Parameter system: access to files, with the working directory of the configuration.
-    public init(path: String, system: ConfigurationSystem = .live) {
+    /// - Parameters:
+    ///   - environment: the variables with which the configuration was loaded. They say where bundles are.
+    ///   - system: access to files, with the working directory of the configuration.
+    public init(path: String, environment: [String: String], system: ConfigurationSystem = .live) {
         let seen = Seen()
         var recording = system
         recording.read = { path in
@@ -21,7 +23,11 @@ public struct ConfigurationSurvey: Sendable {
             seen.paths.insert(path)
             return system.names(path)
         }
-        let specification = SupervisorSpecification(environment: [:], userID: system.effectiveUserID)
+        recording.bundle = { name, state in
+            seen.paths.insert(state + InstalledManifest.end(of: name))
+            return system.bundle(name, state)
+        }
+        let specification = SupervisorSpecification(environment: environment, userID: system.effectiveUserID)
         var reader = FileReader(system: recording, sink: DiagnosticSink(), supervisor: specification)
         reader.read(path)
         files = reader.files

@@ -124,7 +124,7 @@ public enum SettingValue: Sendable, Hashable {
 extension SettingDeclaration {
     /// Converts a value that a user has written to its normal form.
     ///
-    /// - Throws: ``SettingProblem`` if the value is not valid. For a secret, the text does not contain the value.
+    /// - Throws: ``SettingProblem`` if the value is not valid. The error for a secret does not contain the value.
     public func normal(_ text: String) throws(SettingProblem) -> String {
         guard text.utf8.count <= Self.longestValue else {
             throw SettingProblem("has \(text.utf8.count) bytes: at most \(Self.longestValue) are allowed")

@@ -97,8 +97,12 @@ struct Apply {
     /// How the apply changes scenes, by the scene's full name.
     private(set) var scenes: [String: SceneChange] = [:]
 
-    /// How the apply changes a scene. `now`: the scene's new specification; nil if there is none. `wasInside` and
-    /// `isInside`: whether the app with the template's name had its scenes inside its own processes, and has them now.
+    /// How the apply changes a scene.
+    ///
+    /// - Parameters:
+    ///   - now: the scene's new specification; nil if there is none.
+    ///   - wasInside: whether the old app with the template's name had its scenes inside its own processes.
+    ///   - isInside: whether the new one has.
     private static func change(
         _ now: AppSpecification?,
         from wasInside: Bool,

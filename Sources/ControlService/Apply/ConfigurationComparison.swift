@@ -84,7 +84,7 @@ final class ConfigurationComparison {
         var system = ConfigurationSystem.live
         system.workingDirectory = sources.workingDirectory
         let now = Clock.realtimeMicroseconds()
-        let survey = ConfigurationSurvey(path: sources.path, system: system)
+        let survey = ConfigurationSurvey(path: sources.path, environment: ThisProcess.variables, system: system)
         let stamps = Dictionary(uniqueKeysWithValues: survey.paths.map { ($0, FileStamp(of: $0)) })
         return Finding(
             sources: sources,

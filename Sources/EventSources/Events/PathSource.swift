@@ -262,8 +262,8 @@ package final class PathSource: EventRoom, EventSource {
 
     private func tell(_ app: AppRuntime, _ trigger: PathTrigger, _ news: PathNews) {
         if trigger.condition.isLevel {
-            // If a condition holds without a change, wake the app only if it has ended. A running app knows of the
-            // condition already.
+            // A condition that held before, and still does, launches an app that is not running. A running app knows
+            // of the condition already.
             guard let holds = news.holds, news.isNew || !isAlive(app) else { return }
             return happened(app, trigger, news.key, news.paths.first ?? holds)
         }

@@ -97,7 +97,7 @@ final class WallClock: EventRoom, EventSource {
         do throws(Errno) {
             let made = try Inotify()
             // A program that sets the time zone creates a symlink with a temporary name and renames it to `localtime`.
-            // So watch `/etc` for the removal of names.
+            // The temporary name then disappears, so watch `/etc` for the removal of names.
             try made.watchRemovals(of: Self.directory)
             Self.watchFile(made)
             zoneSource = try loop.watch(made.descriptor.raw, .readable) { [weak self] _ in self?.etcRang() }

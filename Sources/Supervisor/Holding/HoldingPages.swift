@@ -92,7 +92,7 @@ final class HoldingPages: ShellRoom, LifecycleObserver {
         holding.isOver = true
         holding.timer?.cancel()
         holding.news?.cancel()
-        // torpor-holding finishes the responses that it has begun, unless the supervisor ends too.
+        // The closed connection ends torpor-holding, once it has finished the responses that it has begun.
         holding.control = nil
         if isEnding, let process = holding.process { try? Pidfd.sendSignal(process.raw, Signal.kill) }
     }

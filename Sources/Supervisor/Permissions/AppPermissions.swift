@@ -13,8 +13,8 @@ package import TorporAPI
 
 /// The answers of users to apps that ask for permissions.
 ///
-/// An answer takes effect when it is on disk. If the app then runs with other permissions, it is ended and launched
-/// again, since the sandbox of a running process cannot be opened from outside.
+/// An answer takes effect when it is on disk. If it changes what a running app may do, the app is ended and launched
+/// again: the sandbox of a running process cannot be changed from outside.
 package final class AppPermissions: ShellRoom, LifecycleObserver {
     package unowned(unsafe) let supervisor: Supervisor
     /// The answers by the names of apps and permissions. Those of apps that are not in the configuration are kept, so

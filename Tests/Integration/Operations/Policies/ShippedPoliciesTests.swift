@@ -54,7 +54,7 @@ import Varlink
         let apps =
             Governed.sleeper("front", "background_time = \"300ms\"\nrequires = [\"db\"]\nlaunch = \"background\"")
             + Governed.sleeper("db", "background_time = \"100ms\"\nlaunch = \"background\"")
-        try withDaemon(toml(policy, "", apps: apps)) { daemon throws in
+        try withDaemon(toml(policy, "options = { suspend = true }", apps: apps)) { daemon throws in
             for app in ["front", "db"] { try daemon.waitFor(app, "suspended") }
             let told = try daemon.policyEvents("db") + daemon.policyEvents("front")
             #expect(told.count == 2, "neither was sent anywhere in vain: \(told)")
