@@ -141,7 +141,12 @@ public struct BundleStore: Sendable {
     private func becomeCurrent(_ name: String, _ before: String?, _ version: String) throws(BundleFault) {
         // Its launches are counted anew.
         try? File.remove(failures(name, version))
-        if let before { try point("previous", of: name, to: before) }
+        if let before {
+            try point("previous", of: name, to: before)
+        } else {
+            // Left by an uninstallation that was interrupted: that version must not come back.
+            try? File.remove("\(place(name))/previous")
+        }
         try point("current", of: name, to: version)
         try? sweep(name)
     }

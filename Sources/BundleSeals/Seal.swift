@@ -198,6 +198,8 @@ public struct TrustedKey: Hashable, Sendable {
         for name in names.prefix(most) {
             let path = folder + "/" + name
             do {
+                // torpor-verify may open this folder alone.
+                guard try File.kind(path) != .link else { throw BundleFault("it is a symlink: copy the key here") }
                 guard let text = try File.readRegular(path, limit: BundleLimit.signature) else {
                     throw BundleFault("it is not a regular file")
                 }

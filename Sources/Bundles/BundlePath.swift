@@ -65,14 +65,14 @@ public struct BundlePath: Hashable, Comparable, Sendable, CustomStringConvertibl
     /// Whether the bytes are valid UTF-8 without control characters.
     static func isPlain(_ bytes: [UInt8]) -> Bool {
         guard let text = String(validWire: bytes) else { return false }
-        return !text.unicodeScalars.contains { $0.properties.generalCategory == .control }
+        return !text.unicodeScalars.contains { $0.steersTerminals }
     }
 
     /// A path for messages: control characters become `?`, a long one is cut.
     public static func shown(_ bytes: some Sequence<UInt8>) -> String {
         // C1 controls too: some terminals obey them.
         let scalars = String(wire: Array(bytes.prefix(200))).unicodeScalars.map { scalar in
-            scalar.properties.generalCategory == .control ? Unicode.Scalar("?") : scalar
+            scalar.steersTerminals ? Unicode.Scalar("?") : scalar
         }
         let text = String(String.UnicodeScalarView(scalars))
         return text.isEmpty ? "a file without a name" : text

@@ -46,6 +46,7 @@ public struct FileTable: Hashable, Sendable {
             throw BundleFault("it has more than \(BundleLimit.entries) files")
         }
         var (bytes, folders, seen) = (UInt64(0), Set<[UInt8]>(), [[UInt8]: [UInt8]]())
+        var folderBytes = 0
         var before: BundlePath?
         func claim(_ path: [UInt8]) throws(BundleFault) {
             guard let other = seen.updateValue(path, forKey: BundlePath.folded(path)), other != path else { return }
@@ -60,7 +61,13 @@ public struct FileTable: Hashable, Sendable {
                 throw BundleFault(before == path ? "\(path) is there twice" : "the manifest lists \(path) out of order")
             }
             before = path
-            for folder in path.folders where folders.insert(folder).inserted { try claim(folder) }
+            for folder in path.folders where folders.insert(folder).inserted {
+                folderBytes += folder.count
+                guard folders.count <= BundleLimit.entries, folderBytes <= BundleLimit.manifest else {
+                    throw BundleFault("it has more than \(BundleLimit.entries) folders, or their paths are too long")
+                }
+                try claim(folder)
+            }
             try claim(path.bytes)
             guard case .file(let mode, let size, let digest) = entry.kind else { continue }
             guard mode & ~0o777 == 0 else { throw BundleFault("\(path) has the mode of a setuid program") }
@@ -94,6 +101,7 @@ public struct FileTable: Hashable, Sendable {
         guard target[0] != BundlePath.slash else { throw BundleFault("\(shown) leaves the bundle") }
         var place = path.names.dropLast()
         let parts = target.split(separator: BundlePath.slash)
+        guard parts.count <= BundleLimit.depth else { throw BundleFault("\(shown) has no valid target") }
         for (index, part) in parts.enumerated() {
             if part.elementsEqual(".".utf8) { continue }
             if part.elementsEqual("..".utf8) {

@@ -49,7 +49,7 @@ extension ControlService {
         }
         status.notWokenBy += supervisor.wakes.pathSource?.troubles(of: app) ?? []
         let asksServer = supervisor.policyManager?.chain.slots.contains { $0.settings.name == "server" } ?? false
-        if asksServer, !app.specification.isWokenByEvents, !coordinator.hasDependents(app.id) {
+        if asksServer, wakers.isEmpty, !app.specification.isWokenByEvents, !coordinator.hasDependents(app.id) {
             status.notWokenBy.append("any event (so the policy server leaves it running)")
         }
     }

@@ -148,12 +148,36 @@ import Testing
                 "directory = \"{settings.d}\"\n[settings.d]\ntype = \"string\"\ndefault = \"x\"\nwritable = true",
                 "must be inside"
             ),
+            ("ready = { command = [\"/home/alice/deploy\"] }", "the program of command"),
+            ("health = { command = [\"bin/../../x\"] }", "the program of command"),
+            ("health = { command = [\"true\"], interval = \"1us\" }", "at least 100ms"),
+            (
+                "[settings.n]\ntype = \"string\"\ndefault = \"a\"\npattern = \"(a*){1,4000}\"",
+                "is not an extended regular expression"
+            ),
         ]
     )
     func bounds(keys: String, warning: String) throws {
         let configuration = try Self.load("[apps.a]\nbundle = \"notes\"\n", Self.app(keys)).get()
         #expect(configuration.apps[0].bundle?.version == nil)
         #expect(configuration.warnings.contains { $0.message.contains(warning) }, "\(configuration.warnings)")
+    }
+
+    @Test("It does not go with a container, outside of which its checks would run")
+    func container() {
+        let toml = "[apps.a]\nbundle = \"notes\"\ncontainer = { image = \"x\" }\n"
+        guard case .failure(let list) = Self.load(toml, Self.manifest) else {
+            Issue.record("it was accepted")
+            return
+        }
+        #expect(list.diagnostics.contains { $0.message.contains("does not go with bundle") }, "\(list)")
+    }
+
+    @Test("What its manifest says of more than the sandbox gives is shown")
+    func warnings() throws {
+        let manifest = Self.manifest + "\"files:/var/lib\" = { purpose = \"Looks around\" }\n"
+        let configuration = try Self.load("[apps.a]\nbundle = \"notes\"\nsandbox = true\n", manifest).get()
+        #expect(configuration.warnings.contains { $0.message.contains("torpord") }, "\(configuration.warnings)")
     }
 
     @Test("The program is in the bundle, or one of the system's")

@@ -25,7 +25,7 @@ struct WakerTests {
             ),
             ("topics = { news = { urgent = true } }", "topics = { news = { wake = \"none\" } }"),
             ("wake_on_connect = true", "wake_on_connect = false"),
-            ("background_modes = [\"audio\"]", ""),
+            ("background_modes = [\"voip\"]", ""),
         ]
     )
     func sources(waking: String, silent: String) throws {

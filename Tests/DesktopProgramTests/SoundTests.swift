@@ -47,11 +47,13 @@ import Testing
         return process
     }
 
-    /// Plays silence.
+    /// Plays silence, once the session manager has a place for it: it sends away a stream that comes before.
     private func play(_ bench: Bench) throws -> ChildProcess {
         let file = bench.directory + "/silence.wav"
         if !File.exists(file) { try File.write(file, Self.silence(seconds: 600)) }
-        return try bench.child(["/usr/bin/pw-play", file])
+        let ready = "/usr/bin/pw-dump | /bin/grep -q '\"default.audio.sink\"'"
+        let script = "until \(ready); do /bin/sleep 0.1; done 2>/dev/null; exec /usr/bin/pw-play \"$0\""
+        return try bench.child(["/bin/sh", "-c", script, file])
     }
 
     /// A file of silence: one channel of eight bits, 8,000 times a second.

@@ -3,8 +3,10 @@
 /// Collects the errors and warnings about a configuration.
 package final class DiagnosticSink {
     private(set) var diagnostics: Set<Diagnostic> = []
+    private let outer: DiagnosticSink?
 
-    package init() {}
+    /// - Parameter outer: a sink that also gets each diagnostic, as a warning.
+    package init(warning outer: DiagnosticSink? = nil) { self.outer = outer }
 
     /// The maximum number of diagnostics. More would not help the user, and it would take long to find the nearest
     /// name (``Nearest``) for all of them.
@@ -18,6 +20,10 @@ package final class DiagnosticSink {
 
     func add(_ diagnostic: Diagnostic) {
         if !isFull { diagnostics.insert(diagnostic) }
+        guard let outer else { return }
+        var warning = diagnostic
+        warning.severity = .warning
+        outer.add(warning)
     }
 }
 

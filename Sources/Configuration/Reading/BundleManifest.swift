@@ -172,12 +172,8 @@ public struct BundleManifest {
         if let directory = app.directory, !isInside(directory) {
             draft.error("directory", "must be inside the bundle")
         }
-        if let program = app.exec.first, program.contains("/") || !isFixed(program) {
-            let path = Path.join(place, program)
-            let isOfSystem = ["/usr/", "/bin/", "/sbin/", "/lib/", "/lib64/"].contains { path.hasPrefix($0) }
-            if !isFixed(program) || !isInside(path) && !isOfSystem {
-                draft.error("exec", "the program must be inside the bundle, or in /usr")
-            }
+        if let program = app.exec.first, !Self.isAllowed(program, place) {
+            draft.error("exec", "the program must be inside the bundle, or in /usr, without .. on its path")
         }
         let icons = [app.presentation.icon].compactMap(\.self) + app.presentation.icons.values
         if !icons.allSatisfy(isInside) { draft.error("icon", "must be inside the bundle") }
@@ -192,7 +188,7 @@ public struct BundleManifest {
             draft.error("sandbox", "a bundle can ask for a sandbox, and cannot refuse one")
         }
         for (key, probe) in [("ready", draft.ready), ("health", draft.health)] {
-            if let probe, let problem = Self.problem(of: probe.node) { draft.error(key, problem) }
+            if let probe, let problem = Self.problem(of: probe.node, place) { draft.error(key, problem) }
         }
         // A stranger's program gets nothing before it was asked for.
         let asked = app.sandbox.declarations.map { declaration in
@@ -203,8 +199,22 @@ public struct BundleManifest {
         draft.specification.sandbox.declarations = asked
     }
 
+    /// Whether a program is one that a bundle may name: its own, or one of the system. After a symlink, `..` would lead
+    /// to another folder than the path says.
+    private static func isAllowed(_ program: String, _ place: String) -> Bool {
+        guard SettingTemplate.names(in: program).isEmpty else { return false }
+        guard program.contains("/") else { return true }
+        guard !program.split(separator: "/").contains("..") else { return false }
+        let path = Path.join(place, program)
+        let folders = [place + "/", "/usr/", "/bin/", "/sbin/", "/lib/", "/lib64/"]
+        return folders.contains { path.hasPrefix($0) }
+    }
+
+    /// How often a bundle may have itself checked, at most.
+    private static let shortestInterval = Duration.milliseconds(100)
+
     /// Why torpord, which is in no sandbox, must not look there for a bundle; nil if it may.
-    private static func problem(of probe: Node) -> String? {
+    private static func problem(of probe: Node, _ place: String) -> String? {
         guard case .table(let members) = probe.value else { return nil }
         for member in members {
             switch (member.key, member.node.value) {
@@ -212,6 +222,14 @@ public struct BundleManifest {
             case ("tcp", .string(let text)), ("http", .string(let text)):
                 guard isOfThisMachine(text) else {
                     return "must ask this machine itself: 127.0.0.1, [::1] or localhost"
+                }
+            case ("command", .array(let words)):
+                if case .string(let program)? = words.first?.value, !isAllowed(program, place) {
+                    return "the program of command must be inside the bundle, or in /usr, without .. on its path"
+                }
+            case ("interval", .string(let text)):
+                if let time = try? Quantity.duration(text), time < shortestInterval {
+                    return "interval must be at least 100ms for a bundle"
                 }
             default: break
             }

@@ -63,7 +63,9 @@ extension FileReader {
         if !files.contains(where: { $0.path == installed.path }) {
             files.append(ConfigurationSources.File(path: installed.path, text: installed.kept))
         }
-        return manifest.draft(app.bare(sink), bundle, installed, owner: app.tables(sink), own, checked: false)
+        // What is odd in the manifest is shown; no error of it concerns other apps.
+        let shown = DiagnosticSink(warning: sink)
+        return manifest.draft(app.bare(sink), bundle, installed, owner: app.tables(sink), shown, checked: false)
     }
 
     /// The app without its bundle, which is not launched.

@@ -67,6 +67,12 @@ enum ContainerReader {
     static func check(_ draft: AppDraft) {
         guard let container = draft.specification.container else { return }
         let app = draft.specification
+        if app.bundle != nil {
+            draft.error(
+                "container",
+                "does not go with bundle: the bundle's checks would run outside of the container; write sandbox = true"
+            )
+        }
         if container.image.isEmpty, !container.isImageWritten {
             draft.error("container", "image is missing: write image = \"docker.io/library/nginx\"")
         }

@@ -161,7 +161,8 @@ enum SettingReader {
         guard text.utf8.count <= SettingDeclaration.longestPattern, TextPattern(text) != nil else {
             context.error(
                 "\(quoted(text)) is not an extended regular expression (regex(7)) of at most "
-                    + "\(SettingDeclaration.longestPattern) bytes without back-references",
+                    + "\(SettingDeclaration.longestPattern) bytes without back-references, whose repetitions stand "
+                    + "for at most \(TextPattern.most) characters",
                 at: node.position
             )
             return nil

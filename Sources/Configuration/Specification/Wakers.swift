@@ -8,7 +8,9 @@ extension AppSpecification {
     /// Whether an event can wake the app: a connection, a timer, a changed path, a device, a post, a transfer, or an
     /// event of one of its background modes. If not, only people, policies and apps that require the app resume it.
     public var isWokenByEvents: Bool {
-        self.wakeOnConnect != .none || !self.subscriptions.isEmpty || !self.backgroundModes.isEmpty
+        // The two modes only keep an app awake that runs.
+        self.wakeOnConnect != .none || !self.subscriptions.isEmpty
+            || self.backgroundModes.contains { $0 != .audio && $0 != .externalAccessory }
             || sockets.contains { $0.wake != .none } || self.timers.contains { $0.wake != .none }
             || self.paths.contains { $0.wake != .none } || self.devices.contains { $0.wake != .none }
             || self.topics.values.contains { $0.wake != .none }

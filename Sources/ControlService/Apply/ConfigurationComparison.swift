@@ -32,7 +32,11 @@ final class ConfigurationComparison {
     private let loop: EventLoop
     private let reader: CoalescingReader<Question, Finding>
     private var last: Finding?
+    /// How many callers wait for the disk.
+    private var waiting = 0
 
+    /// The most callers that may wait: more are told what was found last.
+    private static let most = 256
     /// How long an answer may take before the last finding is used: the disk may be a slow one.
     private static let patience = Duration.milliseconds(250)
 
@@ -49,12 +53,17 @@ final class ConfigurationComparison {
     /// Calls `then`, once, with whether the files on disk differ from the sources in force; false if the first file
     /// cannot be read.
     func ask(_ sources: ConfigurationSources, _ then: @escaping (Bool) -> Void) {
+        // What was found of other sources says nothing about these.
+        let known = { [weak self] in self?.last.map { $0.sources == sources && $0.isDifferent } ?? false }
+        guard waiting < Self.most else { return then(known()) }
+        waiting += 1
         let answer = Answer(then)
         reader.ask(Question(sources: sources, last: last)) { [weak self] finding in
+            self?.waiting -= 1
             self?.last = finding
             answer.give(finding.isDifferent)
         }
-        answer.timer = try? loop.timer { [weak self] in answer.give(self?.last?.isDifferent ?? false) }
+        answer.timer = try? loop.timer { answer.give(known()) }
         answer.timer?.arm(after: Self.patience)
     }
 

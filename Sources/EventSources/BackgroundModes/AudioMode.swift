@@ -118,11 +118,13 @@ package final class AudioMode: EventRoom, EventSource {
     ///   - stopping: the app that is about to be suspended, unless it plays.
     private func found(_ playing: [Int32], askedBefore stopping: AppID? = nil) {
         let now = now
+        // Read once, not for each app.
+        let players = Set(playing).map { (pid: $0, cgroup: (try? ProcFS.cgroup($0)) ?? nil) }
         for (id, following) in followed.sorted(by: { $0.key < $1.key }) {
             // Handling another app earlier in this loop may have removed this app from `followed`.
             guard followed[id] != nil, let tree = apps[id].run.tree else { continue }
             if id == stopping { followed[id]?.stop = nil }
-            if playing.contains(where: { tree.contains($0) }) {
+            if players.contains(where: { tree.contains($0.pid, in: $0.cgroup) }) {
                 followed[id]?.stop = nil
                 followed[id]?.heardAt = now
                 set(id, true)

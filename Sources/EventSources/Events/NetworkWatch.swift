@@ -105,6 +105,8 @@ final class NetworkWatch {
             self.question = nil
             if self.isUnsure { return self.ask() }
             guard let objects = (try? answer.get())?.values().first?.dictionary else { return self.followLinks() }
+            // After a failed question the kernel was followed.
+            self.links = nil
             self.found(Networks(objects: objects))
         }
     }

@@ -167,7 +167,7 @@ public struct SteadyPath {
                 }
                 left -= 1
                 if NamePattern.fits(name, path: pattern) { names.append(String(terminatedWire: name)) }
-                return names.count <= limit
+                return true
             }
         } catch {
             if error == .notDirectory { return [] }

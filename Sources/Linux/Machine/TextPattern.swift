@@ -4,13 +4,18 @@ import Glibc
 
 /// A POSIX extended regular expression that must match a whole text.
 ///
-/// Back-references are refused: matching them takes exponential time, and the text may come from untrusted sources.
+/// Back-references are refused: matching them takes exponential time, and the text may come from untrusted sources. So
+/// are nested repetitions that multiply to more than ``most``: regcomp(3) writes each repetition out, in memory and on
+/// the stack.
 public final class TextPattern {
     private var compiled = regex_t()
 
+    /// The most nodes that a pattern may have once its repetitions are written out.
+    public static let most = 1024
+
     /// Compiles the pattern; nil if the pattern is invalid.
     public init?(_ pattern: String) {
-        guard Self.hasNoBackReference(pattern), !pattern.utf8.contains(0),
+        guard Self.hasNoBackReference(pattern), !pattern.utf8.contains(0), Self.cost(pattern) <= Self.most,
             regcomp(&compiled, "^(\(pattern))$", REG_EXTENDED | REG_NOSUB) == 0
         else {
             // After a failed regcomp(3) there is nothing to free. `deinit` calls regfree(3), which accepts zeros.
@@ -23,6 +28,56 @@ public final class TextPattern {
 
     /// Whether the whole text matches.
     public func fits(_ text: String) -> Bool { regexec(&compiled, text, 0, nil, 0) == 0 }
+
+    /// About how many nodes regcomp(3) makes; more than ``most`` if it is not worth counting on.
+    static func cost(_ pattern: String) -> Int {
+        var groups = [0]
+        var last = 0
+        var rest = Array(pattern.utf8)[...]
+        while let byte = rest.popFirst() {
+            var times = 1
+            switch byte {
+            case UInt8(ascii: "("):
+                guard groups.count <= 32 else { return .max }
+                groups.append(0)
+                last = 0
+                continue
+            case UInt8(ascii: ")") where groups.count > 1:
+                last = groups.removeLast() + 1
+                groups[groups.count - 1] += last
+            case UInt8(ascii: "+"), UInt8(ascii: "*"), UInt8(ascii: "?"): times = 2
+            case UInt8(ascii: "{"):
+                let bounds = rest.prefix { $0 != UInt8(ascii: "}") }
+                let numbers = bounds.split(separator: UInt8(ascii: ",")).map { number($0) }
+                times = max(2, (numbers.max() ?? 1) + 1)
+                rest = rest.dropFirst(bounds.count + 1)
+            case UInt8(ascii: "["):
+                if rest.first == UInt8(ascii: "^") { rest.removeFirst() }
+                if rest.first == UInt8(ascii: "]") { rest.removeFirst() }
+                while let inner = rest.popFirst(), inner != UInt8(ascii: "]") {}
+                last = 1
+                groups[groups.count - 1] += last
+            default:
+                if byte == UInt8(ascii: "\\") { _ = rest.popFirst() }
+                last = 1
+                groups[groups.count - 1] += last
+            }
+            if times > 1 {
+                groups[groups.count - 1] += last * (times - 1)
+                last *= times
+            }
+            if groups[groups.count - 1] > most { return .max }
+        }
+        return groups.reduce(0, +)
+    }
+
+    /// A number of at most four digits; one too large to be a bound for anything else.
+    private static func number(_ digits: ArraySlice<UInt8>) -> Int {
+        guard digits.count <= 4 else { return most }
+        return digits.reduce(0) { value, digit in
+            (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(digit) ? value * 10 + Int(digit - UInt8(ascii: "0")) : most
+        }
+    }
 
     private static func hasNoBackReference(_ pattern: String) -> Bool {
         var isEscaped = false

@@ -15,6 +15,8 @@ final class AlertCommands {
         /// When the commands may run at the earliest. Until then, more alerts may join the bundle.
         var after = Duration.zero
         var urgency: Alert.Urgency
+        /// Whether the alert asks for a permission: other alerts must not push it out.
+        var isQuestion = false
     }
 
     private let loop: EventLoop
@@ -28,7 +30,8 @@ final class AlertCommands {
     /// Called with the alert's number when its commands have ended, with a sentence about each command that failed.
     var onEnd: ((Int64, [String]) -> Void)?
 
-    /// The most jobs that may wait. Beyond that, the oldest job that is not for a critical alert is dropped.
+    /// The most jobs that may wait. Beyond that, the oldest job that is for neither a critical alert nor a question is
+    /// dropped.
     static let most = 256
 
     init(_ loop: EventLoop, _ host: any AlertHost) {
@@ -44,7 +47,9 @@ final class AlertCommands {
             waiting.append(job)
         }
         while waiting.count > Self.most {
-            let index = waiting.firstIndex { $0.urgency != .critical } ?? waiting.startIndex
+            let index =
+                waiting.firstIndex { $0.urgency != .critical && !$0.isQuestion }
+                ?? waiting.firstIndex { !$0.isQuestion } ?? waiting.startIndex
             let dropped = waiting.remove(at: index)
             onEnd?(dropped.number, ["too many alerts wait for their commands: it is left out"])
         }

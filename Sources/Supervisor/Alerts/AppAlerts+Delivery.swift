@@ -195,7 +195,14 @@ extension AppAlerts {
         if let permission = alert.permission { variables["TORPOR_ALERT_PERMISSION"] = permission }
         let end = alert.opening?.bundle == nil ? .zero : bundles.end(of: app.name)
         commands.add(
-            AlertCommands.Job(number: shown, app: app, variables: variables, after: end, urgency: alert.urgency)
+            AlertCommands.Job(
+                number: shown,
+                app: app,
+                variables: variables,
+                after: end,
+                urgency: alert.urgency,
+                isQuestion: alert.permission != nil
+            )
         )
     }
 

@@ -211,6 +211,7 @@ package final class Desktop: ShellRoom, AlertScreen {
         guard found == nil else { return }
         retry?.disarm()
         if let helper, let helperUser, let place, place.user != helperUser { helper.replace() }
+        noteSilence()
         if listens { helper?.send(.listen(true)) }
         look()
     }
@@ -258,9 +259,12 @@ package final class Desktop: ShellRoom, AlertScreen {
     /// Whether streams of sound are to be followed. Without a session the kernel's are all that there are.
     private var listens: Bool { sound.isWanted && obstacle == nil }
 
+    /// Without a session no helper reports streams: what was heard last has ended.
+    private func noteSilence() { if sound.isWanted, obstacle != nil { sound.heard([]) } }
+
     private func soundIsFollowed() {
         if listens, helper == nil, let trouble { sound.isHeard(trouble) }
-        if sound.isWanted, obstacle != nil { sound.heard([]) }
+        noteSilence()
         helper?.send(.listen(listens))
         look()
     }
@@ -285,6 +289,7 @@ package final class Desktop: ShellRoom, AlertScreen {
         guard !isNeeded else { return }
         helper?.dismiss()
         helper = nil
+        noteSilence()
     }
 
     private func start() {
@@ -341,7 +346,8 @@ package final class Desktop: ShellRoom, AlertScreen {
 
     private func sendAll() {
         for command in ledger.commands { helper?.send(command) }
-        if listens { helper?.send(.listen(true)) }
+        // A helper of an earlier torpord may follow sound that is no longer wanted.
+        helper?.send(.listen(listens))
     }
 
     private func makeHelper(_ cgroup: String?) -> Helper {
@@ -367,6 +373,7 @@ package final class Desktop: ShellRoom, AlertScreen {
         helper = nil
         unseen = nil
         sound.forget()
+        noteSilence()
         idle?.disarm()
         // `AppAlerts` shows the alerts again that are missing in the next `here` report.
         ledger.helperEnded()
@@ -452,7 +459,7 @@ package final class Desktop: ShellRoom, AlertScreen {
             if ledger.answer(id) { forward(report) } else { helper?.send(.acknowledge(id: id)) }
         case .focused(let pid): focus.focused(pid)
         case .following(let problem): focus.isFollowed(problem)
-        case .sound(let streams): sound.heard(streams)
+        case .sound(let streams): if listens { sound.heard(streams) }
         case .listening(let problem): sound.isHeard(problem)
         }
         look()

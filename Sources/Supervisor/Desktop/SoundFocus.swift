@@ -4,7 +4,7 @@ import Configuration
 import DesktopProtocol
 package import Engine
 import EventLoop
-import Lifecycle
+package import Lifecycle
 import Linux
 import Processes
 import WireText
@@ -28,6 +28,8 @@ package final class SoundFocus: ShellRoom, LifecycleObserver {
     private var streams: [DesktopSound] = []
     /// Whether this torpord has heard of streams.
     private var isKnown = false
+    /// Whether a look at all apps is queued.
+    private var isDue = false
 
     /// Roles of streams that come before all others (PipeWire's `media.role`).
     static let roles: Set<String> = ["Alarm", "Communication", "Notification"]
@@ -59,7 +61,10 @@ package final class SoundFocus: ShellRoom, LifecycleObserver {
     /// Applies the configuration in force.
     func configure() {
         sound.isFollowedForFocus = isOn
+        if isOn { return soundChanged() }
         look()
+        // While sound is not followed, nothing is known of it.
+        (streams, isKnown) = ([], false)
     }
 
     /// Streams have begun or ended, or it is no longer known which there are.
@@ -83,11 +88,18 @@ package final class SoundFocus: ShellRoom, LifecycleObserver {
     private static func comesFirst(_ stream: DesktopSound) -> Bool { stream.role.map(roles.contains) ?? false }
 
     package func touched(_ apps: [AppRuntime]) {
-        guard isOn, streams.contains(where: Self.comesFirst) else { return }
+        guard isOn, !isDue, streams.contains(where: Self.comesFirst) else { return }
         for app in apps where app.run.tree != nil && interrupted[app.name] == nil && isInFront(app) {
-            return loop.later { [weak self] in self?.look() }
+            isDue = true
+            return loop.later { [weak self] in
+                self?.isDue = false
+                self?.look()
+            }
         }
     }
+
+    /// The next run of the app is interrupted by itself.
+    package func ended(_ app: AppRuntime, _ ending: Ending) { interrupted[app.name] = nil }
 
     package func forget(_ app: AppRuntime) { interrupted[app.name] = nil }
 
@@ -151,16 +163,18 @@ package final class SoundFocus: ShellRoom, LifecycleObserver {
 
     private func end() {
         timer?.disarm()
-        let all = interrupted
-        interrupted = [:]
-        supervisor.uninterrupted { [supervisor] in
+        supervisor.uninterrupted { [weak self] in
+            guard let self else { return }
+            let all = self.interrupted
             for (name, incarnation) in all.sorted(by: { $0.key < $1.key }) {
-                guard let id = supervisor.coordinator.id(of: name) else { continue }
-                let machine = supervisor.coordinator.machine(id)
+                guard let id = self.coordinator.id(of: name) else { continue }
+                let machine = self.coordinator.machine(id)
                 // A later run was not interrupted, and one that was sent away since is interrupted no longer.
                 guard UInt64(machine.incarnation) == incarnation, machine.interruptions > 0 else { continue }
-                try? supervisor.request(.interrupt(begin: false), of: id)
+                try? self.request(.interrupt(begin: false), of: id)
             }
+            // Last: if torpord is killed before, the next one ends the interruptions.
+            self.interrupted = [:]
         }
     }
 }

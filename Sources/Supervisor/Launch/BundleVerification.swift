@@ -134,6 +134,8 @@ extension Launcher {
         }
         var plan = companionPlan(program, [program] + words, of: app.name)
         plan.isHelper = true
+        // If memory is short, end it rather than an app: its launch is tried again.
+        plan.oomScoreAdjust = 1000
         plan.standardOutput = answer.raw
         plan.standardError = answer.raw
         supervisor.keeper.launch(plan) { [weak self] result in

@@ -438,7 +438,9 @@ extension Launcher {
             environment: LaunchEnvironment.inherited.entries(adding: variables)
         )
         // Programs load code from their working directory.
-        let isInBundle = isOutside && facts.directory == app.specification.bundle?.path
+        let place = app.specification.bundle?.path
+        let isInBundle =
+            isOutside && (place.map { facts.directory == $0 || facts.directory.hasPrefix($0 + "/") } ?? false)
         plan.directory = isInBundle ? "/" : facts.directory
         plan.isHelper = true
         plan.oomScoreAdjust = ProcessTree.oomScoreForChildren

@@ -37,14 +37,17 @@ extension AppPermissions {
 
     private func isConfined(_ app: AppRuntime) -> Bool { app.specification.sandbox.mode != nil }
 
-    /// Whether the app asks for the permission, and no person has answered. A running app may ask for what the new
-    /// configuration does not declare any more.
+    /// Whether the app asks for the permission, no user has answered, and an open question names all that it asks for.
+    /// A running app may ask for what the new configuration no longer declares, or declares for more ports.
     func isAsked(_ name: String, of app: AppRuntime) -> Bool {
         guard isLoaded else { return true }
+        let shown = questions[app.name]?[name].map { $0.scope.split(separator: " ").compactMap { UInt16($0) } }
         return [app.specification, app.next ?? app.specification].allSatisfy { specification in
             specification.sandbox.mode != nil
-                && specification.sandbox.states(app.permissionAnswers)
-                    .contains { $0.declaration.name.utf8.elementsEqual(name.utf8) && $0.state == .asked }
+                && specification.sandbox.states(app.permissionAnswers).contains { declaration, state in
+                    declaration.name.utf8.elementsEqual(name.utf8) && state == .asked
+                        && shown.map { declaration.isCovered(by: $0) } ?? true
+                }
         }
     }
 
@@ -168,8 +171,8 @@ extension AppPermissions {
     /// The answers were taken back: people can be asked again.
     func forgetQuestions(_ chosen: [PermissionDeclaration], _ app: AppRuntime) {
         for declaration in chosen {
-            guard let row = questions[app.name]?.removeValue(forKey: declaration.name),
-                supervisor.alerts.question(declaration.name, of: app) == nil
+            guard supervisor.alerts.question(declaration.name, of: app) == nil,
+                let row = questions[app.name]?.removeValue(forKey: declaration.name)
             else { continue }
             supervisor.store.removePermission(row.key)
         }

@@ -254,6 +254,17 @@ private struct Asking {
         }
     }
 
+    @Test("A question about some ports is closed when the app asks for more of them")
+    func wider() throws {
+        let toml = Asking.toml(Asking.commands)
+        try Asking.run(toml, pause: 0) { door in
+            #expect(try door.request("network").isAskedNow)
+            #expect(try door.infos.map(\.id) == ["permission/network"])
+            try door.daemon.apply(toml.replacing(", ports = [443]", with: ""))
+            #expect(try door.infos.isEmpty)
+        }
+    }
+
     @Test("An answer counts again when its app comes back into the configuration, until it is reset")
     func comesBack() throws {
         let none = "[apps.other]\nexec = [\"/bin/sleep\", \"1000\"]\n"
