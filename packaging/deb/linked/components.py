@@ -64,7 +64,7 @@ MARKS = {
     "glibc": rb"GNU C Library \(|FATAL: kernel too old",
     "swift": rb"swift5_protocols",
     # The few declarations of packaging/link/foundation have the module's name, too.
-    "swift-foundation": rb"NSCocoaErrorDomain",
+    "swift-foundation": rb"_CalendarGregorian",
     "swift-argument-parser": rb"ArgumentParser",
     "tomlplusplus": rb"toml::v3|N4toml",
 }
