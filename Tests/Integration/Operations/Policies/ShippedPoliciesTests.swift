@@ -164,13 +164,16 @@ import Varlink
     func neverWoken() throws {
         let lines = "background_time = \"100ms\""
         let apps =
-            Governed.sleeper("worker", lines) + Governed.sleeper("db", lines)
+            Governed.sleeper("worker", lines) + Governed.sleeper("db", lines + "\nlaunch = \"on-demand\"")
             + Governed.sleeper(
                 "front",
-                lines + "\nrequires = [\"db\"]\n[[apps.front.timers]]\nname = \"t\"\nevery = \"1h\""
+                lines
+                    + "\nlaunch = \"on-demand\"\nrequires = [\"db\"]\n[[apps.front.timers]]\nname = \"t\"\nevery = \"1h\""
             )
         try withDaemon(toml("server", "options = { idle_after = \"1s\" }", apps: apps)) { daemon throws in
             try daemon.waitForEvent("worker", "is sent to background")
+            // The time of worker in the background is over long before front has been idle for a second.
+            try daemon.done(.start, "front")
             try daemon.waitFor("front", "suspended")
             try daemon.waitFor("db", "suspended")
             #expect(try daemon.summary("worker").state == "background")
