@@ -2,45 +2,45 @@
 
 import WireText
 
-/// A member of an archive.
+/// A file or symlink in an archive.
 public struct ArchiveMember: Hashable, Sendable {
-    /// What it is.
+    /// What kind of file the member is.
     public enum Kind: Hashable, Sendable {
-        /// A file of so many bytes.
+        /// A regular file with `size` bytes.
         case file(size: UInt64)
-        /// A symlink.
+        /// A symlink with its target.
         case link([UInt8])
     }
 
-    /// Its path.
+    /// The member's path.
     public let path: BundlePath
-    /// What it is.
+    /// What kind of file the member is.
     public let kind: Kind
     /// Permission bits, at most 0o777.
     public let mode: UInt32
 }
 
-/// Reads a pax archive (POSIX.1-2001, "pax Interchange Format") of files and symlinks, as strangers wrote it: everything
-/// that a bundle does not need is refused.
+/// Reads a pax archive (POSIX.1-2001, "pax Interchange Format") of files and symlinks. The archive is not trusted, so
+/// the reader refuses everything that a bundle does not need.
 public struct ArchiveReader {
-    /// Returns the next bytes, at most so many; none at the end.
+    /// Returns the next bytes of the archive, at most the given number; an empty array at its end.
     public typealias Source = (Int) throws(BundleFault) -> [UInt8]
 
     static let block = 512
-    /// Bytes of the extended header of one member.
+    /// The largest extended header of a member, in bytes.
     private static let longestRecords: UInt64 = 16 << 10
 
     private let source: Source
-    /// Bytes of the present member that were not read, without those that fill its last block.
+    /// Unread bytes of the current member, without the padding of its last block.
     private var left: UInt64 = 0
     private var filling = 0
     private var isOver = false
     private var members = 0
 
-    /// Reads from the start of an archive.
+    /// Creates a reader at the start of an archive.
     public init(_ source: @escaping Source) { self.source = source }
 
-    /// The next member; the rest of the last one is skipped. Nil at the end of the archive.
+    /// Returns the next member, and skips unread bytes of the one before; nil at the end of the archive.
     public mutating func next() throws(BundleFault) -> ArchiveMember? {
         guard !isOver else { return nil }
         while left > 0 { _ = try content(atMost: 64 << 10) }
@@ -55,7 +55,7 @@ public struct ArchiveReader {
                 return nil
             }
             members += 1
-            // The manifest, its signature, and an extended header for each.
+            // The manifest and its signature are members too, and each member may have an extended header.
             guard members <= 2 * BundleLimit.entries + 4 else {
                 throw BundleFault("it has more than \(BundleLimit.entries) files")
             }
@@ -70,14 +70,14 @@ public struct ArchiveReader {
         }
     }
 
-    /// The next bytes of the member that was returned last; none at its end.
+    /// Returns the next bytes of the member that ``next()`` returned last; an empty array at the member's end.
     public mutating func content(atMost most: Int) throws(BundleFault) -> [UInt8] {
         let bytes = try exactly(Int(min(left, UInt64(most))))
         left -= UInt64(bytes.count)
         return bytes
     }
 
-    /// The whole content of the member that was returned last.
+    /// Returns the rest of the member that ``next()`` returned last. Throws if it is more than `most` bytes.
     public mutating func all(atMost most: Int) throws(BundleFault) -> [UInt8] {
         guard left <= UInt64(most) else { throw BundleFault("a file at the start of the archive is too large") }
         return try content(atMost: most)
@@ -115,7 +115,7 @@ public struct ArchiveReader {
         }
     }
 
-    /// After the last member there are two blocks of zeros, and as many more as fill the last record.
+    /// Checks that only zeros follow the last member: two blocks, and padding up to a whole record.
     private mutating func end() throws(BundleFault) {
         isOver = true
         guard try !exactly(Self.block).contains(where: { $0 != 0 }) else {
@@ -144,7 +144,7 @@ public struct ArchiveReader {
 
     static func filling(_ size: UInt64) -> Int { Int((UInt64(block) - size % UInt64(block)) % UInt64(block)) }
 
-    /// The sum of all bytes, those of the sum itself counted as spaces.
+    /// A header's checksum: the sum of its bytes, with the field of the checksum itself counted as spaces.
     static func sum(_ header: [UInt8]) -> UInt64 {
         header.indices.reduce(0) { $0 + UInt64((148..<156).contains($1) ? 0x20 : header[$1]) }
     }
@@ -158,7 +158,7 @@ public struct ArchiveReader {
         }
     }
 
-    /// Reads a number in octal digits.
+    /// Parses a field that holds a number in octal digits.
     private static func number(_ field: ArraySlice<UInt8>) throws(BundleFault) -> UInt64 {
         var value: UInt64 = 0
         var rest = field.drop { $0 == 0x20 }
@@ -176,20 +176,20 @@ public struct ArchiveReader {
 
     private static func path(_ header: [UInt8]) -> [UInt8] {
         let (name, prefix) = (text(header[0..<100]), text(header[345..<500]))
-        // GNU tar's own format has other fields there.
+        // In GNU tar's own format (`ustar` and a space, not a zero byte), these bytes are no prefix of the path.
         guard header[262] == 0, !prefix.isEmpty else { return name }
         return prefix + [BundlePath.slash] + name
     }
 }
 
-/// The records of an extended header: `LENGTH KEY=VALUE\n` each.
+/// The records of a pax extended header, each `LENGTH KEY=VALUE\n`.
 private struct Records {
     var path: [UInt8]?
     var target: [UInt8]?
     var isThere = false
     private var sizeText: [UInt8]?
 
-    /// What a bundle does not need, and does not mind.
+    /// Keys that a bundle may have but that nothing reads.
     private static let ignored: Set<String> = [
         "mtime", "atime", "ctime", "uid", "gid", "uname", "gname", "comment",
     ]

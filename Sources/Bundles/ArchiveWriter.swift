@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Writes a pax archive, the same bytes for the same content: no times, owner 0.
+/// Writes a pax archive. Equal content gives equal bytes: there are no times, and the owner is always 0.
 public struct ArchiveWriter {
-    /// Takes the next bytes of the archive.
+    /// Receives the next bytes of the archive.
     public typealias Sink = ([UInt8]) throws(BundleFault) -> Void
 
     private let sink: Sink
     private var filling = 0
     private var written: UInt64 = 0
 
-    /// Writes to a sink.
+    /// Creates a writer that passes the archive's bytes to `sink`.
     public init(_ sink: @escaping Sink) { self.sink = sink }
 
-    /// Begins a file; so many bytes must follow.
+    /// Begins a file. Exactly `size` bytes of content must follow.
     public mutating func file(_ path: BundlePath, mode: UInt32, size: UInt64) throws(BundleFault) {
         try begin(path, type: "0", mode: mode, size: size, target: [])
         filling = ArchiveReader.filling(size)
     }
 
-    /// Writes the next bytes of a file.
+    /// Writes the next bytes of the file that was begun last.
     public mutating func content(_ bytes: [UInt8]) throws(BundleFault) { try put(bytes) }
 
     /// Writes a symlink.
@@ -26,7 +26,7 @@ public struct ArchiveWriter {
         try begin(path, type: "2", mode: 0o777, size: 0, target: target)
     }
 
-    /// Ends the archive, filled up to a record of 10 KiB as POSIX wants it.
+    /// Ends the archive with zeros up to a whole record of 10 KiB, as POSIX requires.
     public mutating func end() throws(BundleFault) {
         try fill()
         try put([UInt8](repeating: 0, count: 2 * ArchiveReader.block))
@@ -55,7 +55,7 @@ public struct ArchiveWriter {
         var records: [UInt8] = []
         if path.bytes.count > 100 { records += Self.record("path", path.bytes) }
         if target.count > 100 { records += Self.record("linkpath", target) }
-        // Eleven octal digits.
+        // The header's field for the size has eleven octal digits, so 8 GiB or more need a record.
         if size >= 8 << 30 { records += Self.record("size", Array("\(size)".utf8)) }
         if !records.isEmpty {
             let name = Array("PaxHeaders/\(records.count)".utf8)
@@ -67,7 +67,7 @@ public struct ArchiveWriter {
         try put(Self.header(path.bytes, type: type, mode: mode, size: short, target: target))
     }
 
-    /// A record, whose length counts its own digits.
+    /// Makes a record. Its length includes the digits of the length itself.
     private static func record(_ key: String, _ value: [UInt8]) -> [UInt8] {
         let rest = [UInt8(ascii: " ")] + Array(key.utf8) + [UInt8(ascii: "=")] + value + [UInt8(ascii: "\n")]
         var length = rest.count

@@ -1,29 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The start of a bundle's archive: manifest and signature, before any other file.
+/// The first files of a bundle's archive: the manifest, and its signature if there is one.
 public struct BundleHead: Sendable {
     /// The bytes of `manifest.toml`.
     public let manifest: [UInt8]
     /// The bytes of `manifest.toml.minisig`; nil for a bundle that is not signed.
     public let signature: [UInt8]?
-    /// What the manifest's author wrote.
+    /// The part of the manifest that its author wrote: all before the section `[files]`.
     public let text: [UInt8]
     /// The files that the manifest lists.
     public let files: FileTable
 }
 
-/// Reads a bundle's archive: each member must be the next entry of its manifest.
+/// Reads a bundle's archive. Its members must be the entries of the manifest, in the same order.
 public struct BundleArchive {
-    /// Its start.
+    /// The manifest and its signature.
     public let head: BundleHead
     private var reader: ArchiveReader
     private var index = 0
-    /// The member after the manifest, if that is not the signature.
+    /// The member after the manifest, if it is not the signature: ``next()`` returns it first.
     private var early: ArchiveMember?
 
-    /// Reads manifest and signature.
+    /// Reads the manifest and its signature.
     ///
-    /// - Parameter check: gets both before anything in the manifest is believed; it checks the signature.
+    /// - Parameter check: checks the signature. It is called with the bytes of manifest and signature before anything
+    ///   in the manifest is used.
     public init(
         _ source: @escaping ArchiveReader.Source,
         check: (_ manifest: [UInt8], _ signature: [UInt8]?) throws(BundleFault) -> Void = { _, _ in }
@@ -45,7 +46,8 @@ public struct BundleArchive {
         self.reader = reader
     }
 
-    /// The next entry; nil when all have been read.
+    /// Returns the next entry of the manifest; nil after the last one. Throws if the archive's next member differs
+    /// from it.
     public mutating func next() throws(BundleFault) -> BundleEntry? {
         let member: ArchiveMember?
         if let early {
@@ -93,7 +95,7 @@ public struct BundleArchive {
         return entry
     }
 
-    /// The next bytes of the entry that was returned last; none at its end.
+    /// Returns the next bytes of the entry that ``next()`` returned last; an empty array at the entry's end.
     public mutating func content(atMost most: Int) throws(BundleFault) -> [UInt8] {
         try reader.content(atMost: most)
     }

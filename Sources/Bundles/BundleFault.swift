@@ -1,37 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Why a bundle is refused, as a sentence about it.
+/// Why a bundle is refused, as a sentence.
 public struct BundleFault: Error, Hashable, Sendable, CustomStringConvertible {
     /// The sentence, without a full stop.
     public let description: String
 
-    /// Whether it says nothing about the bundle: another try may find that all is well.
+    /// Whether the reason lies outside the bundle, such as a lack of memory, so that a retry may succeed.
     public let isPassing: Bool
 
-    /// Creates one of a sentence.
+    /// Creates a fault with a sentence.
     public init(_ description: String, isPassing: Bool = false) {
         (self.description, self.isPassing) = (description, isPassing)
     }
 }
 
-/// How much a bundle may hold: docs/bundles.md.
+/// The largest sizes and numbers that a bundle may have (docs/bundles.md).
 public enum BundleLimit {
-    /// Files and symlinks.
+    /// The most files and symlinks.
     public static let entries = 100_000
-    /// Bytes of all files together: 10 GiB.
+    /// The most bytes of all files together: 10 GiB.
     public static let bytes: UInt64 = 10 << 30
-    /// Bytes of `manifest.toml`: 100,000 files with paths of 200 bytes.
+    /// The largest `manifest.toml` in bytes: enough for 100,000 files with paths of 200 bytes.
     public static let manifest = 32 << 20
-    /// Bytes of what the author wrote in it, before `[files]`: torpord reads that much.
+    /// The largest part of the manifest before `[files]`, in bytes. torpord reads only that part.
     public static let head = 256 << 10
-    /// Bytes of `manifest.toml.minisig`: four lines.
+    /// The largest `manifest.toml.minisig` in bytes; it has four lines.
     public static let signature = 4096
-    /// Bytes of a path inside the bundle.
+    /// The longest path inside the bundle, in bytes.
     public static let path = 1024
-    /// Bytes of a file name: NAME_MAX.
+    /// The longest file name in bytes (NAME_MAX).
     public static let name = 255
-    /// Names on a path: a program that checks a bundle has a descriptor open for each.
+    /// The most names on a path. While torpor-verify checks a bundle, each level of folders costs it a file
+    /// descriptor.
     public static let depth = 64
-    /// Bytes of the name or of the version of a bundle.
+    /// The longest name and the longest version of a bundle, in bytes.
     public static let word = 64
 }

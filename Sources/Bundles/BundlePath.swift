@@ -4,17 +4,17 @@ import WireText
 
 /// The path of a file inside a bundle: relative, valid UTF-8, without `.` and `..`.
 public struct BundlePath: Hashable, Comparable, Sendable, CustomStringConvertible {
-    /// The path as it is in the manifest and on the disk.
+    /// The path's bytes, as in the manifest and on the disk.
     public let bytes: [UInt8]
 
-    /// The manifest of a bundle.
+    /// The path of the bundle's manifest.
     public static let manifest = BundlePath(trusted: "manifest.toml")
-    /// The signature of the manifest.
+    /// The path of the manifest's signature.
     public static let signature = BundlePath(trusted: "manifest.toml.minisig")
 
     private init(trusted text: String) { bytes = Array(text.utf8) }
 
-    /// Checks a path from an archive, a manifest or a folder.
+    /// Checks a path from an archive, a manifest or a folder. Throws if a bundle may not have such a path.
     public init(_ bytes: some Sequence<UInt8>) throws(BundleFault) {
         let bytes = Array(bytes)
         let shown = Self.shown(bytes)
@@ -43,23 +43,23 @@ public struct BundlePath: Hashable, Comparable, Sendable, CustomStringConvertibl
 
     static let slash = UInt8(ascii: "/")
 
-    /// The names on the path, the file's own last.
+    /// The names on the path, split at `/`; the last is the file's own.
     public var names: [[UInt8]] { bytes.split(separator: Self.slash).map(Array.init) }
 
-    /// The paths of the folders that hold the file, the outermost first.
+    /// The paths of all folders that contain the file, the outermost first.
     var folders: [[UInt8]] {
         bytes.indices.filter { bytes[$0] == Self.slash }.map { Array(bytes[..<$0]) }
     }
 
-    /// For messages.
+    /// The path for messages.
     public var description: String { Self.shown(bytes) }
 
-    /// The path with `/` as separator, in the order of its bytes.
+    /// Compares two paths by their bytes.
     public static func < (one: BundlePath, other: BundlePath) -> Bool {
         one.bytes.lexicographicallyPrecedes(other.bytes)
     }
 
-    /// Whether two paths would be one file on a filesystem that ignores case.
+    /// The path in lower case. Two paths with equal results are one file on a filesystem that ignores case.
     static func folded(_ bytes: [UInt8]) -> [UInt8] { Array(String(wire: bytes).lowercased().utf8) }
 
     /// Whether the bytes are valid UTF-8 without control characters.
@@ -68,9 +68,9 @@ public struct BundlePath: Hashable, Comparable, Sendable, CustomStringConvertibl
         return !text.unicodeScalars.contains { $0.steersTerminals }
     }
 
-    /// A path for messages: control characters become `?`, a long one is cut.
+    /// Returns a path for messages: control characters are replaced by `?`, and a long path is cut.
     public static func shown(_ bytes: some Sequence<UInt8>) -> String {
-        // C1 controls too: some terminals obey them.
+        // C1 control characters too: some terminals interpret them.
         let scalars = String(wire: Array(bytes.prefix(200))).unicodeScalars.map { scalar in
             scalar.steersTerminals ? Unicode.Scalar("?") : scalar
         }
@@ -79,9 +79,9 @@ public struct BundlePath: Hashable, Comparable, Sendable, CustomStringConvertibl
     }
 }
 
-/// The name and the version of a bundle.
+/// Rules for the name and the version of a bundle.
 public enum BundleWord {
-    /// Checks a name: it is a folder's name, and an app may have the same.
+    /// Checks a bundle's name: it becomes a folder's name, and an app may have the same name.
     public static func checkName(_ text: String) throws(BundleFault) {
         let bytes = Array(text.utf8)
         guard let first = bytes.first, bytes.count <= BundleLimit.word, isLetter(first) || isDigit(first),
@@ -94,7 +94,7 @@ public enum BundleWord {
         }
     }
 
-    /// Checks a version: it is a folder's name too.
+    /// Checks a bundle's version: it becomes a folder's name.
     public static func checkVersion(_ text: String) throws(BundleFault) {
         let bytes = Array(text.utf8)
         let others = Array(".-_+~".utf8)
@@ -108,8 +108,8 @@ public enum BundleWord {
         }
     }
 
-    /// Whether version `one` is lower than `other`, by the rules of Debian for one part of a version
-    /// (deb-version(7)): numbers by value, `~` before everything, letters before other characters.
+    /// Whether version `one` is lower than `other`, by Debian's rules for one part of a version (deb-version(7)):
+    /// numbers compare by value, `~` sorts before everything, and letters sort before other characters.
     public static func isLower(_ one: String, than other: String) -> Bool {
         var (left, right) = (Array(one.utf8)[...], Array(other.utf8)[...])
         while !left.isEmpty || !right.isEmpty {
@@ -132,7 +132,7 @@ public enum BundleWord {
         return isLetter(byte) ? Int(byte) : Int(byte) + 256
     }
 
-    /// Takes the digits at the start, without zeros at the front.
+    /// Removes the digits at the start of `text` and returns them without leading zeros.
     private static func number(_ text: inout ArraySlice<UInt8>) -> [UInt8] {
         let digits = text.prefix(while: isDigit)
         text = text.dropFirst(digits.count)

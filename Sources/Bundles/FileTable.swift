@@ -2,41 +2,41 @@
 
 import WireText
 
-/// A file or a symlink of a bundle, as its manifest lists it.
+/// A file or symlink of a bundle, as the manifest lists it.
 public struct BundleEntry: Hashable, Sendable {
-    /// What stands at the path.
+    /// What kind of file the entry is.
     public enum Kind: Hashable, Sendable {
-        /// A file: permission bits, bytes, and fs-verity digest (32 bytes).
+        /// A regular file: permission bits, size in bytes, and fs-verity digest (32 bytes).
         case file(mode: UInt32, size: UInt64, digest: [UInt8])
-        /// A symlink and its target.
+        /// A symlink with its target.
         case link([UInt8])
     }
 
-    /// Its path in the bundle.
+    /// The entry's path in the bundle.
     public let path: BundlePath
-    /// What it is.
+    /// What kind of file the entry is.
     public let kind: Kind
 
-    /// Creates an entry; a ``FileTable`` checks it.
+    /// Creates an entry without checking it; ``FileTable`` does that.
     public init(_ path: BundlePath, _ kind: Kind) { (self.path, self.kind) = (path, kind) }
 }
 
-/// All files of a bundle: the section `[files]` of its manifest.
+/// The list of all files of a bundle: the section `[files]` of its manifest.
 ///
-/// The section stands at the end of the manifest. It has one line for each file, in the order of the paths' bytes, and
-/// in one form only, which is TOML. So a program can check a bundle without a parser for TOML.
+/// The section stands at the end of the manifest, with one line for each file, sorted by the bytes of the paths. Each
+/// line has exactly one valid form, which is also TOML, so a program can check a bundle without a TOML parser.
 public struct FileTable: Hashable, Sendable {
-    /// The entries in the order of their paths.
+    /// The entries, sorted by their paths.
     public let entries: [BundleEntry]
-    /// The folders that hold them, the bundle's own not among them.
+    /// The paths of the folders that contain the entries, without the bundle's own folder.
     public let folders: Set<[UInt8]>
-    /// The bytes of all files.
+    /// The size of all files together in bytes.
     public let bytes: UInt64
 
-    /// The line that begins the section.
+    /// The first line of the section.
     static let head = Array("[files]".utf8)
 
-    /// Sorts and checks entries.
+    /// Creates a table from entries in any order. Throws if a bundle may not have them.
     public init(_ entries: [BundleEntry]) throws(BundleFault) {
         try self.init(sorted: entries.sorted { $0.path < $1.path })
     }
@@ -91,8 +91,8 @@ public struct FileTable: Hashable, Sendable {
         }
     }
 
-    /// A symlink must lead to something in the bundle, and over no other link: otherwise `..` in it could mean another
-    /// folder than it seems to.
+    /// Checks a symlink: its target must be in the bundle, and the way to it must not use another symlink, since `..`
+    /// after a symlink leads to a different folder than the text suggests.
     private func checkLink(_ path: BundlePath, _ target: [UInt8]) throws(BundleFault) {
         let shown = "the link \(path) to \(BundlePath.shown(target))"
         guard !target.isEmpty, target.count <= BundleLimit.path, BundlePath.isPlain(target) else {
@@ -119,10 +119,10 @@ public struct FileTable: Hashable, Sendable {
         }
     }
 
-    /// The entry at a path.
+    /// The entry at a path; nil if there is none.
     public subscript(path: [UInt8]) -> BundleEntry? { position(of: path).map { entries[$0] } }
 
-    /// The place of a path among the entries.
+    /// The index of the entry at a path; nil if there is none.
     public func position(of path: [UInt8]) -> Int? {
         var (low, high) = (0, entries.count)
         while low < high {
@@ -134,7 +134,7 @@ public struct FileTable: Hashable, Sendable {
 
     // MARK: Text
 
-    /// The section as it stands in a manifest.
+    /// The section as text, for the manifest.
     public var text: [UInt8] {
         var text = Self.head + [Self.newline]
         for entry in entries {
@@ -163,10 +163,10 @@ public struct FileTable: Hashable, Sendable {
         return text + [UInt8(ascii: "\"")]
     }
 
-    /// What stands before the line `[files]`; all if there is none.
+    /// Returns the part of a manifest before the line `[files]`; the whole manifest if there is no such line.
     public static func head(of manifest: [UInt8]) -> [UInt8] { Array(manifest[..<start(of: manifest)]) }
 
-    /// Where the line `[files]` begins, or the end.
+    /// The index at which the line `[files]` begins; the end of the manifest if there is no such line.
     private static func start(of manifest: [UInt8]) -> Int {
         var start = 0
         while start < manifest.count {
@@ -177,7 +177,7 @@ public struct FileTable: Hashable, Sendable {
         return manifest.count
     }
 
-    /// Splits a manifest at the line `[files]`: what its author wrote, and the table.
+    /// Splits a manifest at the line `[files]` into the part that its author wrote and the table of files.
     public static func split(_ manifest: [UInt8]) throws(BundleFault) -> (head: [UInt8], files: FileTable) {
         guard manifest.count <= BundleLimit.manifest else {
             throw BundleFault("its manifest has more than \(BundleLimit.manifest >> 20) MiB")
@@ -225,7 +225,7 @@ public struct FileTable: Hashable, Sendable {
     }
 }
 
-/// Reads the fixed parts of a line.
+/// Parses the lines of the section, one part of a line after another.
 private struct LineReader {
     private var rest: ArraySlice<UInt8>
 
@@ -260,7 +260,7 @@ private struct LineReader {
         return nil
     }
 
-    /// A number in the only form that is written: of exactly so many digits, or without a zero in front.
+    /// Parses a number in its only valid form: exactly `count` digits if given, otherwise without leading zeros.
     mutating func number(radix: UInt64, digits count: Int?) -> UInt64? {
         var (value, read, first) = (UInt64(0), 0, UInt8(0))
         while read < count ?? 15, let byte = rest.first, case let digit = byte &- UInt8(ascii: "0"), digit < radix {
@@ -280,16 +280,16 @@ private struct LineReader {
     }
 }
 
-/// Lower-case hexadecimal digits.
+/// Lower-case hexadecimal digits (base 16).
 public enum Hex {
     private static let digits = Array("0123456789abcdef".utf8)
 
-    /// The digits of bytes.
+    /// Encodes bytes as hexadecimal digits.
     public static func text(_ bytes: some Sequence<UInt8>) -> [UInt8] {
         bytes.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }
     }
 
-    /// The bytes of digits; nil for anything else.
+    /// Decodes hexadecimal digits; nil if the text is anything else.
     public static func bytes(_ text: ArraySlice<UInt8>) -> [UInt8]? {
         guard text.count.isMultiple(of: 2) else { return nil }
         var bytes: [UInt8] = []

@@ -1,26 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The digest that fs-verity gives a file, by a given hash: SHA-256 over a Merkle tree of blocks of 4 KiB, no salt
+/// Computes the digest that fs-verity gives a file: SHA-256 over a Merkle tree of blocks of 4 KiB, without a salt
 /// (Documentation/filesystems/fsverity.rst in the kernel).
 public struct MerkleTree {
-    /// Bytes of a block.
+    /// The size of a block in bytes.
     public static let block = 4096
     private static let hashesInBlock = block / 32
 
     private let hash: (UnsafeRawBufferPointer) -> [UInt8]
-    /// The hashes of each level that wait for their block to be full.
+    /// For each level of the tree, the hashes of its last block, which is not hashed yet.
     private var levels: [[UInt8]] = []
-    /// Hashes of each level so far.
+    /// For each level of the tree, how many hashes it has so far.
     private var counts: [Int] = []
     private var size: UInt64 = 0
     private var isWhole = true
 
-    /// A tree of nothing.
+    /// Creates the tree of an empty file.
     ///
-    /// - Parameter hash: SHA-256, 32 bytes.
+    /// - Parameter hash: computes SHA-256 (32 bytes).
     public init(hash: @escaping (UnsafeRawBufferPointer) -> [UInt8]) { self.hash = hash }
 
-    /// Adds the next bytes of the file: any number of whole blocks, or fewer than a block at the end.
+    /// Adds the next bytes of the file: whole blocks, except that the last call may end with a part of one.
     public mutating func append(_ bytes: UnsafeRawBufferPointer) {
         precondition(isWhole, "a part of a block is the last")
         size += UInt64(bytes.count)
@@ -47,7 +47,8 @@ public struct MerkleTree {
             levels.append([])
             counts.append(0)
         }
-        // A full block is hashed only when another hash follows: if none does, the level may be the root.
+        // Hash a full block only when another hash follows it: otherwise the block may be the root, which `digest()`
+        // hashes.
         if levels[level].count == Self.block {
             let upper = levels[level].withUnsafeBytes { hash($0) }
             levels[level].removeAll(keepingCapacity: true)
@@ -57,7 +58,7 @@ public struct MerkleTree {
         counts[level] += 1
     }
 
-    /// The digest of the file that was added.
+    /// Returns the fs-verity digest of the bytes that were added.
     public mutating func digest() -> [UInt8] {
         var root = [UInt8](repeating: 0, count: 32)
         var level = 0
@@ -70,7 +71,8 @@ public struct MerkleTree {
             add(upper, at: level + 1)
             level += 1
         }
-        // struct fsverity_descriptor: version, hash algorithm, log2 of the block, size of the salt, reserved, size.
+        // struct fsverity_descriptor: version, hash algorithm, log2 of the block size, size of the salt, reserved,
+        // file size.
         var descriptor: [UInt8] = [1, 1, 12, 0, 0, 0, 0, 0]
         descriptor += (0..<8).map { UInt8(truncatingIfNeeded: size >> (8 * UInt64($0))) }
         descriptor += root + [UInt8](repeating: 0, count: 256 - 16 - 32)

@@ -4,24 +4,24 @@ import WireText
 
 /// A signature of minisign, in its prehashed form (https://jedisct1.github.io/minisign/).
 public struct MinisignSignature: Hashable, Sendable {
-    /// Which key signed.
+    /// The id of the key that made the signature.
     public let key: [UInt8]
-    /// Over BLAKE2b-512 of the file.
+    /// The signature over BLAKE2b-512 of the file.
     public let signature: [UInt8]
-    /// A line that the second signature covers.
+    /// A comment that the second signature covers too.
     public let trustedComment: [UInt8]
-    /// Over the first signature and the trusted comment.
+    /// The signature over the first signature and the trusted comment.
     public let second: [UInt8]
 
     /// The trusted comment as text.
     public var comment: String { String(wire: trustedComment) }
 
-    /// Creates one of its parts.
+    /// Creates a signature from its parts.
     public init(key: [UInt8], signature: [UInt8], trustedComment: [UInt8], second: [UInt8]) {
         (self.key, self.signature, self.trustedComment, self.second) = (key, signature, trustedComment, second)
     }
 
-    /// Reads a `.minisig` file.
+    /// Parses a `.minisig` file.
     public init(text: [UInt8]) throws(BundleFault) {
         guard text.count <= BundleLimit.signature else { throw BundleFault("its signature is too long") }
         let lines = Minisign.lines(text)
@@ -55,15 +55,15 @@ public struct MinisignSignature: Hashable, Sendable {
 
 /// A public key of minisign.
 public struct MinisignKey: Hashable, Sendable {
-    /// Its number, by which signatures name it.
+    /// The key's id, by which signatures refer to the key.
     public let id: [UInt8]
-    /// The key of Ed25519.
+    /// The Ed25519 public key (32 bytes).
     public let key: [UInt8]
 
-    /// Creates one of its parts.
+    /// Creates a public key from its parts.
     public init(id: [UInt8], key: [UInt8]) { (self.id, self.key) = (id, key) }
 
-    /// Reads a `.pub` file: a comment and the key, or the key alone.
+    /// Parses a `.pub` file: a comment and the key, or only the key.
     public init(text: [UInt8]) throws(BundleFault) {
         guard text.count <= BundleLimit.signature, let line = Minisign.lines(text).last,
             let bytes = Base64.bytes(line), bytes.count == 42, bytes[..<2].elementsEqual("Ed".utf8)
@@ -77,27 +77,28 @@ public struct MinisignKey: Hashable, Sendable {
             + [Minisign.newline]
     }
 
-    /// The key's number as minisign shows it.
+    /// The key's id as minisign prints it.
     public var name: String { Self.name(id) }
 
-    /// The number of a key as minisign shows it: 16 upper-case hexadecimal digits.
+    /// A key's id as minisign prints it: 16 upper-case hexadecimal digits, the last byte first.
     public static func name(_ id: [UInt8]) -> String { String(wire: Hex.text(id.reversed())).uppercased() }
 }
 
-/// A secret key of minisign, as it stands in its file.
+/// The content of a file with a secret key of minisign, possibly encrypted.
 public struct MinisignSecret: Sendable {
-    /// Whether a password protects it.
+    /// Whether a password protects the key.
     public let isEncrypted: Bool
-    /// For scrypt.
+    /// scrypt's salt.
     public let salt: [UInt8]
-    /// For scrypt.
+    /// scrypt's limit of operations.
     public let operations: UInt64
-    /// For scrypt, in bytes.
+    /// scrypt's limit of memory in bytes.
     public let memory: UInt64
-    /// The key's number, the key of Ed25519 and a checksum: 104 bytes, combined with scrypt's output if encrypted.
+    /// The key's id, the Ed25519 secret key and a checksum: 104 bytes, XORed with scrypt's output if the key is
+    /// encrypted.
     public let sealed: [UInt8]
 
-    /// Reads a secret key's file.
+    /// Parses the file of a secret key.
     public init(text: [UInt8]) throws(BundleFault) {
         guard text.count <= BundleLimit.signature, let line = Minisign.lines(text).last,
             let bytes = Base64.bytes(line), bytes.count == 158, bytes[..<2].elementsEqual("Ed".utf8),
@@ -115,7 +116,7 @@ public struct MinisignSecret: Sendable {
         sealed = Array(bytes[54...])
     }
 
-    /// The file of a key without a password.
+    /// Returns the file of a secret key without a password.
     public static func text(sealed: [UInt8]) -> [UInt8] {
         var bytes = Array("Ed".utf8) + [0, 0] + Array("B2".utf8)
         bytes += [UInt8](repeating: 0, count: 48) + sealed
@@ -129,7 +130,7 @@ enum Minisign {
     static let trusted = Array("trusted comment: ".utf8)
     static let newline = UInt8(ascii: "\n")
 
-    /// The lines of a file; a CR before the end of a line does not belong to it.
+    /// Splits a file into lines, without their newlines and without a CR before a newline.
     static func lines(_ text: [UInt8]) -> [ArraySlice<UInt8>] {
         var lines = text.split(separator: newline, omittingEmptySubsequences: false)
         while lines.last?.isEmpty ?? false { lines.removeLast() }
@@ -137,7 +138,7 @@ enum Minisign {
     }
 }
 
-/// Base64 with padding (RFC 4648), in its only form: bits that belong to no byte are 0.
+/// Base64 with padding (RFC 4648). Only the canonical encoding is valid: unused bits must be 0.
 enum Base64 {
     private static let digits = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
 
