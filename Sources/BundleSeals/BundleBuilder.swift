@@ -4,19 +4,19 @@ public import Bundles
 import Linux
 import WireText
 
-/// Makes archives of bundles.
+/// Builds archives of bundles.
 public enum BundleBuilder {
-    /// What a folder becomes.
+    /// What the archive of a folder will contain.
     public struct Plan: Sendable {
-        /// What the author wrote in `manifest.toml`, without a section `[files]`.
+        /// The author's part of `manifest.toml`, without a section `[files]`.
         public let text: [UInt8]
-        /// The folder's files.
+        /// The list of the folder's files.
         public let files: FileTable
-        /// The whole manifest.
+        /// The whole manifest: the author's part and the section `[files]`.
         public var manifest: [UInt8] { text + (text.isEmpty || text.last == 10 ? [] : [10]) + files.text }
     }
 
-    /// Reads a folder with `manifest.toml` in it. A section `[files]` of an earlier build is replaced.
+    /// Reads a folder that contains `manifest.toml`. A section `[files]` of an earlier build is replaced.
     public static func plan(_ path: String) throws(BundleFault) -> Plan {
         let root = try open(path)
         var entries: [BundleEntry] = []
@@ -34,7 +34,7 @@ public enum BundleBuilder {
         return Plan(text: FileTable.head(of: bytes), files: files)
     }
 
-    /// Writes a folder that was read before as an archive.
+    /// Writes the archive of a folder, whose plan was made by ``plan(_:)``.
     public static func write(_ plan: Plan, from path: String, to descriptor: Int32) throws(BundleFault) {
         var writer = writer(to: descriptor)
         let manifest = plan.manifest
@@ -60,7 +60,7 @@ public enum BundleBuilder {
         try writer.end()
     }
 
-    /// Copies a bundle's archive with another signature.
+    /// Copies a bundle's archive, with a different signature.
     public static func copy(
         _ archive: inout BundleArchive,
         signature: MinisignSignature,
@@ -125,7 +125,7 @@ public enum BundleBuilder {
                 continue
             }
             switch status.kind {
-            // Python makes it again, from files whose times are others on each machine.
+            // Python makes these folders itself, and their files contain times, which differ on each machine.
             case .directory where name == Self.compiled: continue
             case .directory:
                 try list(
@@ -148,7 +148,7 @@ public enum BundleBuilder {
                 do throws(BundleFault) { found = try Digest.read(file.raw) } catch {
                     throw BundleFault("\(place): \(error)")
                 }
-                // Of the mode only this is the author's to say: whether the file is a program.
+                // Of the mode bits, only whether the file is executable is taken from the disk.
                 let mode: UInt32 = status.mode & 0o111 == 0 ? 0o644 : 0o755
                 entries.append(BundleEntry(place, .file(mode: mode, size: found.size, digest: found.digest)))
             case .fifo, .socket, .character, .block, .other:

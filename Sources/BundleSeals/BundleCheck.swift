@@ -4,7 +4,8 @@ public import Bundles
 import Linux
 import WireText
 
-/// What is known of files whose digests were right: they need not be read again while nothing about them has changed.
+/// Remembers files whose digests were right, so that a file need not be read again while its inode, size and times
+/// are the same.
 public struct DigestCache: Hashable, Sendable {
     struct Known: Hashable, Sendable {
         let device: UInt64
@@ -31,19 +32,19 @@ public struct DigestCache: Hashable, Sendable {
         var text: String { "\(device) \(inode) \(size) \(modified) \(changed)" }
     }
 
-    /// By the digest of the manifest and the number of the file in it.
+    /// For each verified file, by its index in the manifest, the status that it had.
     private(set) var files: [Int: Known] = [:]
     private let manifest: String
 
-    /// The digest of a manifest, which the cache is for.
+    /// Returns the digest of a manifest, which says which manifest a cache belongs to.
     public static func name(of manifest: [UInt8]) -> String {
         String(wire: Hex.text(manifest.withUnsafeBytes { Digest.sha256($0) }))
     }
 
-    /// An empty cache.
+    /// Creates an empty cache for the manifest with that digest.
     public init(manifest: String) { self.manifest = manifest }
 
-    /// A cache as it was written; empty if that was for another manifest, or is damaged.
+    /// Parses a stored cache. The result is empty if the text is for another manifest or damaged.
     public init(_ text: [UInt8], manifest: String) {
         self.manifest = manifest
         let lines = String(wire: text).split(separator: "\n")
@@ -58,15 +59,16 @@ public struct DigestCache: Hashable, Sendable {
         }
     }
 
-    /// The cache for the next time.
+    /// The cache as text, to be stored for the next check.
     public var text: [UInt8] {
         var text = manifest + "\n"
         for (number, known) in files.sorted(by: { $0.key < $1.key }) { text += "\(number) \(known.text)\n" }
         return Array(text.utf8)
     }
 
-    /// A file that changes within a tick of the clock after it was read has the same time: only a time that was over
-    /// when the reading began is remembered.
+    /// In nanoseconds. A file that is changed right after it was read may keep its timestamp, since the kernel's
+    /// clock advances in ticks. So a file is remembered only if its timestamp is older than this when the reading
+    /// begins.
     static let granularity: Int64 = 2_000_000_000
 
     mutating func remember(_ number: Int, _ status: FileStatus, before: Int64) {
@@ -76,23 +78,23 @@ public struct DigestCache: Hashable, Sendable {
     func knows(_ number: Int, _ status: FileStatus) -> Bool { files[number] == Known(status) }
 }
 
-/// A bundle on the disk, compared with what was signed.
+/// Compares a bundle on the disk with its signed manifest.
 public struct BundleCheck {
-    /// What was found of a bundle in which nothing was changed.
+    /// The result of a check that found no change.
     public struct Result: Sendable {
-        /// The key that signed it.
+        /// The key that signed the bundle.
         public let signer: TrustedKey
-        /// The trusted comment of its signature.
+        /// The trusted comment of the signature.
         public let comment: String
-        /// Whether the kernel checks each block of every file.
+        /// Whether the kernel verifies each block of every file when it is read (fs-verity).
         public let isByKernel: Bool
-        /// What its manifest's author wrote.
+        /// The part of the manifest that its author wrote.
         public let text: [UInt8]
-        /// The files of the manifest.
+        /// The manifest's list of files.
         public let files: FileTable
-        /// Bytes that were read for digests.
+        /// How many bytes were read to compute digests.
         public let bytesRead: UInt64
-        /// What need not be read again.
+        /// The cache to store for the next check.
         public let cache: DigestCache
     }
 
@@ -106,13 +108,13 @@ public struct BundleCheck {
     private var bytesRead: UInt64 = 0
     private var seen = 0
 
-    /// Compares the folder of a bundle's version with its manifest. A fault is a sentence that names the file.
+    /// Compares the folder of a bundle's version with its manifest. Throws a sentence that names the file.
     ///
     /// - Parameters:
-    ///   - keys: whose signature counts.
-    ///   - owner: who must own all of it.
-    ///   - cache: the text of the last check's cache; nil reads every file.
-    ///   - now: nanoseconds since 1970.
+    ///   - keys: the keys whose signatures are accepted.
+    ///   - owner: the uid that must own all files and folders.
+    ///   - cache: the text of the last check's cache; nil to read every file.
+    ///   - now: the wall clock in nanoseconds since 1970.
     public static func run(
         _ path: String,
         keys: [TrustedKey],
@@ -141,7 +143,8 @@ public struct BundleCheck {
         )
         try check.inspect(status, folder: [])
         try check.walk(root, [])
-        // Every name on the disk was in the table, and none twice: if one is missing, the numbers differ.
+        // Every name found on the disk is in the table, and none occurs twice. So a missing file shows as a lower
+        // count.
         if check.seen != table.entries.count {
             for entry in table.entries where !exists(entry.path, in: root) {
                 throw BundleFault("\(entry.path) is missing")
@@ -194,7 +197,7 @@ public struct BundleCheck {
         return (try? folder.status(FileName(bytes: names[names.count - 1]))) != nil
     }
 
-    /// A folder must be the owner's alone to change.
+    /// Checks that only the owner can change a folder.
     private func inspect(_ status: FileStatus, folder: [UInt8]) throws(BundleFault) {
         let name = folder.isEmpty ? "the bundle's folder" : BundlePath.shown(folder)
         guard status.uid == owner else { throw BundleFault("\(name) belongs to another user (\(status.uid))") }
@@ -236,7 +239,7 @@ public struct BundleCheck {
         do throws(Errno) { return try body() } catch { throw BundleFault("\(shown) cannot be read", error) }
     }
 
-    /// A file of which only mode and owner count here.
+    /// Checks a file whose content is not checked here, only its mode and owner.
     private func plain(_ name: FileName, _ path: [UInt8], in folder: Folder, mode: UInt32) throws(BundleFault) {
         let shown = BundlePath.shown(path)
         guard let status = try Self.kernel(shown, { () throws(Errno) in try folder.status(name) }) else { return }
@@ -272,7 +275,7 @@ public struct BundleCheck {
             try own(status, shown, mode: mode)
             guard status.size == size else { throw changed }
             let file = try Self.kernel(shown) { () throws(Errno) in try folder.openFile(name) }
-            // The file that is open is the one that counts.
+            // Check the open file: another process may have replaced the name since.
             let opened = try Self.kernel(shown) { () throws(Errno) in try File.status(descriptor: file.raw) }
             guard opened.inode == status.inode, opened.device == status.device else { throw changed }
             if let measured = Verity.digest(file.raw) {
@@ -298,7 +301,8 @@ public struct BundleCheck {
 }
 
 extension BundleFault {
-    /// What the kernel refused. That this process or the machine had too little of something says nothing about a bundle.
+    /// Creates a fault for an error of the kernel. A lack of memory, descriptors or the like is no fault of the
+    /// bundle.
     init(_ what: String, _ errno: Errno) {
         let passing: [Errno] = [
             .tooManyOpenFiles, .tooManyOpenFilesInSystem, .noMemory, .interrupted, .resourceTemporarilyUnavailable,

@@ -4,17 +4,17 @@ public import Bundles
 import Linux
 import WireText
 
-/// What is known of the launches of installed versions, as files beside them:
+/// Files beside the installed versions that record their launches:
 ///
 /// | file | content |
 /// |---|---|
-/// | `.run-APP` | the version that an app was last launched from, and how it was verified |
-/// | `.ready-VERSION` | nothing: an app of that version has come up |
-/// | `.failures-VERSION` | how many launches have failed before one came up |
+/// | `.run-APP` | the version that the app was last launched from, and how it was verified |
+/// | `.ready-VERSION` | nothing; the file exists once an app of that version has become ready |
+/// | `.failures-VERSION` | how many launches of that version failed since it was installed or last became ready |
 extension BundleStore {
     static let launchMark = ".run-"
 
-    /// After so many launches that do not come up, the version before is put back.
+    /// After this many failed launches of a new version, the previous version is put back.
     public static let tries = 2
 
     private func mark(_ name: String, app: String) -> String { "\(place(name))/\(Self.launchMark)\(app)" }
@@ -28,7 +28,7 @@ extension BundleStore {
         return text.split(separator: "\n").first.flatMap { Int($0) } ?? 0
     }
 
-    /// Records that an app is launched from a version: an install keeps that version.
+    /// Records that an app is launched from a version, so that installs do not remove that version.
     public func launches(_ name: String, _ version: String, app: String, verified: String = "") throws(BundleFault) {
         do throws(Errno) {
             let (path, text) = (mark(name, app: app), Array("\(version) \(verified)\n".utf8))
@@ -39,7 +39,7 @@ extension BundleStore {
         }
     }
 
-    /// The version that an app was last launched from, if it is still there.
+    /// The version that an app was last launched from; nil if it was removed.
     public func launchedVersion(_ name: String, app: String) -> (version: String, verified: String)? {
         guard let text = try? File.readString(mark(name, app: app), limit: 256),
             case let words = text.split(whereSeparator: { $0 == " " || $0 == "\n" }).map(String.init),
@@ -49,17 +49,18 @@ extension BundleStore {
         return (version, words.count > 1 ? words[1] : "")
     }
 
-    /// Whether it is not known yet that a version comes up, and there is one before it.
+    /// Whether a version is on trial: no app of it has become ready yet, and there is a previous version to put back.
     public func isOnTrial(_ name: String, _ version: String) -> Bool {
         current(name) == version && previous(name) != nil && !File.exists(ready(name, version))
     }
 
-    /// The version in whose place the current one was put back.
+    /// The version that failed and was replaced by its predecessor; nil if the current version is no such
+    /// replacement.
     public func putBack(_ name: String) -> String? {
         previous(name).flatMap { failureCount(name, $0) >= Self.tries ? $0 : nil }
     }
 
-    /// Records that an app of a version has come up.
+    /// Records that an app of a version has become ready.
     public func cameUp(_ name: String, _ version: String) throws(BundleFault) {
         guard (try? File.kind(place(name, version))) == .directory else { return }
         do throws(Errno) {
@@ -70,13 +71,13 @@ extension BundleStore {
         }
     }
 
-    /// Counts a launch of a version that did not come up, and puts the version before back after the second one.
+    /// Counts a failed launch of a version that is on trial. After ``tries`` of them, puts the previous version back.
     ///
-    /// - Returns: the version that is current instead of it; nil if it stays.
+    /// - Returns: the version that is current instead; nil if the current version stays.
     public func failed(_ name: String, _ version: String) throws(BundleFault) -> String? {
         let held = try lock(name)
         defer { withExtendedLifetime(held) {} }
-        // It was put back before, and torpord could not take that up then.
+        // An earlier call put the previous version back, but torpord did not get its reply.
         if putBack(name) == version { return current(name) }
         guard isOnTrial(name, version), let before = previous(name) else { return nil }
         let count = failureCount(name, version) + 1

@@ -4,20 +4,21 @@ public import Bundles
 import Linux
 import WireText
 
-/// The installed bundles: `FOLDER/NAME/VERSION`, with the links `current` and `previous` in `FOLDER/NAME`.
+/// The installed bundles: `FOLDER/NAME/VERSION`, with the symlinks `current` and `previous` in `FOLDER/NAME`.
 ///
-/// A version is unpacked beside the others under a name of its own, and becomes the current one by one rename. A kill at
-/// any instant leaves the old version or the new one; the next install removes what it left.
+/// A version is unpacked into a folder with a temporary name beside the others, and becomes the current one by a
+/// single rename. So a kill at any moment leaves either the old version or the new one, and the next install removes
+/// the rest.
 public struct BundleStore: Sendable {
     /// The folder of all bundles.
     public let folder: String
-    /// Who owns all of it.
+    /// The uid that owns all files and folders of the store.
     public let owner: UInt32
 
-    /// A store in a folder, which need not exist yet.
+    /// Creates a store in a folder, which need not exist yet.
     public init(_ folder: String) { (self.folder, owner) = (folder, Users.effectiveUID) }
 
-    /// The folder of a bundle's versions.
+    /// The folder that contains a bundle's versions.
     public func place(_ name: String) -> String { folder + "/" + name }
 
     /// The folder of a version.
@@ -32,7 +33,7 @@ public struct BundleStore: Sendable {
     /// The version that apps are launched from; nil if the bundle is not installed.
     public func current(_ name: String) -> String? { version(name, "current") }
 
-    /// The version before that, if there is one.
+    /// The version that was current before; nil if there is none.
     public func previous(_ name: String) -> String? {
         version(name, "previous").flatMap { $0 == current(name) ? nil : $0 }
     }
@@ -45,37 +46,37 @@ public struct BundleStore: Sendable {
         return target
     }
 
-    /// Compares the installed files with what was signed.
+    /// Compares the installed files of a version with its signed manifest.
     public func check(_ name: String, _ version: String, keys: [TrustedKey]) throws(BundleFault) -> BundleCheck.Result {
         try BundleCheck.run(place(name, version), keys: keys, owner: owner, cache: nil, now: 0)
     }
 
     // MARK: Installing
 
-    /// What an install did.
+    /// The result of an install.
     public struct Installed: Sendable {
-        /// The name.
+        /// The bundle's name.
         public let name: String
         /// The version that is current now.
         public let version: String
-        /// The version that was current before.
+        /// The version that was current before; nil if the bundle is new.
         public let before: String?
-        /// The key that signed it.
+        /// The key that signed the bundle.
         public let signer: TrustedKey
-        /// The trusted comment of its signature.
+        /// The trusted comment of the signature.
         public let comment: String
-        /// Whether the kernel checks each block of every file.
+        /// Whether the kernel verifies each block of every file when it is read (fs-verity).
         public let isByKernel: Bool
-        /// Whether nothing had to be done.
+        /// Whether this version was the current one already, so that nothing changed.
         public let wasThere: Bool
     }
 
     /// Unpacks a bundle, checks it, and makes it the current version.
     ///
     /// - Parameters:
-    ///   - keys: whose bundles may be installed.
+    ///   - keys: the keys whose bundles may be installed.
     ///   - force: whether the version may be lower than the installed one.
-    ///   - inspect: reads what the manifest's author wrote, and returns the bundle's name and version.
+    ///   - inspect: parses the author's part of the manifest; returns the bundle's name and version.
     public func install(
         _ source: @escaping ArchiveReader.Source,
         keys: [TrustedKey],
@@ -114,7 +115,7 @@ public struct BundleStore: Sendable {
             return result(found.isByKernel, wasThere: true)
         }
         try sweep(name)
-        // The version before, or one that an app still runs from.
+        // The version may still be there: as the previous one, or because an app was last launched from it.
         if try isThere(name, version, archive.head), let found = try? check(name, version, keys: keys) {
             try becomeCurrent(name, before, version)
             return result(found.isByKernel)
@@ -129,7 +130,7 @@ public struct BundleStore: Sendable {
         }
         try kernel("the bundle cannot be put in place") { () throws(Errno) in
             let path = place(name, version)
-            // One with the same manifest, in which something was changed.
+            // A folder of the same version, in which something was changed.
             if try File.kind(path) != nil { try File.removeTree(path) }
             try File.rename(draft, path)
             try File.synchroniseFolder(place(name))
@@ -139,19 +140,19 @@ public struct BundleStore: Sendable {
     }
 
     private func becomeCurrent(_ name: String, _ before: String?, _ version: String) throws(BundleFault) {
-        // Its launches are counted anew.
+        // Start counting the version's failed launches from 0.
         try? File.remove(failures(name, version))
         if let before {
             try point("previous", of: name, to: before)
         } else {
-            // Left by an uninstallation that was interrupted: that version must not come back.
+            // An interrupted uninstall left this link: rolling back must not bring that version back.
             try? File.remove("\(place(name))/previous")
         }
         try point("current", of: name, to: version)
         try? sweep(name)
     }
 
-    /// Whether a version is installed with this manifest. One version has one content.
+    /// Whether a version is installed already. Throws if it has a different manifest: two contents need two versions.
     private func isThere(_ name: String, _ version: String, _ head: BundleHead) throws(BundleFault) -> Bool {
         guard (try? File.kind(place(name, version))) == .directory else { return false }
         let installed = try? File.read(place(name, version) + "/manifest.toml", limit: BundleLimit.manifest)
@@ -161,7 +162,7 @@ public struct BundleStore: Sendable {
         return true
     }
 
-    /// Whether the version may replace the installed one.
+    /// Checks that the version may replace the installed one: it is not lower, and its signer may sign this bundle.
     private func mayFollow(
         _ name: String,
         _ before: String?,
@@ -180,14 +181,14 @@ public struct BundleStore: Sendable {
         if BundleWord.isLower(version, than: before), !force {
             throw BundleFault("\(name) \(before) is installed, and \(version) is lower: --force installs it")
         }
-        // The manifest's status changes only when it is installed.
+        // The manifest is written only by an install, so its timestamp is the time of that.
         guard let text = try? File.read(path + "/manifest.toml.minisig", limit: BundleLimit.signature),
             let signature = try? MinisignSignature(text: text), let status = try? File.status(path + "/manifest.toml")
         else {
             throw BundleFault("the signature of \(name) \(before), which is installed, cannot be read: uninstall it")
         }
-        // Anybody can make a key with a given number, so the keys themselves are compared: the one that made the
-        // installed signature, if it is still trusted.
+        // Compare the keys, not their ids: anyone can make a key with a given id. `earlier` is the key that signed
+        // the installed version; nil if it is no longer trusted.
         let manifest = (try? File.read(path + "/manifest.toml", limit: BundleLimit.manifest)) ?? []
         let earlier = try? Seal.signer(of: manifest, signature, among: keys)
         guard earlier?.key.key != signer.key.key, signer.changed <= status.changedNanoseconds else { return }
@@ -202,7 +203,7 @@ public struct BundleStore: Sendable {
         do throws(Errno) { return try body() } catch { throw BundleFault("\(what): \(error)") }
     }
 
-    /// Makes a folder that only its owner may change, and that the users of apps may go through.
+    /// Makes a folder that only its owner may change, and that all users may enter.
     private func make(_ path: String) throws(BundleFault) {
         try kernel("the folder \(path) cannot be made") { () throws(Errno) in try Self.makeOpen(path) }
         try inspect(path)
@@ -212,11 +213,11 @@ public struct BundleStore: Sendable {
         if File.exists(path) { return }
         if let parent = File.parent(of: path) { try makeOpen(parent) }
         try File.makeDirectory(path)
-        // Whatever the umask is.
+        // The umask may have removed bits.
         try File.setMode(path, 0o755)
     }
 
-    /// Who can write to a folder of bundles decides what runs.
+    /// Checks a folder of the store: only the owner may write to it, since its content is executed.
     private func inspect(_ path: String) throws(BundleFault) {
         let status = try kernel("the folder \(path) cannot be read") { () throws(Errno) in
             try File.status(path, followLinks: false)
@@ -230,18 +231,19 @@ public struct BundleStore: Sendable {
         }
     }
 
-    /// Whether nobody else can change the folders of a bundle.
+    /// Checks that no other user can change the folders of a bundle.
     public func inspectFolders(of name: String) throws(BundleFault) {
         try inspect(folder)
         try inspect(place(name))
     }
 
-    /// Two commands do not change one bundle at the same time. The kernel gives the lock back when the process ends.
+    /// Locks a bundle, so that two commands do not change it at the same time. The kernel releases the lock when the
+    /// process ends.
     func lock(_ name: String) throws(BundleFault) -> Descriptor {
         let file = try kernel("\(place(name))/.lock cannot be opened") { () throws(Errno) in
             try File.open("\(place(name))/.lock", [.readWrite, .create, .noFollow], mode: 0o600)
         }
-        // An uninstall may have removed the file while it was opened: then the lock means nothing.
+        // An uninstall may have removed the file since it was opened: then the lock protects nothing.
         guard (try? Locks.tryLock(file.raw)) == true,
             let (held, there) = try? (File.status(descriptor: file.raw), File.status("\(place(name))/.lock")),
             held.inode == there.inode, held.device == there.device
@@ -251,8 +253,8 @@ public struct BundleStore: Sendable {
         return file
     }
 
-    /// Removes what killed commands left, and versions that are neither the current one nor the one before, and that no
-    /// app was last launched from.
+    /// Removes what killed commands left, and versions that are neither current nor previous and that no app was last
+    /// launched from.
     private func sweep(_ name: String) throws(BundleFault) {
         let entries = try kernel("the folder \(place(name)) cannot be read") { () throws(Errno) in
             try File.list(place(name))
@@ -272,7 +274,7 @@ public struct BundleStore: Sendable {
         }
     }
 
-    /// Moves a link in one step.
+    /// Points a symlink at another version atomically.
     private func point(_ link: String, of name: String, to version: String) throws(BundleFault) {
         try kernel("the link \(place(name))/\(link) cannot be set") { () throws(Errno) in
             let draft = "\(place(name))/.\(link)"
@@ -294,7 +296,7 @@ public struct BundleStore: Sendable {
         var folders = Folders(root)
         try write(.manifest, archive.head.manifest, in: root)
         try write(.signature, archive.head.signature ?? [], in: root)
-        // Only where the filesystem has it: the first file says so.
+        // fs-verity: if the filesystem refuses it for one file, it is not tried for the rest.
         var isByKernel = !archive.head.files.entries.isEmpty
         while let entry = try archive.next() {
             let names = entry.path.names
@@ -334,7 +336,7 @@ public struct BundleStore: Sendable {
         var tree = Digest.tree
         while true {
             var part = try archive.content(atMost: Digest.step)
-            // The tree takes whole blocks.
+            // `tree` needs whole blocks.
             while part.count < Digest.step {
                 let more = try archive.content(atMost: Digest.step - part.count)
                 guard !more.isEmpty else { break }
@@ -352,7 +354,8 @@ public struct BundleStore: Sendable {
         }
     }
 
-    /// Gives a file to fs-verity. False where the filesystem has none.
+    /// Enables fs-verity for a file. False if the filesystem does not support it or the kernel computes another
+    /// digest.
     private func protect(_ name: FileName, in folder: Folder, _ digest: [UInt8]) -> Bool {
         guard let file = try? folder.openFile(name), (try? Verity.enable(file.raw)) != nil else { return false }
         return Verity.digest(file.raw) == digest
@@ -360,7 +363,7 @@ public struct BundleStore: Sendable {
 
     // MARK: Going back
 
-    /// Makes the previous version the current one, and the current one the previous.
+    /// Exchanges the current and the previous version.
     ///
     /// - Returns: the version that is current now.
     public func rollBack(_ name: String) throws(BundleFault) -> String {
@@ -371,7 +374,7 @@ public struct BundleStore: Sendable {
         guard let before = previous(name) else {
             throw BundleFault("\(name) has no version before \(now)")
         }
-        // Whoever goes back to a version by hand wants it to be tried.
+        // A user who rolls back by hand wants this version tried, whatever failed before.
         try? File.remove(failures(name, before))
         try exchange(name, now, before)
         return before
@@ -382,7 +385,7 @@ public struct BundleStore: Sendable {
             try File.exchange("\(place(name))/current", "\(place(name))/previous")
             try File.synchroniseFolder(place(name))
         } catch {
-            // A filesystem that cannot exchange two names.
+            // The filesystem does not support RENAME_EXCHANGE (renameat2(2)).
             try point("current", of: name, to: before)
             try point("previous", of: name, to: now)
         }
@@ -394,7 +397,7 @@ public struct BundleStore: Sendable {
         let held = try lock(name)
         defer { withExtendedLifetime(held) {} }
         try kernel("the bundle \(name) cannot be removed") { () throws(Errno) in
-            // In one step, whenever the rest is interrupted.
+            // Remove this link first: without it the bundle counts as uninstalled, even if the rest is interrupted.
             try File.remove("\(place(name))/current")
             try File.synchroniseFolder(place(name))
             try File.removeTree(place(name))
@@ -403,8 +406,8 @@ public struct BundleStore: Sendable {
     }
 }
 
-/// The folders on the way to the file that is unpacked, open. Files come in the order of their paths, in which those of a
-/// folder follow each other.
+/// The open folders on the path of the file that is unpacked. Files are sorted by path, so those of a folder come one
+/// after another.
 private struct Folders {
     private let root: Folder
     private var open: [(name: [UInt8], folder: Folder)] = []

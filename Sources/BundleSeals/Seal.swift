@@ -4,9 +4,9 @@ public import Bundles
 import CSodium
 import Linux
 
-/// SHA-256, and the digests that fs-verity makes of it.
+/// Computes SHA-256 and fs-verity digests.
 public enum Digest {
-    /// SHA-256 of bytes.
+    /// Returns the SHA-256 of bytes.
     public static func sha256(_ bytes: UnsafeRawBufferPointer) -> [UInt8] {
         var digest = [UInt8](repeating: 0, count: 32)
         let start = bytes.baseAddress?.assumingMemoryBound(to: UInt8.self)
@@ -14,15 +14,15 @@ public enum Digest {
         return digest
     }
 
-    /// A Merkle tree of SHA-256.
+    /// A new, empty Merkle tree with SHA-256.
     public static var tree: MerkleTree { MerkleTree(hash: sha256) }
 
-    /// Bytes that are read at a time: whole blocks of the tree.
+    /// How many bytes are read at a time: a multiple of the tree's block size.
     public static let step = 256 << 10
 
-    /// Reads a file from its start to its end, and gives each part on.
+    /// Reads a file from start to end, and passes each part on.
     ///
-    /// - Returns: its fs-verity digest, and its bytes.
+    /// - Returns: the file's fs-verity digest, and its size in bytes.
     public static func read(
         _ file: Int32,
         _ body: (UnsafeRawBufferPointer) throws(BundleFault) -> Void = { _ in }
@@ -31,7 +31,7 @@ public enum Digest {
         let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: step, alignment: 4096)
         defer { buffer.deallocate() }
         while true {
-            // A read may return less than it was asked for, and the tree takes whole blocks.
+            // read(2) may return less than was asked for, but `tree` needs whole blocks.
             var filled = 0
             while filled < step {
                 let part = UnsafeMutableRawBufferPointer(rebasing: buffer[filled...])
@@ -52,11 +52,11 @@ public enum Digest {
     }
 }
 
-/// A key that signs bundles.
+/// A secret key that signs bundles.
 public struct SigningKey: Sendable {
-    /// The public half.
+    /// The public key that belongs to the secret key.
     public let key: MinisignKey
-    /// The secret half, 64 bytes.
+    /// The Ed25519 secret key, 64 bytes.
     private let secret: [UInt8]
 
     /// Makes a new key.
@@ -70,14 +70,15 @@ public struct SigningKey: Sendable {
         self.secret = secret
     }
 
-    /// Opens a key's file.
+    /// Decrypts a key from its file.
     ///
-    /// - Parameter password: asked for if the key has one.
+    /// - Parameter password: returns the password; called only if the key is encrypted.
     public init(_ file: MinisignSecret, password: () throws(BundleFault) -> [UInt8]) throws(BundleFault) {
         _ = sodium_init()
         var bytes = file.sealed
         if file.isEncrypted {
-            // minisign itself uses 2^25 operations and 1 GiB at most.
+            // Limits against files that would use up time and memory; minisign itself uses at most 2^25 operations
+            // and 1 GiB.
             guard file.operations <= 1 << 26, file.memory <= 2 << 30 else {
                 throw BundleFault("this secret key asks for more than 2 GiB of memory")
             }
@@ -98,7 +99,7 @@ public struct SigningKey: Sendable {
             for index in bytes.indices { bytes[index] ^= stream[index] }
         }
         let (id, secret, check) = (Array(bytes[..<8]), Array(bytes[8..<72]), Array(bytes[72...]))
-        // minisign itself writes no checksum into a key without a password.
+        // minisign writes no checksum into a key without a password.
         guard !file.isEncrypted || check == Self.check(id, secret) else {
             throw BundleFault("this is not the password of the key")
         }
@@ -113,7 +114,7 @@ public struct SigningKey: Sendable {
         return digest
     }
 
-    /// The file of the secret half, without a password.
+    /// The key's file, without a password.
     public var text: [UInt8] { MinisignSecret.text(sealed: key.id + secret + Self.check(key.id, secret)) }
 
     /// Signs a file's bytes.
@@ -135,7 +136,7 @@ public struct SigningKey: Sendable {
     }
 }
 
-/// Checks of signatures.
+/// Verifies signatures.
 public enum Seal {
     static func blake2b(_ bytes: [UInt8]) -> [UInt8] {
         var digest = [UInt8](repeating: 0, count: 64)
@@ -143,7 +144,7 @@ public enum Seal {
         return digest
     }
 
-    /// The key, among those, that made both signatures of these bytes.
+    /// The key among `keys` that made both signatures of these bytes; nil if none did.
     public static func signer(
         of bytes: [UInt8],
         _ signature: MinisignSignature,
@@ -159,7 +160,7 @@ public enum Seal {
         }
         let digest = blake2b(bytes)
         let second = signature.signature + signature.trustedComment
-        // Numbers of keys are random, and anybody can make a key with a number: only the signature counts.
+        // Only the signature proves which key signed: anyone can make a key with a given id.
         let signer = named.first { trusted in
             let key = trusted.key.key
             return crypto_sign_verify_detached(signature.signature, digest, UInt64(digest.count), key) == 0
@@ -170,25 +171,25 @@ public enum Seal {
     }
 }
 
-/// A public key whose bundles may run here.
+/// A public key whose bundles may run on this machine.
 public struct TrustedKey: Hashable, Sendable {
-    /// The key.
+    /// The public key.
     public let key: MinisignKey
-    /// Its file.
+    /// The path of the key's file.
     public let path: String
-    /// When its file last changed, in nanoseconds since 1970.
+    /// When the key's file last changed, in nanoseconds since 1970.
     public let changed: Int64
 
-    /// The most that are read of a folder.
+    /// The most keys that are read from a folder.
     private static let most = 1000
 
-    /// Creates one of its parts.
+    /// Creates a trusted key from its parts.
     public init(key: MinisignKey, path: String, changed: Int64) {
         (self.key, self.path, self.changed) = (key, path, changed)
     }
 
-    /// The keys in the `*.pub` files of a folder, sorted by path, and why others were not read. Who can write to the
-    /// folder or to a key decides what runs here: that must be nobody but root and this user.
+    /// Returns the keys in the `*.pub` files of a folder, sorted by path, and why other files were not accepted. The
+    /// folder and the keys decide which programs run, so only root and this user may be able to write to them.
     public static func all(in folder: String) -> (keys: [TrustedKey], problems: [String]) {
         var (keys, problems) = ([TrustedKey](), [String]())
         if let status = try? File.status(folder), let problem = problem(status) {
@@ -198,7 +199,7 @@ public struct TrustedKey: Hashable, Sendable {
         for name in names.prefix(most) {
             let path = folder + "/" + name
             do {
-                // torpor-verify may open this folder alone.
+                // torpor-verify's sandbox can read only this folder, so a symlink would lead out of it.
                 guard try File.kind(path) != .link else { throw BundleFault("it is a symlink: copy the key here") }
                 guard let text = try File.readRegular(path, limit: BundleLimit.signature) else {
                     throw BundleFault("it is not a regular file")
