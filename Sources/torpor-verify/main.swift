@@ -5,19 +5,20 @@ import Bundles
 import Linux
 import WireText
 
-// Compares an installed bundle with what was signed. torpord starts it before each launch of an app of the bundle: a
-// process of its own, since it parses what strangers have written.
+// Compares an installed bundle with its signed manifest. torpord runs torpor-verify before each launch of an app of a
+// bundle: as a process of its own, since it parses untrusted input.
 //
 // torpor-verify BUNDLE-FOLDER VERSION KEYS-FOLDER APP
-//   Nothing was changed: exit status 0, a line of words (`kernel` or `launch`; `trial` for a version that has not come up
-//   yet; `instead-of=VERSION` for one that was put back), then what the manifest's author wrote.
+//   If nothing was changed, exits with 0, and prints a line of words, then the author's part of the manifest. The
+//   words: `kernel` or `launch` for how files are verified; `trial` for a version that has not become ready yet;
+//   `instead-of=VERSION` if this version replaces one that failed.
 // torpor-verify --ready BUNDLE-FOLDER VERSION
-//   The version has come up.
+//   Records that the version has become ready.
 // torpor-verify --failed BUNDLE-FOLDER VERSION
-//   A launch did not come up. Prints the version that was put back in its place, if it was.
+//   Records that a launch failed. Prints the current version if it replaces the failed one.
 //
-// Exit status 1: the bundle must not run; 3: that could not be found out; both with a sentence on standard error. 2: wrong
-// arguments.
+// Other exit statuses: 1 if the bundle must not run; 3 if the check could not be made (both print a sentence on
+// standard error); 2 for wrong arguments.
 
 func fail(_ sentence: String, _ code: Int32) -> Never {
     ThisProcess.complain(sentence)
@@ -36,7 +37,8 @@ let (folder, version) = (arguments[0], arguments[1])
 let name = String(folder.dropFirst(bundles.count + 1))
 let store = BundleStore(bundles)
 
-/// The cache of a version's digests stands beside it. It is believed, so it must be this user's own.
+/// Reads the cache of a version's digests, a file beside the version. Its content is trusted, so it must belong to
+/// this user.
 func readCache(_ path: String) -> [UInt8] {
     guard let status = try? File.status(path, followLinks: false), status.kind == .regular,
         status.uid == Users.effectiveUID, status.mode & 0o022 == 0
@@ -45,15 +47,16 @@ func readCache(_ path: String) -> [UInt8] {
 }
 
 func verify(_ keyFolder: String, _ app: String) throws(BundleFault) {
-    // Whatever a manifest does to its reader, it reaches only its own bundle. Kernels without Landlock go without.
+    // If a crafted manifest takes control of this process, it reaches only its own bundle. Without Landlock in the
+    // kernel, the check runs unconfined.
     _ = try? Confinement.confine(readable: [keyFolder], writable: [folder])
     guard File.exists(store.place(name, version)) else {
         throw BundleFault("it is no longer installed: ‘torpor apply’ takes the version that is")
     }
     try store.inspectFolders(of: name)
     let (keys, problems) = TrustedKey.all(in: keyFolder)
-    // Before the check: no install removes the version from now on. A disk that is full or read-only does not keep the app
-    // from being launched.
+    // Record the launch before the check, so that no install removes the version during it. If the disk is full or
+    // read-only, the app is launched all the same.
     if store.launchedVersion(name, app: app)?.version != version { try? store.launches(name, version, app: app) }
     let cache = "\(folder)/.\(version).verified"
     let known = readCache(cache)
@@ -70,7 +73,7 @@ func verify(_ keyFolder: String, _ app: String) throws(BundleFault) {
         guard keys.isEmpty, let problem = problems.first else { throw error }
         throw BundleFault("\(error) (\(problem))", isPassing: error.isPassing)
     }
-    // Without it the next check is slower, not wrong.
+    // If the cache cannot be stored, the next check is slower, but still right.
     let text = result.cache.text
     if text != known { try? File.replace(cache, text, mode: 0o600, draft: "\(folder)/.draft-\(version)") }
     let how = result.isByKernel ? "kernel" : "launch"
