@@ -72,7 +72,7 @@ public struct LandlockPlan: Hashable, Sendable {
         public var path: String
         /// The rights; for a file, those of ``LandlockRights/ofFiles``.
         public var rights: LandlockRights
-        /// Whether ``path`` is a pattern.
+        /// Whether ``path`` is a pattern with wildcards.
         public var isPattern = false
         /// Whether the configuration names the path, so that a message reports if it is missing.
         public var isDeclared = false

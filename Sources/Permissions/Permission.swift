@@ -27,7 +27,7 @@ public enum Permission: Hashable, Sendable {
             case .serial: ["/dev/tty[A-Z]*", "/dev/serial"]
             case .usb: ["/dev/bus/usb", "/dev/hidraw*"]
             case .input: ["/dev/input", "/dev/uinput"]
-            // Consoles and pseudo-terminals: through the terminals of its user, an app could type into other
+            // Consoles and pseudo-terminals. An app that opens its user's terminals could type commands into other
             // programs.
             case .tty: ["/dev/tty", "/dev/tty[0-9]*", "/dev/console", "/dev/ptmx", "/dev/pts"]
             }

@@ -35,7 +35,7 @@ public struct PermissionDeclaration: Hashable, Sendable {
     /// The name of the permission.
     public var name: String { permission.name }
 
-    /// The ports that an answer is about. A declaration of more ports needs another answer.
+    /// The ports that a user's answer applies to. If the declaration later has more ports, users are asked again.
     public var scope: [UInt16] { ports }
 
     /// Whether an answer for `scope` covers this declaration: all its ports are among those of the answer.
@@ -97,8 +97,8 @@ public struct Sandbox: Hashable, Sendable {
     static func state(of declaration: PermissionDeclaration, _ answers: [PermissionAnswer]) -> PermissionState {
         let name = declaration.name
         if let answer = answers.last(where: { $0.name.utf8.elementsEqual(name.utf8) }) {
-            // If a user denied fewer ports, more ports are denied too. If a user allowed fewer ports, more ports need
-            // a question.
+            // A denial of some ports also denies a declaration with more. An approval does not: users are asked about
+            // more ports.
             if !answer.isAllowed { return .denied }
             if declaration.isCovered(by: answer.scope) { return .allowed }
             return declaration.initial == .deny ? .denied : .asked
@@ -115,7 +115,7 @@ public struct Sandbox: Hashable, Sendable {
         PermissionGrants(states(answers).filter { $0.state == .allowed }.map(\.declaration))
     }
 
-    /// Whether torpord may do `gift` for the app; always true without a sandbox.
+    /// Whether torpord may do `gift` for the app. Always true for an app without a sandbox.
     public func allows(_ gift: Permission.Gift, _ answers: [PermissionAnswer] = []) -> Bool {
         mode == nil || grants(answers).gifts.contains(gift)
     }
@@ -154,7 +154,7 @@ public struct PermissionGrants: Hashable, Sendable {
         }
     }
 
-    /// Creates what these declarations allow together.
+    /// Creates the grants that all these declarations allow together.
     public init(_ declarations: [PermissionDeclaration] = []) {
         for declaration in declarations {
             switch declaration.permission {
@@ -166,7 +166,8 @@ public struct PermissionGrants: Hashable, Sendable {
         }
     }
 
-    /// Whether both allow the app itself the same; what torpord does for the app is not compared.
+    /// Whether both grants allow the app's processes the same. Gifts are not compared: torpord itself carries them
+    /// out.
     public func isSame(besidesGifts other: PermissionGrants) -> Bool {
         files == other.files && network == other.network && devices == other.devices
     }

@@ -59,8 +59,8 @@ public struct SystemCallFilter: Hashable, Sendable {
         public func number(_ architecture: Architecture) -> UInt32 { architecture == .x86 ? x86 : arm }
     }
 
-    /// Calls that change the whole machine, or open files without a path. Only root may make these calls, so refusing
-    /// them matters for apps that run as root.
+    /// Calls that change the whole machine, or open files without a path. The kernel allows them only to root, so the
+    /// filter matters for apps that run as root.
     public static let machine: [Call] = [
         Call("init_module", 175, 105), Call("finit_module", 313, 273), Call("delete_module", 176, 106),
         Call("kexec_load", 246, 104), Call("kexec_file_load", 320, 294), Call("bpf", 321, 280),
@@ -75,8 +75,8 @@ public struct SystemCallFilter: Hashable, Sendable {
     /// iopl and ioperm, which give access to the machine's ports.
     static let machineOnX86: [UInt32] = [172, 173]
 
-    /// Calls that are refused only to untrusted code (mode `agent`): they reach much kernel code that few programs
-    /// need.
+    /// Calls that are refused only to untrusted code (mode `agent`): few programs need these calls, and each makes
+    /// much of the kernel's code reachable.
     public static let strangers: [Call] = [
         Call("unshare", 272, 97), Call("setns", 308, 268), Call("mount", 165, 40), Call("umount2", 166, 39),
         Call("pivot_root", 155, 41), Call("chroot", 161, 51), Call("move_mount", 429, 429),
@@ -141,8 +141,8 @@ public struct SystemCallFilter: Hashable, Sendable {
         if mode == .agent { refused += Self.strangers }
         for call in refused { refuse(call.number(architecture), Self.notPermitted) }
         if architecture == .x86 { for number in Self.machineOnX86 { refuse(number, Self.notPermitted) } }
-        // clone3 has its flags in memory, where no filter sees them: it could make namespaces, and processes in
-        // cgroups of others. After ENOSYS the C library calls clone instead.
+        // A filter cannot read the flags of clone3, which are in memory: it could make namespaces, or processes in
+        // the cgroups of other apps. After ENOSYS, the C library calls clone instead.
         refuse(Self.clone3.number(architecture), Self.notSupported)
         if case .ports = grants.network {
             refuse(Self.socket.number(architecture), argument: 2, Self.besideTCP, Self.noProtocol)
@@ -150,7 +150,7 @@ public struct SystemCallFilter: Hashable, Sendable {
                 refuse(call.number(architecture), argument: flags, bits: Self.fastOpen, Self.noOperation)
             }
         }
-        // By lowering limits of other processes, even of torpord, an app could end them.
+        // Otherwise an app could lower the resource limits of other processes, even of torpord, until they fail.
         among(Self.limits.number(architecture), argument: 0, [0], Self.notPermitted, isRefused: false)
         among(Self.socketPair.number(architecture), argument: 0, [1], Self.accessDenied, isRefused: false)
         if mode == .agent {
