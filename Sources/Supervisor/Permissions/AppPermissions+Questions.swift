@@ -9,23 +9,23 @@ import Permissions
 import Store
 package import TorporAPI
 
-/// Questions to people, at the request of apps.
+/// Permission questions: an app asks torpord to ask a user for a permission.
 ///
-/// People are asked for each permission once, and at most once an hour for each app. Both hold over restarts of the app
-/// and of torpord, since each question is in the store beside the answers.
+/// Users are asked for each permission once, and at most once an hour for each app. Both rules survive restarts of
+/// the app and of torpord, since questions are stored like answers.
 extension AppPermissions {
-    /// How long after a question its app may ask the next one, in microseconds.
+    /// The minimum time between two questions of an app, in microseconds.
     static let hour =
         ThisProcess.environment("TORPOR_TEST_QUESTION_PAUSE_MS").flatMap { Int64($0) }.map { $0 * 1000 }
         ?? 3_600_000_000
 
-    /// Whom a question counts for: all scenes of a template count as one app, since an app may be able to have scenes
-    /// opened.
+    /// The name that the questions of an app are counted by. All scenes of a template count as one app: otherwise an
+    /// app could open scenes to ask more often.
     static func family(_ app: String) -> String {
         app.utf8.firstIndex(of: UInt8(ascii: "@")).map { String(app[..<$0]) } ?? app
     }
 
-    /// What applies to each permission that the app asks for.
+    /// The state of each permission that the app declares.
     package func states(of app: AppRuntime) -> [PermissionStanding] {
         app.specification.sandbox.states(app.permissionAnswers).map { declaration, state in
             PermissionStanding(
@@ -37,8 +37,9 @@ extension AppPermissions {
 
     private func isConfined(_ app: AppRuntime) -> Bool { app.specification.sandbox.mode != nil }
 
-    /// Whether the app asks for the permission, no user has answered, and an open question names all that it asks for.
-    /// A running app may ask for what the new configuration no longer declares, or declares for more ports.
+    /// Whether a question about this permission still makes sense: the app declares the permission, no user has
+    /// answered, and the open question covers all declared ports. A running app is checked by its launch's
+    /// configuration and by the new one, since either may not declare the permission or may have more ports.
     func isAsked(_ name: String, of app: AppRuntime) -> Bool {
         guard isLoaded else { return true }
         let shown = questions[app.name]?[name].map { $0.scope.split(separator: " ").compactMap { UInt16($0) } }
@@ -51,8 +52,8 @@ extension AppPermissions {
         }
     }
 
-    /// An app asks for a permission. `completion` gets what applies, and whether people are asked now, when that is on
-    /// disk.
+    /// Handles an app's request for a permission. Once everything is on disk, `completion` gets the permission's
+    /// state, and whether users are asked now.
     package func request(
         _ name: String,
         for app: AppRuntime,
@@ -75,7 +76,7 @@ extension AppPermissions {
         let states = app.specification.sandbox.states(app.permissionAnswers)
         guard let (declaration, state) = states.first(where: { $0.declaration.name.utf8.elementsEqual(name.utf8) })
         else {
-            // Without a sandbox an app need not declare what it does.
+            // An app without a sandbox need not declare permissions.
             guard isConfined(app) || (try? Permission(name)) == nil else {
                 return completion(.success(PermissionReply(state: PermissionState.allowed.word)))
             }
@@ -100,7 +101,7 @@ extension AppPermissions {
             return completion(.success(reply))
         }
         let family = Self.family(app.name)
-        // The clock may have been set back since.
+        // The wall clock may have been set back since the last question.
         if let last = lastQuestions[family].map({ min($0, now) }), now < last + Self.hour {
             lastQuestions[family] = last
             reply.nextAt = last + Self.hour
@@ -135,7 +136,8 @@ extension AppPermissions {
             scope: declaration.scope.map(String.init).joined(separator: " "),
             at: now
         )
-        // In this order: if torpord is killed in between, people see a question that can come again.
+        // Make the alert first: if torpord is killed before the question is stored, users may see the question twice,
+        // but never miss it.
         let number = supervisor.alerts.ask(declaration, of: app)
         questions[app.name, default: [:]][declaration.name] = row
         lastQuestions[family] = now
@@ -157,7 +159,7 @@ extension AppPermissions {
         }
     }
 
-    /// Replies when what was asked before is on disk.
+    /// Calls `completion` with the reply once the earlier question is on disk.
     private func tell(_ reply: PermissionReply, _ completion: @escaping (Result<PermissionReply, Refusal>) -> Void) {
         supervisor.store.sync { problem in
             if let problem {
@@ -168,7 +170,7 @@ extension AppPermissions {
         }
     }
 
-    /// The answers were taken back: people can be asked again.
+    /// Called when answers were reset: users may be asked again.
     func forgetQuestions(_ chosen: [PermissionDeclaration], _ app: AppRuntime) {
         for declaration in chosen {
             guard supervisor.alerts.question(declaration.name, of: app) == nil,
@@ -180,7 +182,7 @@ extension AppPermissions {
 }
 
 extension PermissionState {
-    /// The state as apps are told it.
+    /// The state as the app's reply spells it.
     var word: String {
         switch self {
         case .allowed: "allow"

@@ -17,15 +17,17 @@ package import TorporAPI
 /// again: the sandbox of a running process cannot be changed from outside.
 package final class AppPermissions: ShellRoom, LifecycleObserver {
     package unowned(unsafe) let supervisor: Supervisor
-    /// The answers by the names of apps and permissions. Those of apps that are not in the configuration are kept, so
-    /// that a denial counts again when its app comes back.
+    /// The answers by app name and permission name. Answers for apps that are not in the configuration are kept, so
+    /// that a denial applies again when the app comes back.
     private var answers: [String: [String: StoredPermission]] = [:]
-    /// The answers that wait for the one before to be on disk: if the disk refuses one, the others count.
+    /// Answers that wait until the previous answer is on disk. If the disk refuses one answer, only that answer is
+    /// lost.
     private var queue: [() -> Void] = []
     private var isAnswering = false
-    /// What people were asked, by the names of apps and permissions.
+    /// The questions that users were asked, by app name and permission name.
     var questions: [String: [String: StoredPermission]] = [:]
-    /// When each app, or the template of scenes, asked people last, in microseconds since 1970.
+    /// When an app last asked users, in microseconds since 1970. The key is the app's name, or its template's if it
+    /// is a scene.
     var lastQuestions: [String: Int64] = [:]
     /// Whether the stored answers are loaded.
     private(set) var isLoaded = false
@@ -52,8 +54,8 @@ package final class AppPermissions: ShellRoom, LifecycleObserver {
             let before = app.grants
             heed(app)
             if app.grants.gifts != before.gifts { supervisor.wakes.configure() }
-            // An app that was taken over still has the permissions of its launch. An earlier torpord may have been
-            // killed before it ended the app for a new answer.
+            // An app that torpord adopted still has the permissions of its launch: the earlier torpord may have been
+            // killed after it stored a new answer and before it restarted the app.
             guard answers[app.name]?.values.contains(where: \.isPending) ?? false else { continue }
             loop.later { [weak self, weak app] in
                 guard let self, let app, self.answers[app.name] != nil else { return }
@@ -75,7 +77,7 @@ package final class AppPermissions: ShellRoom, LifecycleObserver {
         for rows in questions.values { for row in rows.values { supervisor.store.save(row) } }
     }
 
-    /// An app was added, by a new configuration or as a scene: earlier answers to it count.
+    /// Called when an app was added, by a new configuration or as a scene: its stored answers apply again.
     package func added(_ app: AppRuntime) { heed(app) }
 
     package func forget(_ app: AppRuntime) {
@@ -83,7 +85,7 @@ package final class AppPermissions: ShellRoom, LifecycleObserver {
         for row in (questions.removeValue(forKey: app.name) ?? [:]).values {
             supervisor.store.removePermission(row.key)
         }
-        // A discarded scene is gone for good, an app may come back.
+        // A discarded scene never returns, but a removed app may.
         if supervisor.scenes.session(of: app)?.isDiscarded ?? false { forgetAnswers(to: app.name) }
     }
 
@@ -91,7 +93,7 @@ package final class AppPermissions: ShellRoom, LifecycleObserver {
         for row in (answers.removeValue(forKey: name) ?? [:]).values { supervisor.store.removePermission(row.key) }
     }
 
-    /// Forgets the answers to an app that is not in the configuration. `completion` gets whether there were some, or
+    /// Forgets the answers for an app that is not in the configuration. `completion` gets whether there were any, or
     /// why that cannot be stored.
     package func resetAbsent(_ name: String, _ completion: @escaping (Result<Bool, Refusal>) -> Void) {
         whenLoaded { [weak self] in
@@ -110,8 +112,8 @@ package final class AppPermissions: ShellRoom, LifecycleObserver {
         }
     }
 
-    /// Closes the descriptors that an app stored before its permissions changed: they would keep open what the app
-    /// may no longer open. Called before a launch.
+    /// Called before a launch. Closes the descriptors that the app stored before its permissions changed: through
+    /// them, the app would keep access that it no longer has.
     func closeOutdatedStore(of app: AppRuntime) {
         guard outdatedStores.remove(app.id) != nil, !app.store.entries.isEmpty else { return }
         for entry in app.store.entries { supervisor.notifySockets.letGo(of: entry, app) }
@@ -135,14 +137,14 @@ package final class AppPermissions: ShellRoom, LifecycleObserver {
                 purposes: declaration.purposes,
                 ports: declaration.ports.map(Int64.init)
             )
-            // An answer to an earlier, smaller request is no answer to the present one.
+            // If the app asks for more now, its earlier answer does not count, so do not report who gave it.
             if let row, row.isAllowed != nil, state != .asked { (info.by, info.at) = (row.by, row.at) }
             return info
         }
     }
 
-    /// Stores a user's answer to an app's requests. When it is on disk, `completion` gets a sentence about what
-    /// follows, or the reason why nothing was changed.
+    /// Stores a user's answer to permissions of an app. Once it is on disk, `completion` gets a sentence about the
+    /// effect, or the reason why nothing was changed.
     package func answer(
         _ request: AnswerPermissionsRequest,
         of app: AppRuntime,
@@ -199,8 +201,8 @@ package final class AppPermissions: ShellRoom, LifecycleObserver {
         }
     }
 
-    /// Restores what was there before an answer that the disk refused. It is queued for the disk too: otherwise the
-    /// refused answer would be written once the disk takes something again.
+    /// Restores the state before an answer that could not be stored. The restored state is queued for the disk too:
+    /// otherwise the queued answer would be written as soon as the disk works again.
     private func takeBack(_ chosen: [PermissionDeclaration], _ before: [String: StoredPermission], _ app: AppRuntime) {
         for declaration in chosen {
             let key = StoredPermission.Key(app: app.name, name: declaration.name)
@@ -258,7 +260,7 @@ package final class AppPermissions: ShellRoom, LifecycleObserver {
         }
     }
 
-    /// Puts the stored answers into effect. Returns a sentence about what follows; nil if nothing does.
+    /// Applies the stored answers to the app. Returns a sentence about the effect; nil if there is none.
     private func apply(_ app: AppRuntime) -> String? {
         let before = app.grants
         heed(app)
@@ -273,7 +275,7 @@ package final class AppPermissions: ShellRoom, LifecycleObserver {
         return launchAgain(app)
     }
 
-    /// Ends an app whose sandbox differs from the one that a launch would give it now, and launches the app again.
+    /// Restarts a running app, since its sandbox differs from what the answers now allow.
     @discardableResult private func launchAgain(_ app: AppRuntime) -> String? {
         defer { settle(app) }
         outdatedStores.insert(app.id)
@@ -287,8 +289,8 @@ package final class AppPermissions: ShellRoom, LifecycleObserver {
         }
     }
 
-    /// Called when the app no longer runs with its earlier permissions, or its end is decided: removes answers that
-    /// were taken back.
+    /// Called when the app no longer runs with its earlier permissions, or its termination is certain. Marks its
+    /// answers as applied, and removes answers that were reset.
     private func settle(_ app: AppRuntime) {
         for (name, row) in answers[app.name] ?? [:] where row.isPending {
             guard row.isAllowed != nil else {

@@ -23,7 +23,7 @@ package struct SandboxOrder: Sendable {
     package struct Made: Sendable {
         package var ruleset: LandlockRuleset?
         package var filter: SystemCallFilter
-        /// Which paths were asked for and could not be opened, as sentences.
+        /// The requested paths that could not be opened, each with the reason, as sentences.
         package var skipped: [String] = []
 
         /// The sandbox for a launch. The caller keeps ``ruleset`` until the keeper has got it.
@@ -63,7 +63,8 @@ package struct SandboxOrder: Sendable {
         var budget = SteadyPath.Budget()
         for rule in plan.rules {
             do throws(SteadyPath.Failure) {
-                // What the configuration names takes nothing from the devices.
+                // Only paths that the configuration names share a budget; each system path has its own, so that many
+                // paths in the configuration never block the devices.
                 var spent = rule.isDeclared ? budget : SteadyPath.Budget()
                 let matches = try SteadyPath.open(
                     rule.path,
@@ -147,8 +148,8 @@ extension Launcher {
         return SandboxOrder(mode: mode, grants: app.grants, places: places)
     }
 
-    /// Makes the app's sandbox, if it has one, then continues the launch. The app's folders must exist before the
-    /// sandbox.
+    /// Makes the app's sandbox, if it has one, then continues the launch. The app's folders are made first, since the
+    /// sandbox opens them.
     func confine(
         _ app: AppRuntime,
         _ order: LaunchOrder,
