@@ -3,9 +3,10 @@
 public import TorporAPI
 public import Varlink
 
-/// An alert of an app for users: scheduled, or open, which means that it has come and no user has answered it yet.
+/// An alert that an app shows to users. It is either scheduled, or open: its time has come, and no user has answered
+/// it yet.
 ///
-/// Each time that a repeated alert comes, a new alert with an ``opening`` is made; the repeated alert stays
+/// Each time that a repeated alert is due, a new alert with an ``opening`` is made; the repeated alert itself stays
 /// scheduled.
 public struct Alert: Hashable, Sendable {
     /// How much an alert matters.
@@ -20,8 +21,8 @@ public struct Alert: Hashable, Sendable {
         /// After some time, even if the wall clock is set in between: when the clock of boot `boot` shows `running`,
         /// or, in another boot, when the wall clock shows `wall`. Both in microseconds.
         case after(wall: Int64, running: Int64, boot: String)
-        /// At a local time, in microseconds since 1970 as if it were UTC, in the named zone; nil for the machine's
-        /// zone.
+        /// At a local time in the named time zone; nil for the machine's zone. Given in microseconds since 1970, as
+        /// if the local time were UTC.
         case local(Int64, zone: String?)
         /// At each time of a calendar expression.
         case calendar(String)
@@ -41,13 +42,13 @@ public struct Alert: Hashable, Sendable {
     public var urgency = Urgency.normal
     /// The sound: a name of the XDG sound theme.
     public var sound: String?
-    /// The app's badge once the alert comes.
+    /// The number that the app's badge shows once the alert comes.
     public var badge: Int64?
     /// The alert's buttons.
     public var actions: [AlertAction] = []
-    /// The URL that a user opens by the alert.
+    /// The URL that is opened when a user chooses the alert.
     public var url: String?
-    /// Data that the app gets back with the alert.
+    /// Data that the app receives back when a user answers the alert.
     public var payload: JSON = .null
     /// Whether the alert also wakes or launches the app in the background when it comes.
     public var wake = false
@@ -55,16 +56,16 @@ public struct Alert: Hashable, Sendable {
     public var token: UInt64 = 0
     /// When the alert is due.
     public var time: Time
-    /// Whether an operator scheduled the alert, so that it may open any URL.
+    /// Whether an operator scheduled the alert: then its URL may be any.
     public var isOperators = false
-    /// The permission that the app asks people for by it; nil for every other alert. Only torpord makes such an alert,
-    /// and its app can neither change nor see it.
+    /// The permission that the alert asks a user for; nil for every other alert. Only torpord makes alerts with a
+    /// permission, and the app can neither see nor change them.
     public var permission: String?
-    /// Only calendar times after this moment count, in microseconds since 1970.
+    /// For calendar times: only times after this moment count, in microseconds since 1970.
     public var base: Int64
     /// The end of the quiet hours that hold the alert back, in microseconds since 1970; nil if none do.
     public var heldUntil: Int64?
-    /// What became of the alert; nil before it comes.
+    /// The alert's state since it came; nil before it comes.
     public var opening: Opening?
 
     /// Creates an alert without options.
@@ -83,18 +84,18 @@ public struct Opening: Hashable, Sendable {
     public struct Interrupted: Hashable, Sendable {
         /// The app's name.
         public var app: String
-        /// The number of the app's run that was interrupted.
+        /// The number of the interrupted launch of the app.
         public var incarnation: UInt32
 
         /// Memberwise initializer.
         public init(app: String, incarnation: UInt32) { (self.app, self.incarnation) = (app, incarnation) }
     }
 
-    /// A user's answer that the app has not got yet.
+    /// A user's answer, which the app has not received yet.
     public struct Answer: Hashable, Sendable {
         /// The user's choice: `default`, or the id of an action.
         public var action: String
-        /// The token that the window manager requires before it raises the app's window.
+        /// The activation token that the window manager wants before it raises the app's window.
         public var token: String?
 
         /// Memberwise initializer.
@@ -107,7 +108,7 @@ public struct Opening: Hashable, Sendable {
     public var openedAt: Int64
     /// The number of the repeated alert that led to this alert; nil for other alerts.
     public var parent: Int64?
-    /// Whether torpord has decided to show the alert, and has notified the app if necessary.
+    /// Whether torpord has decided how to show the alert, and has notified the app if necessary.
     public var isDelivered = false
     /// How often the alert's commands were started.
     public var tries: Int64 = 0
@@ -117,14 +118,14 @@ public struct Opening: Hashable, Sendable {
     public var isShown = false
     /// Whether the alert has left the screen because its time there was over: then it is not shown again.
     public var hasLeft = false
-    /// The number under which this alert and others are shown as one; nil if it is shown alone.
+    /// The number under which this alert and others are shown as one alert; nil if this alert is shown alone.
     public var bundle: Int64?
     /// The apps that the alert interrupts.
     public var interrupted: [Interrupted] = []
-    /// A user's answer, until torpord has carried it out.
+    /// A user's answer; nil once torpord has carried it out.
     public var answer: Answer?
 
-    /// Creates the state of an alert that comes now.
+    /// Creates the state of an alert whose time has just come.
     public init(scheduledAt: Int64, openedAt: Int64, parent: Int64? = nil) {
         (self.scheduledAt, self.openedAt, self.parent) = (scheduledAt, openedAt, parent)
     }

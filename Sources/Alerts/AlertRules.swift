@@ -9,7 +9,7 @@ import WireText
 public enum AlertRules {
     /// How many alerts of an app may be scheduled.
     public static let most = 64
-    /// How many alerts of an app may be open; one more closes the oldest.
+    /// The most open alerts of an app; a further alert closes the oldest.
     public static let mostOpen = 64
     /// The longest title, in characters.
     static let longestTitle = 80
@@ -23,12 +23,12 @@ public enum AlertRules {
     static let longestLabel = 40
     /// The greatest badge.
     public static let greatestBadge: Int64 = 9999
-    /// How far in the past a requested time may be, and the minimum between two times of a repeated alert;
+    /// How far in the past a requested time may be. Also the minimum between two times of a repeated alert. In
     /// microseconds.
     static let grace: Int64 = 60_000_000
     /// The latest time, in microseconds since 1970: the year 2200.
     static let end: Int64 = 84_010 * 86_400_000_000
-    /// The action of a user who chooses the alert itself instead of a button.
+    /// The action that stands for choosing the alert itself instead of one of its buttons.
     public static let defaultAction = "default"
 
     /// Why a badge is invalid; nil if it is valid.
@@ -47,7 +47,7 @@ public enum AlertRules {
             }
     }
 
-    /// Why a text cannot be shown as a line, to users and on terminals; nil if it can.
+    /// Why a text cannot be shown as one line, on screens and terminals; nil if it can.
     static func problem(ofLine text: String, limit: Int) -> String? {
         let scalars = text.unicodeScalars
         if scalars.contains(where: { $0.value == 10 || $0.value == 13 || $0.value == 0x85 || $0.value >> 1 == 0x1014 })
@@ -87,8 +87,7 @@ public enum AlertRules {
         }
     }
 
-    /// Replaces newlines of other systems by those of Unix, and tabs by spaces, since a body may be a program's
-    /// output.
+    /// Replaces CR LF and CR by newlines, and tabs by spaces, since a body may be a program's output.
     static func plain(_ text: String) -> String {
         guard text.utf8.contains(where: { $0 == 9 || $0 == 13 }) else { return text }
         var bytes: [UInt8] = []
@@ -107,11 +106,11 @@ public enum AlertRules {
     }
 }
 
-/// The clocks and time zones against which alerts are checked.
+/// The clocks and time zones that alerts are computed with.
 public struct AlertClock {
     /// The wall clock, in microseconds since 1970.
     public var wall: Int64
-    /// The time since boot in microseconds, including sleep.
+    /// The time since boot in microseconds, including suspend.
     public var running: Int64
     /// The id of the boot.
     public var boot: String
@@ -294,7 +293,8 @@ extension Alert {
         guard var last = expression.next(after: clock.wall) else {
             throw FieldError(field: "calendar", problem: "never comes")
         }
-        // Checking three distances is enough: an expression with seconds repeats within each of its minutes.
+        // Checking three intervals suffices: an expression that matches several seconds of a minute does so in every
+        // minute that it matches.
         for _ in 0..<3 {
             guard let next = expression.next(after: last) else { break }
             guard next - last >= AlertRules.grace else {
@@ -325,7 +325,8 @@ public enum QuietHours {
             guard isWithin else { continue }
             let isTomorrow = minute >= window.end
             let local = Int64(time.dayNumber + (isTomorrow ? 1 : 0)) * 1440 + Int64(window.end)
-            // If local clocks are set back, the computed end may lie before `moment`: then take a second later.
+            // If local clocks are set back, the computed end may lie before `moment`. In that case, use a second
+            // after `moment`.
             let end = max(zone.moment(ofLocal: local * 60_000_000), moment + 1_000_000)
             latest = max(latest ?? end, end)
         }

@@ -6,15 +6,16 @@ public struct AlertTable: Sendable {
     public struct Arrival: Hashable, Sendable {
         /// The alert, with an ``Alert/opening``.
         public var alert: Alert
-        /// The repeated alert that led to this alert, as it is from now on; nil for other alerts.
+        /// The repeated alert that led to this alert, with its new state; nil for other alerts.
         public var parent: Alert?
-        /// Whether the alert is too old to be shown.
+        /// Whether the alert came too late to be shown.
         public var isMissed: Bool
     }
 
     private var alerts: [Int64: Alert] = [:]
     private var numbers: [String: Set<Int64>] = [:]
-    /// When the scheduled alerts are due, in microseconds since 1970; without those of the kind `after`.
+    /// When the scheduled alerts are due, in microseconds since 1970. Alerts of the kind `after` are not included:
+    /// they depend on another clock.
     private var dues: [Int64: Int64] = [:]
 
     /// An empty table.
@@ -73,7 +74,8 @@ public struct AlertTable: Sendable {
         numbers[app] == nil ? [] : scheduled(of: app).filter { $0.heldUntil != nil }
     }
 
-    /// Lets an alert come at once that quiet hours hold back. Returns the alert; nil if it is not held back.
+    /// Makes an alert due at once that quiet hours hold back. Returns the alert; nil if quiet hours do not hold it
+    /// back.
     public mutating func release(_ number: Int64, _ clock: AlertClock) -> Alert? {
         guard var alert = alerts[number], alert.opening == nil, let end = alert.heldUntil, end > clock.wall else {
             return nil
@@ -106,7 +108,7 @@ public struct AlertTable: Sendable {
     ///
     /// - Parameters:
     ///   - missedAfter: how late an alert may be, in microseconds, before it counts as missed.
-    ///   - number: returns a new number, for an alert that a repeated alert leads to.
+    ///   - number: returns an unused number, for the alert that a due repeated alert makes.
     public mutating func arrive(_ clock: AlertClock, missedAfter: Int64, number: () -> Int64) -> [Arrival] {
         var dueNow: [(alert: Alert, at: Int64)] = []
         for alert in alerts.values {
@@ -144,7 +146,7 @@ public struct AlertTable: Sendable {
 
     /// Closes an alert that came in quiet hours, and schedules it for their end. Returns the alert.
     ///
-    /// If a repeated alert led to it, the alert is scheduled on its own, so that it is not lost.
+    /// An alert that a repeated alert made is scheduled as an alert of its own, so that it is not lost.
     public mutating func hold(_ number: Int64, until moment: Int64, _ clock: AlertClock) -> Alert? {
         guard var alert = alerts[number], let opening = alert.opening else { return nil }
         alert.opening = nil
@@ -154,10 +156,11 @@ public struct AlertTable: Sendable {
         return alert
     }
 
-    /// Adapts the alerts after the clock was set or the zone has changed (`isElsewhere`). Returns the alerts that
-    /// changed.
+    /// Recomputes the alerts after the wall clock was set or, if `isElsewhere`, the time zone has changed. Returns
+    /// the alerts that changed.
     ///
-    /// As for timers: if the clock was set back, calendar times repeat; in another zone, they count from now.
+    /// The rules are those of timers: if the clock was set back, calendar times repeat; in another zone, they count
+    /// from now.
     public mutating func clockChanged(_ clock: AlertClock, isElsewhere: Bool) -> [Alert] {
         var changed: [Alert] = []
         for var alert in all where alert.opening == nil {
@@ -174,25 +177,25 @@ public struct AlertTable: Sendable {
 
 /// Shows many alerts of an app as one: more than five in ten seconds.
 public struct AlertBundles: Sendable {
-    /// How many alerts are shown alone within ``window``.
+    /// How many alerts of an app are shown alone within ``window``.
     static let most = 5
-    /// The time in which up to ``most`` alerts are shown alone.
+    /// The time within which at most ``most`` alerts of an app are shown alone.
     static let window = Duration.seconds(10)
 
-    /// Several alerts that are shown as one.
+    /// Several alerts of an app that are shown as one.
     public struct Bundle: Hashable, Sendable {
         /// The number under which the bundle is shown: that of its first alert.
         public var number: Int64
         /// How many alerts are in the bundle.
         public var count: Int
-        /// When the bundle is complete: later alerts do not join it.
+        /// When the bundle is closed: later alerts do not join it.
         public var until: Duration
     }
 
     private var recent: [String: [Duration]] = [:]
     private var bundles: [String: Bundle] = [:]
 
-    /// Creates bundles for apps that have shown no alert yet.
+    /// Creates an empty state, as if no app had shown an alert.
     public init() {}
 
     /// Notes that an alert of the app is shown now. Returns the bundle that the alert joins; nil if it is shown

@@ -6,15 +6,16 @@ import WireText
 
 /// The alert by which an app asks people for a permission.
 public enum PermissionQuestion {
-    /// The action that allows it.
+    /// The id of the alert's button that allows the permission.
     public static let allow = "allow"
-    /// The action that denies it.
+    /// The id of the alert's button that denies the permission.
     public static let deny = "deny"
 
-    /// The id of the alert. No alert of an app has such an id, since ids that apps give have no slash.
+    /// The id of the alert that asks for a permission. It never collides with another alert, since ids that apps
+    /// choose contain no slash.
     public static func id(_ permission: String) -> String { "permission/" + permission }
 
-    /// The alert, due at once.
+    /// Makes the alert. It is due at once.
     ///
     /// - Parameters:
     ///   - app: the app's name.
@@ -42,7 +43,7 @@ public enum PermissionQuestion {
         return alert
     }
 
-    /// What the app asks for, in words.
+    /// What the permission allows the app, in words.
     static func words(for declaration: PermissionDeclaration) -> String {
         switch declaration.permission {
         case .files(_, let isReadOnly): return isReadOnly ? "reading files" : "reading and changing files"
@@ -69,7 +70,7 @@ public enum PermissionQuestion {
         }
     }
 
-    /// At most so many characters, without those that steer terminals.
+    /// Returns at most `limit` characters, without control characters, which could control a terminal.
     private static func line(_ text: String, _ limit: Int) -> String {
         let clean = String(String.UnicodeScalarView(text.unicodeScalars.filter { $0 == "\n" || !$0.steersTerminals }))
         return clean.count > limit ? String(clean.prefix(limit - 1)) + "…" : clean
