@@ -5,15 +5,17 @@ import EventLoop
 import Linux
 import Varlink
 
-/// Carries out torpord's commands, until torpord closes its end of the socket.
+/// Carries out torpord's commands until torpord closes its end of the socket.
 ///
-/// The socket outlives torpord: reports that one torpord misses are repeated to the next, which says `hello`.
+/// The socket survives a restart of torpord. Reports that one torpord missed are repeated to the next, which sends
+/// `hello` first.
 final class DesktopService {
     /// The descriptor of the socket to torpord.
     static let socket: Int32 = 3
     /// The longest command in bytes: an alert is much shorter.
     private static let longestCommand = 64 << 10
-    /// Reports that wait while torpord is away. More are dropped: `hello` asks for all that matters.
+    /// The most bytes of reports that wait while torpord does not read. Further reports are dropped; after `hello`,
+    /// all that matters is sent again.
     private static let mostWaiting = 1 << 20
 
     private let loop: EventLoop
@@ -86,7 +88,7 @@ final class DesktopService {
     }
 
     private func follow(_ kind: DesktopFocus?) {
-        // Another torpord may ask for the same.
+        // A restarted torpord sends the same command again: repeat the reports instead of reconnecting.
         if let focus, focus.kind == kind { return focus.repeatReports() }
         focus = kind.map { FocusWatch(loop, session, $0) { [weak self] in self?.say($0) } }
     }

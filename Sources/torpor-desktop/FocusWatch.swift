@@ -6,9 +6,9 @@ import EventLoop
 import Linux
 import Varlink
 
-/// Follows which process has the window with the focus, by the IPC socket of Sway or i3.
+/// Follows which process owns the focused window, by the IPC socket of Sway or i3.
 ///
-/// The window manager may come and go. Nothing blocks.
+/// If the window manager ends, this object reconnects when it is back. No call here blocks.
 final class FocusWatch {
     let kind: DesktopFocus
     private let loop: EventLoop
@@ -17,39 +17,39 @@ final class FocusWatch {
     private var socket: Descriptor?
     private var source: IOSource?
     private var framer = WindowManagerMessage.Framer()
-    /// The path of the socket.
+    /// The path of the window manager's socket.
     private var path = ""
-    /// Paths whose window manager did not answer.
+    /// Paths of sockets on which no window manager answered.
     private var silent: Set<String> = []
-    /// Limits the wait for the first answer; then runs until the next try.
+    /// While connected, limits the wait for the first answer. Otherwise, fires for the next attempt to connect.
     private var timer: TimerSource?
     private var delay = FocusWatch.firstDelay
     private var isAnswered = false
-    /// The tree was asked for, and whether it must be asked for again.
+    /// Whether a request for the window tree is pending. `isUnsure` is set if another request must follow it.
     private var asksForTree = false
     private var isUnsure = false
 
-    /// For i3, which does not name the processes of windows.
+    /// For i3, which does not report the processes of windows: asks the X server for them.
     private var owners: WindowOwners?
 
-    /// A window that is to get the focus.
+    /// A request to focus a window of these processes.
     private struct Raising {
         var pids: Set<Int32>
-        /// The windows that may be it, once the tree is known.
+        /// The windows that are not examined yet, the one focused last first; nil until the tree has arrived.
         var left: ArraySlice<ListedWindow>?
-        /// The one whose process the X server was asked for.
+        /// The window whose process the X server is being asked for.
         var asked: ListedWindow?
     }
     private var raising: Raising?
 
-    /// What was reported last.
+    /// The window that was reported last.
     private var focused: FocusedWindow?
     private var problem: String?
 
     private static let patience = Duration.seconds(2)
     private static let firstDelay = Duration.milliseconds(500)
     private static let longestDelay = Duration.seconds(10)
-    /// The most sockets that are tried in a row.
+    /// The most sockets that are tried, one after another.
     private static let mostSockets = 16
 
     init(_ loop: EventLoop, _ session: Session, _ kind: DesktopFocus, _ report: @escaping (DesktopReport) -> Void) {
@@ -67,7 +67,7 @@ final class FocusWatch {
         timer?.cancel()
     }
 
-    /// To another torpord.
+    /// Sends the current state again, to a torpord that has just connected.
     func repeatReports() {
         if problem != nil || isAnswered { report(.following(problem: problem)) }
         if let focused { tell(focused) }
@@ -75,7 +75,7 @@ final class FocusWatch {
 
     // MARK: The socket
 
-    /// The sockets that there are: the one that the environment names, then the newest.
+    /// The paths of the sockets to try: the one that the environment names, then the others, the newest first.
     private func paths() -> [String] {
         let folder = kind == .sway ? session.folder : session.folder + "/i3"
         let user = Users.effectiveUID
@@ -97,7 +97,7 @@ final class FocusWatch {
         for path in paths() where !silent.contains(path) {
             do throws(Errno) {
                 let made = try Sockets.connect(path: path, nonBlocking: true)
-                // Another user's window manager would decide which apps are in the foreground.
+                // A window manager of another user could otherwise decide which apps count as foreground.
                 guard try Sockets.peer(made.raw).uid == Users.effectiveUID else { continue }
                 source = try loop.watch(made.raw, .readable) { [weak self] _ in self?.read() }
                 socket = made
@@ -121,7 +121,7 @@ final class FocusWatch {
             problem = sentence
             report(.following(problem: sentence))
         }
-        // Its windows are gone with it.
+        // The windows of a window manager end with it.
         focus(on: .none)
         timer?.arm(after: delay)
         delay = min(delay * 2, Self.longestDelay)
@@ -142,7 +142,8 @@ final class FocusWatch {
         socket = nil
     }
 
-    /// A window manager that restarts is back at once.
+    /// Called when the connection is lost. The next attempt follows soon, since a window manager may just be
+    /// restarting.
     private func lost() {
         hangUp()
         timer?.arm(after: isAnswered ? Self.firstDelay : delay)
@@ -152,7 +153,8 @@ final class FocusWatch {
     private func send(_ kind: WindowManagerMessage.Kind, _ payload: String = "") {
         guard let socket else { return }
         let bytes = WindowManagerMessage.bytes(kind, payload)
-        // A few bytes at a time: there is no room only if it reads nothing at all.
+        // Requests are a few bytes long: if they do not fit into the socket's buffer, the window manager no longer
+        // reads.
         let sent = (try? Sockets.send(socket.raw, bytes)) ?? nil
         if sent != bytes.count { loop.later { [weak self] in self?.lost() } }
     }
@@ -211,7 +213,7 @@ final class FocusWatch {
         case .window, .workspace:
             switch FocusEvent(kind, json) {
             case .focused(let window):
-                // The answer that is under way may be older.
+                // The tree that is on its way may be older than this event: ask for the tree again after it.
                 if asksForTree { isUnsure = true } else { focus(on: window) }
             case .unsure: askForTree()
             case .same: break
@@ -256,15 +258,16 @@ final class FocusWatch {
 
     // MARK: Raising a window
 
-    /// Gives the focus to the window of these processes that had it last. The events that follow report it.
+    /// Focuses the window of these processes that had the focus last. The window manager's events then report the new
+    /// focus.
     func raise(_ pids: [Int32]) {
         guard socket != nil else { return }
         raising = Raising(pids: Set(pids))
         askForTree()
     }
 
-    /// Looks for the window among those that are left. i3 does not name processes: the X server is asked for one after
-    /// the other.
+    /// Examines the remaining windows for one of the wanted processes. For i3, asks the X server for the process of
+    /// one window after another.
     private func raiseNext() {
         while let next = raising?.left?.popFirst() {
             switch next.window {
@@ -276,13 +279,13 @@ final class FocusWatch {
             case .none: break
             }
         }
-        // Before the tree has come, none are left either.
+        // No window is left to examine. While `left` is nil, the tree has not arrived yet: keep waiting for it.
         if raising?.left != nil, raising?.asked == nil { raising = nil }
     }
 
     private func raise(_ found: ListedWindow) {
         raising = nil
-        // A window that has the focus keeps it.
+        // Do nothing if the window has the focus already.
         if found.window != focused { send(.command, "[con_id=\(found.container)] focus") }
     }
 }

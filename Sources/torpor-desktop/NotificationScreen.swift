@@ -6,29 +6,30 @@ import EventLoop
 import Linux
 import SystemBus
 
-/// Shows alerts by the notification server of the session (org.freedesktop.Notifications), and badges.
+/// Shows alerts through the session's notification server (org.freedesktop.Notifications), and badges in docks.
 ///
-/// Bus and server may come and go. Open alerts are kept, and are shown again when a server is back.
+/// The bus and the server may end and return. Open alerts are kept, and shown again by the next server.
 final class NotificationScreen {
-    /// An alert that is on the screen, or is to be.
+    /// An alert that is on the screen or waits to be shown.
     private final class OpenAlert {
         var alert: DesktopAlert
-        /// When torpord last asked for it.
+        /// When torpord last asked for this alert.
         var since: Duration
-        /// The server's number for it.
+        /// The notification server's id for this alert.
         var number: UInt32?
-        /// Some server has shown it.
+        /// Whether any server has shown this alert.
         var wasShown = false
-        /// The pending request to show it.
+        /// The pending request to show this alert.
         var pending: BusSlot?
-        /// The request shows an earlier version of it.
+        /// Whether the alert was changed while the request was pending: then the alert is shown again.
         var isOutdated = false
-        /// It is to be closed once its number is known.
+        /// Whether torpord closed the alert while the request was pending: the alert is closed once the server
+        /// replies with its id.
         var isClosed = false
-        /// Permission to take the focus, for the app that it brings to the foreground.
+        /// The activation token from the server: with it, the app may raise its window.
         var token: String?
         var failures = 0
-        /// A failure was reported since torpord last asked for it: the next ones say nothing new.
+        /// Whether a failure was reported since torpord last asked for this alert. Further failures are not reported.
         var hasFailed = false
 
         init(_ alert: DesktopAlert, _ since: Duration) { (self.alert, self.since) = (alert, since) }
@@ -38,17 +39,17 @@ final class NotificationScreen {
 
     private let loop: EventLoop
     private let service: BusService
-    /// What the server can do; nil until it has said so.
+    /// What the server can do; nil until the server has said so.
     private var server: DesktopServer?
     private var open: [Int64: OpenAlert] = [:]
-    /// Reports that torpord has not acknowledged, in their order.
+    /// Reports of closed and answered alerts that torpord has not acknowledged, the oldest first.
     private var endings: [(id: Int64, report: DesktopReport)] = []
     private var badges: [String: Int64] = [:]
     private var signals: [BusSlot?] = []
-    /// Pending questions to the server, and requests whose answer does not matter.
+    /// Pending requests to the bus or the server, and requests whose reply is not used.
     private var questions: [BusSlot?] = []
     private var retry: TimerSource?
-    /// Why nobody would see an alert, as last reported.
+    /// Why an alert would not be seen now, as last reported; nil if it would be.
     private var problem: String?
 
     private static let name = "org.freedesktop.Notifications"
@@ -57,13 +58,13 @@ final class NotificationScreen {
     private static let busPath = "/org/freedesktop/DBus"
     private static let noServer = "there is no notification server in the session"
     private static let launcher = "com.canonical.Unity.LauncherEntry"
-    /// Open alerts, badges and unacknowledged reports.
+    /// The most open alerts, the most badges and the most unacknowledged reports.
     private static let most = 256
-    /// Alerts that are older are not shown again by another server.
+    /// A new server shows an alert again only if torpord asked for the alert within this time.
     private static let memory = Duration.seconds(3600)
     private static let retryDelay = Duration.seconds(5)
     private static let mostFailures = 5
-    /// In bytes, of what the server says.
+    /// The longest token that is accepted from the server, in bytes.
     private static let longestText = 1024
 
     init(_ loop: EventLoop, bus: String) {
@@ -87,7 +88,7 @@ final class NotificationScreen {
 
     func show(_ alert: DesktopAlert) {
         for ending in endings where ending.id == alert.id {
-            // The torpord that asks has not read it yet.
+            // A user has answered this alert, but torpord did not know that yet when it asked.
             if case .answered = ending.report { return report(ending.report) }
         }
         acknowledge(alert.id)
@@ -149,7 +150,7 @@ final class NotificationScreen {
                 else { return }
                 self.heard(message)
             },
-            // A dock that starts knows no badges.
+            // A dock that has just started does not know the badges: send all again.
             connection.subscribe(
                 "type='signal',sender='org.freedesktop.DBus',interface='org.freedesktop.DBus',"
                     + "member='NameOwnerChanged',arg0='com.canonical.Unity'"
@@ -164,7 +165,7 @@ final class NotificationScreen {
         if open.values.contains(where: { !$0.wasShown }) { startServer() }
     }
 
-    /// Finds out whether a person would see an alert.
+    /// Determines whether an alert would be seen now, and reports a change of that.
     private func assess() {
         guard service.isAnswered, let connection = service.connection else {
             if let trouble = service.trouble {
@@ -173,7 +174,7 @@ final class NotificationScreen {
             return
         }
         guard service.owner == nil else { return isUnseen(nil) }
-        // Many servers are started with their first notification.
+        // The bus can start many notification servers when the first notification is sent.
         ask(connection, Self.bus, Self.busPath, Self.bus, "ListActivatableNames", []) { [weak self] answer in
             guard let self, self.service.isAnswered, self.service.owner == nil else { return }
             let names = (try? answer.get())?.values().first?.list ?? []
@@ -188,7 +189,7 @@ final class NotificationScreen {
         report(.unseen(problem: problem))
     }
 
-    /// Has the bus start a notification server, if one is installed that it can start.
+    /// Asks the bus to start a notification server. That fails if none is installed that the bus can start.
     private func startServer() {
         guard let connection = service.connection else { return }
         let arguments: [BusArgument] = [.text(Self.name), .number(0)]
@@ -210,7 +211,7 @@ final class NotificationScreen {
         _ arguments: [BusArgument],
         _ answer: @escaping (Result<BusMessage, BusError>) -> Void
     ) {
-        // Answered ones stay until there are many, or the bus is lost.
+        // Requests stay in this list after their reply: if it is full, remove the older half.
         if questions.count >= Self.most { questions.removeFirst(Self.most / 2) }
         questions.append(connection.call(destination, path, interface, member, arguments, answer))
     }
@@ -340,7 +341,7 @@ final class NotificationScreen {
 
     private func heard(_ message: BusMessage) {
         let member = message.member ?? ""
-        // Other programs' notifications have numbers of the same server.
+        // The server sends signals about the notifications of all programs: ignore those with ids of other programs.
         guard let number = message.smallNumber(),
             let (id, shown) = open.first(where: { $0.value.number == number && !$0.value.isClosed })
         else { return }
@@ -355,7 +356,7 @@ final class NotificationScreen {
             guard isKnown else { return }
             open[id] = nil
             end(id, .answered(id: id, action: action, token: shown.token))
-            // A server may leave it on the screen.
+            // A server may keep a notification on the screen after a click.
             closeOnScreen(number)
         case "NotificationClosed":
             // The server closes the earlier version when it replaces it.

@@ -2,23 +2,24 @@
 
 import Linux
 
-/// Where the session's programs are found.
+/// The addresses and paths of the session's programs.
 struct Session {
-    /// The folder of the user's sockets.
+    /// The folder of the user's sockets (XDG_RUNTIME_DIR).
     let folder: String
-    /// The address of the session's bus.
+    /// The address of the session's D-Bus.
     let bus: String
-    /// The sockets that the environment names.
+    /// The window managers' sockets as the environment names them; nil if it does not.
     let sway = Session.path("SWAYSOCK")
     let i3 = Session.path("I3SOCK")
-    /// The X server, for i3.
+    /// The X server's display, used for i3.
     let display = ThisProcess.environment("DISPLAY") ?? ":0"
-    /// The file of the X server's cookies.
+    /// The file with the X server's cookies.
     let cookies = Session.path("XAUTHORITY") ?? (Session.path("HOME") ?? "") + "/.Xauthority"
 
-    /// PipeWire's tool that lists streams of sound.
+    /// The path of `pw-dump`, PipeWire's tool that lists its objects.
     let pwDump: String
-    /// `/dev/null`, which cannot be opened later.
+    /// `/dev/null`, opened before this process confines itself: its sandbox does not allow that later. It becomes
+    /// pw-dump's standard input and error.
     let none = try? File.open("/dev/null", .readWrite)
 
     init() {
@@ -33,7 +34,7 @@ struct Session {
         ThisProcess.environment(variable).flatMap { $0.hasPrefix("/") ? $0 : nil }
     }
 
-    /// What is read: also libraries and the configuration of pw-dump.
+    /// The paths that the sandbox allows to be read, including pw-dump's libraries and configuration.
     var readable: [String] {
         let own = (Self.path("XDG_CONFIG_HOME") ?? (Self.path("HOME") ?? "") + "/.config") + "/pipewire"
         return [
@@ -42,7 +43,7 @@ struct Session {
         ]
     }
 
-    /// What is executed: pw-dump, and what loads it.
+    /// The files that the sandbox allows to be executed: pw-dump, and the dynamic loader.
     var executable: [String] {
         [pwDump] + ["/lib64/ld-linux-x86-64.so.2", "/lib/ld-linux-aarch64.so.1", "/lib/ld-linux-riscv64-lp64d.so.1"]
     }

@@ -5,9 +5,9 @@ import DesktopRules
 import EventLoop
 import Linux
 
-/// Follows which processes play or record sound, by `pw-dump --monitor`, a tool of PipeWire.
+/// Runs `pw-dump --monitor`, a tool of PipeWire, and reports which processes play or record sound.
 ///
-/// PipeWire may come and go: pw-dump ends with it and is started again. Nothing blocks.
+/// pw-dump exits when PipeWire ends; it is started again, with increasing delays. No call here blocks.
 final class SoundWatch {
     private let loop: EventLoop
     private let session: Session
@@ -17,21 +17,22 @@ final class SoundWatch {
     private var source: IOSource?
     private var dump = PipeWireDump()
     private var graph = PipeWireGraph()
-    /// Limits the wait for the first objects; then runs until the next try.
+    /// While pw-dump runs, limits the wait for its first complete array. After pw-dump ended, fires for the next
+    /// start.
     private var timer: TimerSource?
     private var delay = SoundWatch.firstDelay
     private var startedAt = Duration.zero
-    /// All objects that there were at its start are known.
+    /// Whether pw-dump has written its first complete array, which contains all objects.
     private var isAnswered = false
 
-    /// What was reported last.
+    /// The streams that were reported last.
     private var streams: [DesktopSound] = []
     private var problem: String?
 
     private static let patience = Duration.seconds(5)
     private static let firstDelay = Duration.milliseconds(500)
     private static let longestDelay = Duration.seconds(10)
-    /// In bytes, in one turn of the loop.
+    /// The most bytes that are read in one turn of the event loop.
     private static let turn = 256 << 10
 
     init(_ loop: EventLoop, _ session: Session, _ report: @escaping (DesktopReport) -> Void) {
@@ -47,7 +48,7 @@ final class SoundWatch {
         timer?.cancel()
     }
 
-    /// To another torpord.
+    /// Sends the current state again, to a torpord that has just connected.
     func repeatReports() {
         if problem != nil || isAnswered { report(.listening(problem: problem)) }
         if isAnswered { report(.sound(streams)) }
@@ -61,7 +62,7 @@ final class SoundWatch {
         }
         do throws(Errno) {
             let (read, write) = try Descriptor.pipe()
-            // pw-dump itself may wait for its reader.
+            // Only this end is non-blocking: pw-dump itself may block until its output is read.
             try Descriptor.setNonBlocking(read.raw)
             source = try loop.watch(read.raw, .readable) { [weak self] _ in self?.read() }
             output = read
@@ -103,7 +104,7 @@ final class SoundWatch {
         } catch {
             return give(up: "pw-dump \(error)")
         }
-        // What belongs together is in one array.
+        // Related changes come in one array, so wait for the array's end.
         guard dump.isComplete else { return }
         let found = graph.streams
         if !isAnswered {

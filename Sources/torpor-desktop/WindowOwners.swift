@@ -4,7 +4,8 @@ import DesktopRules
 import EventLoop
 import Linux
 
-/// Asks the X server which processes have windows. It connects when it is first asked, and again after it was lost.
+/// Asks the X server which processes own windows. Connects at the first question, and again at the next one after the
+/// connection was lost.
 final class WindowOwners {
     private let loop: EventLoop
     private let session: Session
@@ -12,9 +13,9 @@ final class WindowOwners {
     private var socket: Descriptor?
     private var source: IOSource?
     private var conversation = XConversation()
-    /// Questions of which no answer has come.
+    /// The windows whose questions have no answer yet.
     private var open: [UInt32] = []
-    /// Why the last question has no answer.
+    /// Why the last question got no answer; nil if it got one.
     private(set) var problem: String?
 
     init(_ loop: EventLoop, _ session: Session, _ answer: @escaping (UInt32, Int32?) -> Void) {

@@ -37,7 +37,8 @@ do throws(Errno) {
     try Descriptor.setCloseOnExec(DesktopService.socket)
     try Confinement.keepMemoryPrivate()
     let session = Session()
-    // It connects to sockets, some of them abstract, and looks for them in one folder. It executes pw-dump only.
+    // This process connects to sockets, some of them abstract, and looks for socket files in one folder. It executes
+    // only pw-dump.
     _ = try Confinement.confine(
         readable: session.readable,
         writable: [],
@@ -45,7 +46,7 @@ do throws(Errno) {
         reachingAbstractSockets: true
     )
     let service = try DesktopService(EventLoop(), session)
-    // What it hears from the loop, it hears by weak references.
+    // The event loop's callbacks hold `service` weakly, so keep it alive here.
     defer { withExtendedLifetime(service) {} }
     try service.run()
 } catch {
