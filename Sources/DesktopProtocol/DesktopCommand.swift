@@ -4,24 +4,25 @@ public import Varlink
 
 /// A message from torpord to torpor-desktop: a JSON object that ends with a NUL, like messages of Varlink.
 public enum DesktopCommand: Hashable, Sendable {
-    /// The first message of each torpord; answered with `here`, then with all unacknowledged reports.
+    /// The first message of each torpord. torpor-desktop replies with `here`, then with all unacknowledged reports.
     case hello
-    /// Show an alert; one of the same number that is shown already is replaced, without sound.
+    /// Show an alert. If an alert with the same id is on the screen, replace it without a sound.
     case show(DesktopAlert)
-    /// Remove an alert from the screen; an unknown one is ignored.
+    /// Remove an alert from the screen. Ignored if the id is unknown.
     case close(id: Int64)
     /// Show a number at an app's entry in the dock; 0 removes it.
     case badge(entry: String, count: Int64)
-    /// Report from now on which process has the focus of the keyboard; nil to stop.
+    /// Start reporting which process has the keyboard focus; nil to stop.
     case follow(DesktopFocus?)
-    /// Report from now on which processes play or record sound, or stop.
+    /// Start (true) or stop (false) reporting which processes play or record sound.
     case listen(Bool)
-    /// The answer of this number is durable: forget it.
+    /// torpord has stored the report about this alert: do not repeat it.
     case acknowledge(id: Int64)
-    /// Give the focus to the window of these processes that had it last; ignored if no focus is followed.
+    /// Focus the window of these processes that had the focus last. Ignored unless the focus is followed.
     case raise(pids: [Int32])
 
-    /// The most processes of one command. More are cut off: parents come first, and they have the windows.
+    /// The most processes in one command; further ones are left out. Parents come first, since they usually own the
+    /// windows.
     public static let mostPids = 256
 
     /// Decodes a command.
@@ -66,7 +67,8 @@ public enum DesktopCommand: Hashable, Sendable {
 
 /// The protocol between torpord and torpor-desktop.
 public enum DesktopProtocol {
-    /// Changes with each incompatible change: torpord replaces a process of another version.
+    /// The protocol's version, raised by each incompatible change. torpord replaces a torpor-desktop of another
+    /// version.
     public static let version: Int64 = 3
 }
 
@@ -83,28 +85,28 @@ public enum DesktopFocus: String, Hashable, Sendable, CaseIterable {
     }
 }
 
-/// All that torpor-desktop needs to know of an alert.
+/// The parts of an alert that torpor-desktop needs.
 public struct DesktopAlert: Hashable, Sendable {
-    /// How much an alert matters, as org.freedesktop.Notifications has it.
+    /// The urgency levels of org.freedesktop.Notifications.
     public enum Urgency: String, Hashable, Sendable, CaseIterable {
         case low, normal, critical
     }
 
     /// A button of an alert.
     public struct Action: Hashable, Sendable {
-        /// The app's name for it.
+        /// The id that the app gave the action.
         public var id: String
         /// The text of the button.
         public var label: String
 
-        /// Creates an action.
+        /// Creates an action from its parts.
         public init(id: String, label: String) {
             self.id = id
             self.label = label
         }
     }
 
-    /// Unique among the alerts of all apps; an alert that is shown again keeps it.
+    /// The alert's id, unique among the alerts of all apps. An alert that is shown again keeps its id.
     public var id: Int64
     /// The title of the app, for people.
     public var app: String
@@ -112,18 +114,18 @@ public struct DesktopAlert: Hashable, Sendable {
     public var title: String
     /// Plain text, possibly empty.
     public var body = ""
-    /// How much it matters.
+    /// How urgent the alert is.
     public var urgency = Urgency.normal
-    /// A name of the XDG sound theme; nil for silence.
+    /// A sound's name in the XDG sound theme; nil for silence.
     public var sound: String?
     /// The buttons, in their order.
     public var actions: [Action] = []
-    /// An absolute path of a picture; nil for none.
+    /// The absolute path of a picture; nil for none.
     public var icon: String?
     /// The name of the app's desktop entry, without `.desktop`.
     public var entry: String?
 
-    /// Creates an alert.
+    /// Creates an alert without options.
     public init(id: Int64, app: String, title: String) {
         self.id = id
         self.app = app

@@ -4,27 +4,29 @@ public import Varlink
 
 /// A message from torpor-desktop to torpord. The sender runs as the session's user.
 public enum DesktopReport: Hashable, Sendable {
-    /// The reply to `hello`: the alerts that it shows or is to show, and whether a notification server is there.
+    /// The reply to `hello`: the ids of all open alerts and unacknowledged reports, and the notification server, if
+    /// there is one.
     case here(ids: [Int64], server: DesktopServer?, version: Int64 = DesktopProtocol.version)
     /// The notification server appeared, changed, or, with nil, disappeared.
     case server(DesktopServer?)
-    /// Why nobody would see an alert now, as a sentence; nil if a notification server is there or can be started.
+    /// Why an alert would not be seen now, as a sentence; nil if a notification server runs or can be started.
     case unseen(problem: String?)
-    /// An alert is on the screen, or was accepted by the server, which may hold it back.
+    /// The notification server has accepted an alert. It may still delay the alert.
     case shown(id: Int64)
-    /// An alert could not be shown; it is shown once a server is there, unless it is closed before.
+    /// An alert could not be shown. Unless it is closed, it is shown once a server can.
     case failed(id: Int64, reason: String)
     /// An alert left the screen without an answer.
     case closed(id: Int64, DesktopClosing)
-    /// A person chose an action: `default` for the alert itself. Repeated to each torpord until one acknowledges it.
+    /// A user chose an action; `default` stands for the alert itself. Repeated to each torpord until one acknowledges
+    /// it.
     case answered(id: Int64, action: String, token: String?)
-    /// The window with the focus of the keyboard belongs to this process; nil for none.
+    /// This process owns the window with the keyboard focus; nil for none.
     case focused(pid: Int32?)
-    /// The focus cannot be followed, with a sentence, or again; nil when it is followed.
+    /// Whether the focus can be followed: a sentence that says why not, or nil once it can be followed again.
     case following(problem: String?)
-    /// All running streams of sound.
+    /// All running sound streams.
     case sound([DesktopSound])
-    /// Streams of sound are not seen, with a sentence, or again; nil when they are.
+    /// Whether sound streams can be followed: a sentence that says why not, or nil once they can be followed again.
     case listening(problem: String?)
 
     /// Decodes a report.
@@ -101,19 +103,19 @@ public enum DesktopReport: Hashable, Sendable {
 
 /// Why an alert left the screen without an answer.
 public enum DesktopClosing: String, Hashable, Sendable, CaseIterable {
-    /// Its time on the screen was over.
+    /// The server's timeout for the alert has passed.
     case expired
-    /// A person dismissed it.
+    /// A user dismissed the alert.
     case dismissed
-    /// torpord asked for it.
+    /// torpord asked to close the alert.
     case closed
 }
 
 /// The program that shows notifications, as it describes itself.
 public struct DesktopServer: Hashable, Sendable {
-    /// Its name and version, such as `dunst 1.9.0`.
+    /// The server's name and version, such as `dunst 1.9.0`.
     public var name: String
-    /// What it can do, as org.freedesktop.Notifications names it: `actions`, `body`, `sound` …
+    /// The server's capabilities, by their names in org.freedesktop.Notifications: `actions`, `body`, `sound` …
     public var capabilities: [String]
 
     /// Creates a description.

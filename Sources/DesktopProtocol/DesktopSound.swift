@@ -2,23 +2,24 @@
 
 import Varlink
 
-/// A running stream of sound of the session.
+/// A running sound stream of the session.
 public struct DesktopSound: Hashable, Sendable {
-    /// PipeWire's number of the stream.
+    /// PipeWire's number for the stream.
     public var id: Int64
-    /// The process that it belongs to: by PipeWire's word, otherwise by its own.
+    /// The process that owns the stream: as PipeWire knows it, otherwise as the process itself claims.
     public var pid: Int32
-    /// Whether it records.
+    /// Whether the stream records sound instead of playing it.
     public var isRecording: Bool
-    /// What it is for, such as `Music` or `Communication` (PipeWire's `media.role`), by its own word.
+    /// The stream's purpose, such as `Music` or `Communication` (PipeWire's `media.role`), as the stream itself
+    /// claims.
     public var role: String?
 
-    /// The most streams of one report. More are cut off, the newest first.
+    /// The most streams in one report; further streams, which are newer, are left out.
     public static let most = 256
-    /// The longest role in bytes; a longer one is none.
+    /// The longest role in bytes; a longer role is treated as no role.
     public static let longestRole = 32
 
-    /// Creates one from its parts.
+    /// Creates a stream from its parts.
     public init(id: Int64, pid: Int32, isRecording: Bool = false, role: String? = nil) {
         self.id = id
         self.pid = pid
