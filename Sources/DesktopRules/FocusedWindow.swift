@@ -3,22 +3,22 @@
 public import Varlink
 import WireText
 
-/// The window that has the focus of the keyboard, as i3 and Sway describe it.
+/// The window with the keyboard focus, as i3 and Sway describe it.
 public enum FocusedWindow: Hashable, Sendable {
-    /// None: the workspace is empty.
+    /// No window: the workspace is empty.
     case none
-    /// A window of this process.
+    /// A window that belongs to this process.
     case process(Int32)
-    /// A window of the X server, whose process i3 does not name.
+    /// A window of the X server, by its id. i3 does not report its process.
     case window(UInt32)
 
-    /// The deepest tree that is searched.
+    /// The most levels of a tree that are searched.
     fileprivate static let deepest = 256
 
     /// The focused window below the root of a tree (the answer to GET_TREE).
     public init(tree: JSON) { self = Self.focused(below: tree, 0) ?? .none }
 
-    /// The window of a container (`container` of an event); nil if it is no window.
+    /// The window of a container (`container` of an event); nil if the container is no window.
     public init?(container: JSON) {
         if let pid = container["pid"]?.intValue, let small = Int32(exactly: pid), small > 0 {
             self = .process(small)
@@ -29,7 +29,7 @@ public enum FocusedWindow: Hashable, Sendable {
         }
     }
 
-    /// Nil if nothing below the node has the focus.
+    /// The focused window below a node; nil if no node below it has the focus.
     private static func focused(below node: JSON, _ depth: Int) -> FocusedWindow? {
         guard depth < deepest else { return nil }
         if node["focused"]?.boolValue == true { return leaf(of: node, depth) }
@@ -39,7 +39,8 @@ public enum FocusedWindow: Hashable, Sendable {
         return nil
     }
 
-    /// A container has the focus: its window, or the window in it that had the focus last.
+    /// The focused window of a container that has the focus: its own window, or the window in it that had the focus
+    /// last.
     private static func leaf(of node: JSON, _ depth: Int) -> FocusedWindow {
         guard depth < deepest else { return .none }
         let children = children(of: node)
@@ -54,11 +55,11 @@ public enum FocusedWindow: Hashable, Sendable {
     }
 }
 
-/// A window of a tree.
+/// A window in the window manager's tree.
 public struct ListedWindow: Hashable, Sendable {
-    /// The number of its container, by which commands name it.
+    /// The id of the window's container, which commands use.
     public let container: Int64
-    /// Whose it is.
+    /// The window's process, or its id in the X server.
     public let window: FocusedWindow
 
     /// The most windows that are listed.
@@ -91,13 +92,13 @@ public struct ListedWindow: Hashable, Sendable {
     }
 }
 
-/// What an event says about the focus.
+/// What an event tells about the focus.
 public enum FocusEvent: Hashable, Sendable {
-    /// This window has it now.
+    /// This window has the focus now.
     case focused(FocusedWindow)
-    /// It may have changed: only the tree says how.
+    /// The focus may have changed: the tree must be asked for.
     case unsure
-    /// It is as it was.
+    /// The focus has not changed.
     case same
 
     /// Reads an event.
@@ -115,14 +116,14 @@ public enum FocusEvent: Hashable, Sendable {
 
 /// The sockets on which window managers may answer.
 public enum FocusSocket {
-    /// Whether a file in the runtime directory is Sway's socket of this user (`sway-ipc.UID.PID.sock`).
+    /// Whether a file name in the runtime directory is that of a Sway socket of this user (`sway-ipc.UID.PID.sock`).
     public static func isSway(_ name: String, user: UInt32) -> Bool {
         let parts = name.split(separator: ".", omittingEmptySubsequences: false)
         return parts.count == 4 && parts[0] == "sway-ipc" && parts[1] == "\(user)" && isNumber(parts[2])
             && parts[3] == "sock"
     }
 
-    /// Whether a file in `i3` of the runtime directory is i3's socket (`ipc-socket.PID`).
+    /// Whether a file name in the runtime directory's folder `i3` is that of an i3 socket (`ipc-socket.PID`).
     public static func isI3(_ name: String) -> Bool {
         let parts = name.split(separator: ".", omittingEmptySubsequences: false)
         return parts.count == 2 && parts[0] == "ipc-socket" && isNumber(parts[1])

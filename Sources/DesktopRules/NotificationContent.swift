@@ -3,10 +3,10 @@
 public import DesktopProtocol
 import WireText
 
-/// An alert as a notification server takes it (`Notify` of the Desktop Notifications Specification 1.2), with no more
-/// than that server can do.
+/// An alert as arguments of `Notify` (Desktop Notifications Specification 1.2), reduced to what the notification
+/// server can do.
 public struct NotificationContent: Hashable, Sendable {
-    /// A hint: its name, and a value of the type that the specification has for it.
+    /// The value of a hint, in the type that the specification requires.
     public enum Hint: Hashable, Sendable {
         /// A string.
         case text(String)
@@ -16,21 +16,21 @@ public struct NotificationContent: Hashable, Sendable {
         case flag(Bool)
     }
 
-    /// One line of plain text.
+    /// The summary: one line of plain text.
     public var summary: String
-    /// The text below it, escaped if the server reads markup there.
+    /// The text below the summary, escaped if the server expects markup.
     public var body: String
-    /// Ids and labels in turn.
+    /// The ids and labels of the actions, alternately.
     public var actions: [String]
-    /// The hints, by name.
+    /// The hints by name.
     public var hints: [String: Hint]
-    /// In milliseconds; −1: as the server likes, 0: never.
+    /// The timeout in milliseconds; −1 for the server's default, 0 for none.
     public var timeout: Int32
 
-    /// The action of the notification itself.
+    /// The id of the action that a click on the notification itself invokes.
     public static let clicked = "default"
 
-    /// - Parameter isSilent: whether it makes no sound, since it was shown before.
+    /// - Parameter isSilent: whether the server shall play no sound, since the alert was shown before.
     public init(_ alert: DesktopAlert, for server: DesktopServer, isSilent: Bool) {
         let abilities = Set(server.capabilities)
         summary = alert.title
@@ -38,7 +38,7 @@ public struct NotificationContent: Hashable, Sendable {
         actions = []
         if abilities.contains("actions") {
             actions = [Self.clicked, "Open"]
-            // An action of this name would be the same as a click.
+            // A button with this id could not be told from a click on the notification.
             for action in alert.actions where action.id != Self.clicked { actions += [action.id, action.label] }
         }
         hints = ["urgency": .byte(Self.level(alert.urgency))]
@@ -61,9 +61,9 @@ public struct NotificationContent: Hashable, Sendable {
     }
 }
 
-/// Plain text as markup, and paths as URLs.
+/// Escapes plain text for markup, and paths for URLs.
 public enum Markup {
-    /// Text that a server with `body-markup` shows as it is.
+    /// Escapes text so that a server with `body-markup` shows it unchanged.
     public static func escape(_ text: String) -> String {
         var escaped: [UInt8] = []
         escaped.reserveCapacity(text.utf8.count)
@@ -96,7 +96,7 @@ public enum Markup {
         return String(wire: url)
     }
 
-    /// Whether this may be the name of a desktop entry: a file name in the character set of the specification.
+    /// Whether a name is valid for a desktop entry: a file name of characters that the specification allows.
     public static func isEntry(_ name: String) -> Bool {
         !name.isEmpty && name.utf8.count <= 255
             && name.utf8.allSatisfy { byte in

@@ -2,33 +2,33 @@
 
 import WireText
 
-/// What `pw-dump --monitor` writes: arrays of objects, the first with all objects, each further one with those that
-/// have changed. Only the few members that matter are kept, so that its memory is bounded whatever comes.
+/// Parses the output of `pw-dump --monitor`: JSON arrays of objects. The first array has all objects, and each later
+/// array those that have changed. Only a few members are kept, so the memory used is bounded for any input.
 public struct PipeWireDump: Sendable {
-    /// What was read is not what pw-dump writes.
+    /// The error for input that pw-dump would not write.
     public struct Invalid: Error, Hashable, Sendable, CustomStringConvertible {
-        /// Half a sentence.
+        /// The end of a sentence whose subject is pw-dump, such as “writes what is not JSON”.
         public let description: String
     }
 
-    /// What was written about one object.
+    /// The members of one object that are kept.
     public struct Object: Hashable, Sendable {
-        /// PipeWire's number of it.
+        /// PipeWire's number for the object.
         public var id: Int64?
-        /// Such as `PipeWire:Interface:Node`; nil for one that is gone.
+        /// The object's type, such as `PipeWire:Interface:Node`; nil if the object was removed.
         public var type: String?
-        /// `running`, `idle`, `suspended` …, of a node.
+        /// The state of a node: `running`, `idle`, `suspended` …
         public var state: String?
-        /// Whether it is gone.
+        /// Whether the object was removed.
         public var isGone = false
-        /// Its properties of the names in ``PipeWireDump/properties``; nil if none were written.
+        /// The object's properties with the names in ``PipeWireDump/properties``; nil if it has no properties.
         public var properties: [String: String]?
 
-        /// Nothing was written yet.
+        /// Creates an object without any members.
         public init() {}
     }
 
-    /// The properties that are kept.
+    /// The names of the properties that are kept.
     public static let properties: Set<String> = [
         "application.process.id", "client.api", "client.id", "media.class", "media.role", "pipewire.sec.pid",
         "stream.monitor",
@@ -40,25 +40,26 @@ public struct PipeWireDump: Sendable {
     private enum Place: Sendable { case between, string, escape, word }
 
     private var place = Place.between
-    /// The brackets that are open: `{` or `[`.
+    /// The brackets that are open, the outermost first: `{` or `[`.
     private var open: [UInt8] = []
-    /// The names on the way to the value that comes, of the objects at depth 2, 3 and 4.
+    /// The member names that lead to the current value, in the objects at depth 2, 3 and 4.
     private var names: [String?] = [nil, nil, nil]
-    /// The string or word that is being read, and whether it is too long or has escapes.
+    /// The bytes of the string or word that is being read. `isOpaque` is set if it is too long or has escapes.
     private var text: [UInt8] = []
     private var isOpaque = false
-    /// A string that may turn out to be a name.
+    /// The string that was read last: a member's name if a colon follows, otherwise a value. It is nil inside if it
+    /// was too long or had escapes.
     private var string: String??
     private var object = Object()
 
-    /// Nothing was read yet.
+    /// Creates a parser at the start of the output.
     public init() {}
 
-    /// Whether all arrays that were begun are complete; false before the first one.
+    /// Whether the output so far ends after a complete array.
     public var isComplete: Bool { hasBegun && open.isEmpty }
     private var hasBegun = false
 
-    /// Reads the next bytes; calls `found` for each object whose end is in them.
+    /// Parses the next bytes; calls `found` for each object that ends in them.
     public mutating func read(_ bytes: some Sequence<UInt8>, _ found: (Object) -> Void) throws(Invalid) {
         for byte in bytes { try read(byte, found) }
     }
@@ -92,7 +93,7 @@ public struct PipeWireDump: Sendable {
         if text.count < Self.longest { text.append(byte) } else { isOpaque = true }
     }
 
-    /// What was read of a string or a word; nil if that was not kept.
+    /// Ends a string or word, and returns its text; nil if it was too long or had escapes.
     private mutating func taken() -> String? {
         defer { (text, isOpaque) = ([], false) }
         return isOpaque ? nil : String(wire: text)
@@ -116,7 +117,7 @@ public struct PipeWireDump: Sendable {
             if isProperties, byte == UInt8(ascii: "{") { object.properties = [:] }
         case UInt8(ascii: "}"), UInt8(ascii: "]"):
             pass()
-            // The two kinds of brackets are two apart.
+            // In ASCII, `}` and `]` are two above `{` and `[`.
             guard open.popLast() == byte - 2 else { throw Self.noJSON }
             if open.count == 1, byte == UInt8(ascii: "}") { found(object) }
         case UInt8(ascii: "\""):
@@ -131,13 +132,13 @@ public struct PipeWireDump: Sendable {
 
     private static let noJSON = Invalid(description: "writes what is not JSON")
 
-    /// A string that no colon follows is a value.
+    /// Uses the last string as a value, since no colon followed it.
     private mutating func pass() {
         if let string { value(string) }
         string = nil
     }
 
-    /// Whether the properties' bracket is the last one that was opened.
+    /// Whether the innermost open bracket is that of an object's properties.
     private var isProperties: Bool { open.count == 4 && names[0] == "info" && names[1] == "props" }
 
     private mutating func value(_ value: String?) {

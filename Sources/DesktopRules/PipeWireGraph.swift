@@ -2,7 +2,7 @@
 
 public import DesktopProtocol
 
-/// PipeWire's nodes and clients, as far as they say which processes play or record sound.
+/// PipeWire's nodes and clients, which say which processes play or record sound.
 public struct PipeWireGraph: Sendable {
     private struct Node: Sendable {
         var state: String?
@@ -12,13 +12,13 @@ public struct PipeWireGraph: Sendable {
     private var nodes: [Int64: Node] = [:]
     private var clients: [Int64: [String: String]] = [:]
 
-    /// More nodes, or clients, are ignored: a session has some dozens.
+    /// The most nodes, and the most clients, that are kept; a session has some dozens.
     public static let most = 4096
 
-    /// Nothing is known yet.
+    /// Creates a graph without nodes and clients.
     public init() {}
 
-    /// An object has appeared, changed or gone. Returns whether a stream may have.
+    /// Handles an object that has appeared, changed or been removed. Returns whether sound streams may have changed.
     @discardableResult
     public mutating func take(_ object: PipeWireDump.Object) -> Bool {
         guard let id = object.id else { return false }
@@ -42,7 +42,7 @@ public struct PipeWireGraph: Sendable {
         }
     }
 
-    /// The running streams of sound, in the order in which they were made, at most ``DesktopSound/most``.
+    /// The running sound streams, the oldest first, at most ``DesktopSound/most``.
     public var streams: [DesktopSound] {
         let all = nodes.sorted { $0.key < $1.key }.compactMap { id, node in stream(id, node) }
         return Array(all.prefix(DesktopSound.most))
@@ -55,12 +55,12 @@ public struct PipeWireGraph: Sendable {
         case "Stream/Input/Audio": isRecording = true
         default: return nil
         }
-        // A meter of what others play records nothing.
+        // A stream that monitors an output, such as a level meter, does not count as recording.
         guard node.state == "running", node.properties["stream.monitor"] != "true" else { return nil }
         let client = node.properties["client.id"].flatMap { Int64($0) }.flatMap { clients[$0] } ?? [:]
         func pid(_ text: String?) -> Int32? { text.flatMap { Int32($0) }.flatMap { $0 > 0 ? $0 : nil } }
         let claimed = pid(client["application.process.id"]) ?? pid(node.properties["application.process.id"])
-        // PipeWire's word about a program that connects through the server for PulseAudio is about that server.
+        // For clients of PipeWire's PulseAudio server, PipeWire itself knows only the process of that server.
         let isBehind = client["client.api"] == "pipewire-pulse"
         guard let pid = isBehind ? claimed : pid(client["pipewire.sec.pid"]) ?? claimed else { return nil }
         return DesktopSound(id: id, pid: pid, isRecording: isRecording, role: node.properties["media.role"])

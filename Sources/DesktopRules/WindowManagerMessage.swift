@@ -5,11 +5,11 @@
 public enum WindowManagerMessage {
     /// The types of messages that are sent or read here.
     public enum Kind: UInt32, Sendable {
-        /// A request to carry out a command, and the answer to it.
+        /// A request to run a command, and its reply.
         case command = 0
-        /// A request, and the answer to it.
+        /// A request to subscribe to events, and its reply.
         case subscribe = 2
-        /// A request, and the answer to it.
+        /// A request for the tree of windows, and its reply.
         case tree = 4
         /// An event: a workspace has changed.
         case workspace = 0x8000_0000
@@ -20,7 +20,7 @@ public enum WindowManagerMessage {
     private static let magic = Array("i3-ipc".utf8)
     private static let headSize = 14
 
-    /// A message to send.
+    /// Encodes a message.
     public static func bytes(_ kind: Kind, _ payload: String = "") -> [UInt8] {
         var bytes = magic
         for number in [UInt32(payload.utf8.count), kind.rawValue] {
@@ -29,21 +29,21 @@ public enum WindowManagerMessage {
         return bytes + payload.utf8
     }
 
-    /// Splits what was received into messages.
+    /// Splits received bytes into messages.
     public struct Framer: Sendable {
-        /// What was received is no message, or one that is too long.
+        /// The error for bytes that are no message, or for a message that is too long.
         public struct Invalid: Error, Hashable, Sendable, CustomStringConvertible {
-            /// Half a sentence.
+            /// The end of a sentence whose subject is the socket's path.
             public let description: String
         }
 
-        /// The longest payload in bytes: the tree of thousands of windows.
+        /// The longest payload in bytes: enough for a tree of thousands of windows.
         public static let longest = 16 << 20
         private var buffer: [UInt8] = []
-        /// Where the next message begins.
+        /// The index in the buffer at which the next message begins.
         private var start = 0
 
-        /// Nothing was received yet.
+        /// Creates a framer that has received nothing.
         public init() {}
 
         /// Adds received bytes.

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// As much of X11 as it takes to ask the X server which process has a window: the X server knows that from the kernel
-/// (X-Resource extension 1.2, QueryClientIds), while programs may write anything into `_NET_WM_PID`.
+/// The part of X11 that asks the X server which process owns a window (X-Resource extension 1.2, QueryClientIds). The
+/// X server knows that from the kernel, whereas programs may write any number into `_NET_WM_PID`.
 ///
-/// Bytes go in and out; what carries them is not known here.
+/// This type only encodes and decodes; its caller sends and receives the bytes.
 public struct XConversation: Sendable {
-    /// The X server refused, or sent what is no X11.
+    /// The error if the X server refuses the connection or sends bytes that are not X11.
     public struct Invalid: Error, Hashable, Sendable, CustomStringConvertible {
-        /// Half a sentence.
+        /// The end of a sentence whose subject is the X server.
         public let description: String
     }
 
@@ -18,34 +18,35 @@ public struct XConversation: Sendable {
         case ready(opcode: UInt8)
     }
 
-    /// The process of a window; nil if the X server does not know it: the program may run on another machine.
+    /// The process that owns a window; nil if the X server does not know it, for example since the program runs on
+    /// another machine.
     public struct Answer: Hashable, Sendable {
-        /// The window.
+        /// The window's id.
         public let window: UInt32
-        /// The process.
+        /// The process that owns the window.
         public let pid: Int32?
     }
 
     private var state = State.setup
     private var buffer: [UInt8] = []
-    /// Where the next message in it begins.
+    /// The index in the buffer at which the next message begins.
     private var start = 0
-    /// Windows to ask about when that is possible.
+    /// Windows to ask about once the connection is set up.
     private var waiting: [UInt32] = []
-    /// Windows that were asked about, in their order.
+    /// Windows whose replies are pending, in the order of the requests.
     private var asked: [UInt32] = []
 
     private static let name = Array("X-Resource".utf8)
-    /// Bytes of a reply; the longest here is the setup, with a list of visuals.
+    /// The longest reply in bytes. The longest expected reply is the connection setup, which lists all visuals.
     private static let longest = 4 << 20
     private static let mostWaiting = 64
     /// LocalClientPIDMask of X-Resource.
     private static let processMask: UInt32 = 2
 
-    /// Nothing was sent yet.
+    /// Creates a conversation that has sent nothing.
     public init() {}
 
-    /// The first bytes to send.
+    /// Returns the bytes that open the connection, to be sent first.
     public func greeting(_ cookie: XCookie?) -> [UInt8] {
         let order: UInt8 = UInt16(1).littleEndian == 1 ? UInt8(ascii: "l") : UInt8(ascii: "B")
         let (name, data) = (cookie?.name ?? [], cookie?.data ?? [])
@@ -54,7 +55,8 @@ public struct XConversation: Sendable {
             + [0, 0] + Self.padded(name) + Self.padded(data)
     }
 
-    /// The bytes to send for this question; they may be sent later, by ``receive(_:)``.
+    /// Returns the bytes to send for a question. Before the setup is complete, there are none: ``receive(_:)``
+    /// returns them later.
     public mutating func ask(_ window: UInt32) -> [UInt8] {
         guard case .ready(let opcode) = state else {
             if waiting.count < Self.mostWaiting { waiting.append(window) }
@@ -64,7 +66,7 @@ public struct XConversation: Sendable {
         return [opcode, 4] + Self.short(4) + Self.long(1) + Self.long(window) + Self.long(Self.processMask)
     }
 
-    /// Takes received bytes: returns answers, and bytes to send.
+    /// Handles received bytes. Returns answers, and bytes to send.
     public mutating func receive(_ bytes: some Collection<UInt8>) throws(Invalid) -> (answers: [Answer], send: [UInt8])
     {
         buffer.removeFirst(start)
@@ -80,7 +82,7 @@ public struct XConversation: Sendable {
                 size = 8 + 4 * Int(short(at: 6))
             } else {
                 guard buffer.count - start >= 32 else { break }
-                // Only replies and generic events are longer.
+                // Replies and generic events may be longer than 32 bytes; other messages are not.
                 let kind = buffer[start] & 0x7f
                 size = 32 + (kind == 1 || kind == 35 ? 4 * Int(long(at: 4)) : 0)
             }
@@ -101,7 +103,7 @@ public struct XConversation: Sendable {
             send += [0, 0] + Self.padded(Self.name)
             return
         }
-        // An event, which nothing here has asked for.
+        // Ignore events: none were requested.
         guard kind == 0 || kind == 1 else { return }
         switch state {
         case .setup: break
@@ -118,12 +120,12 @@ public struct XConversation: Sendable {
             waiting = []
         case .ready:
             guard !asked.isEmpty else { throw Invalid(description: "answers what was not asked") }
-            // An error: the window is gone.
+            // The kind 0 is an error: the window no longer exists.
             answers.append(Answer(window: asked.removeFirst(), pid: kind == 1 ? process(size) : nil))
         }
     }
 
-    /// The process in an answer to QueryClientIds.
+    /// The process in a reply to QueryClientIds; nil if it has none.
     private func process(_ size: Int) -> Int32? {
         var place = 32
         for _ in 0..<min(long(at: 8), 16) {
@@ -155,13 +157,13 @@ public struct XConversation: Sendable {
     }
 }
 
-/// What a program shows the X server to be let in.
+/// The secret by which a program authenticates to the X server.
 public struct XCookie: Hashable, Sendable {
     let name: [UInt8]
     let data: [UInt8]
 
-    /// Finds the cookie for a display in a file of xauth(1): entries of a family and four counted texts, all numbers
-    /// with the high byte first.
+    /// Finds the cookie for a display in a file of xauth(1). An entry is a family and four strings, each with its
+    /// length in front; numbers are big-endian.
     public init?(display: Int, in file: [UInt8]) {
         var rest = file[...]
         func text() -> [UInt8]? {
@@ -171,7 +173,7 @@ public struct XCookie: Hashable, Sendable {
         }
         while let family = Self.number(&rest) {
             guard text() != nil, let number = text(), let name = text(), let data = text() else { return nil }
-            // FamilyLocal and FamilyWild: the display is on this machine.
+            // The families FamilyLocal and FamilyWild are for displays on this machine.
             guard family == 256 || family == 65535, number.isEmpty || number == Array("\(display)".utf8) else {
                 continue
             }
@@ -187,7 +189,7 @@ public struct XCookie: Hashable, Sendable {
         return UInt16(high) << 8 | UInt16(low)
     }
 
-    /// The number of a display on this machine, such as `:1.0`; nil for one that is elsewhere.
+    /// The number of a display on this machine, such as 1 for `:1.0`; nil for a display on another machine.
     public static func display(_ text: String) -> Int? {
         let name = text.hasPrefix("unix:") ? text.dropFirst(4) : text[...]
         guard name.hasPrefix(":") else { return nil }
