@@ -5,7 +5,7 @@ import Lifecycle
 package import TorporAPI
 
 extension DesktopApp {
-    /// What the configuration says about an app.
+    /// Creates an app from its configuration.
     package init(_ specification: AppSpecification) {
         self.init(name: specification.name)
         let presentation = specification.presentation
@@ -18,6 +18,6 @@ extension DesktopApp {
         isOneshot = specification.rules.isOneshot
     }
 
-    /// Whether people expect it in a menu: it can be in the foreground, and has a name for people.
+    /// Whether users expect the app in a menu: it can be in the foreground, and has a title.
     package var isForPeople: Bool { title != nil && !isOneshot }
 }

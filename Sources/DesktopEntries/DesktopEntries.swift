@@ -4,7 +4,7 @@ package import TorporAPI
 
 /// The desktop entries that the apps of a supervisor should have.
 package struct DesktopEntries {
-    /// One of them.
+    /// One desktop entry.
     package struct Entry: Hashable, Sendable {
         /// The app's name.
         package var app: String
@@ -16,7 +16,7 @@ package struct DesktopEntries {
 
     /// The entries, by the app's name.
     package private(set) var entries: [Entry] = []
-    /// What people should know about them, in sentences.
+    /// Remarks for users, such as a file type that this machine does not know, as sentences.
     package private(set) var remarks: [String] = []
     /// The control socket of the supervisor.
     package let socket: String
@@ -42,9 +42,10 @@ package struct DesktopEntries {
         }
     }
 
-    /// The media types for `opens`, each once: entries have neither patterns of file names nor of types.
+    /// The media types for `opens`, each once. A desktop entry lists media types only, so patterns of file names and
+    /// types are resolved here.
     ///
-    /// - Parameter known: the types of entries that other apps have too: the machine's databases are large.
+    /// - Parameter known: caches the results, since apps share patterns and the machine's databases are large.
     private static func types(
         of app: DesktopApp,
         _ known: inout [String: [String]],
@@ -68,7 +69,7 @@ package struct DesktopEntries {
     private static func types(for entry: String, _ media: MediaTypes) -> [String] {
         let parts = entry.split(separator: "/", omittingEmptySubsequences: false)
         if parts.count != 2 {
-            // A pattern like *.md; what another pattern fits cannot be listed.
+            // Only a pattern like `*.md` names a single media type; other patterns cannot be listed.
             let hasOne = entry.utf8.starts(with: "*.".utf8) && !entry.dropFirst(2).contains { "*?[".contains($0) }
             return hasOne ? [media.type(of: "file" + entry.dropFirst())].compactMap(\.self) : []
         }

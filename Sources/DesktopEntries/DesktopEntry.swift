@@ -6,14 +6,14 @@ import WireText
 /// The desktop entry of an app: the text of a file that a desktop's menus and file managers read (freedesktop.org's
 /// Desktop Entry Specification 1.1).
 package struct DesktopEntry {
-    /// How an entry calls `torpor`.
+    /// How an entry's `Exec` line runs `torpor`.
     package struct Command: Sendable {
         /// A name on the PATH, or an absolute path.
         package var program = "torpor"
-        /// The control socket to name; nil where `torpor` finds it by itself.
+        /// The control socket to pass to `torpor`; nil if `torpor` finds the socket by itself.
         package var socket: String?
 
-        /// `torpor`, which finds the supervisor by itself.
+        /// Creates a command that runs `torpor` without naming a socket.
         package init() {}
 
         fileprivate func line(_ words: [String], field: String = "") -> String {
@@ -22,7 +22,7 @@ package struct DesktopEntry {
         }
     }
 
-    /// The key by which a sync finds its own entries.
+    /// The key that marks an entry as Torpor's and names its app.
     static let appKey = "X-Torpor-App"
     /// The key with the control socket of the supervisor that has the app.
     static let socketKey = "X-Torpor-Socket"
@@ -30,7 +30,7 @@ package struct DesktopEntry {
     private let app: DesktopApp
     private let command: Command
     private let socket: String
-    /// The media types of the files that it opens.
+    /// The media types of the files that the app opens.
     private let types: [String]
 
     /// - Parameters:
@@ -62,7 +62,7 @@ package struct DesktopEntry {
         return lines.joined(separator: "\n") + "\n"
     }
 
-    /// With the category that menus require beside Audio and Video.
+    /// The app's categories. Menus require `AudioVideo` beside Audio and Video.
     private var categories: [String] {
         let needsOther =
             !app.categories.contains("AudioVideo") && app.categories.contains { ["Audio", "Video"].contains($0) }
@@ -83,7 +83,7 @@ package struct DesktopEntry {
         return lines
     }
 
-    /// A value of the type string: what would end the line, and a space at its beginning, as escape sequences.
+    /// Escapes a value of the type string: newlines and the like, and a space at its start.
     static func escaped(_ text: String) -> String {
         var result: [UInt8] = []
         for byte in text.utf8 {
@@ -99,7 +99,7 @@ package struct DesktopEntry {
         return String(wire: result)
     }
 
-    /// The text of a value of the type string.
+    /// Decodes a value of the type string.
     static func unescaped(_ value: Substring) -> String {
         var result: [UInt8] = []
         var isEscape = false
@@ -127,7 +127,7 @@ package struct DesktopEntry {
         .joined()
     }
 
-    /// An argument of `Exec`: in quotes if it has a character that is reserved there, and with % doubled.
+    /// Quotes an argument of `Exec` if it contains reserved characters, and doubles its `%` signs.
     static func quoted(_ word: String) -> String {
         let reserved = Set(" \t\n\"'\\><~|&;$*?#()`".utf8)
         var result: [UInt8] = []
@@ -142,7 +142,7 @@ package struct DesktopEntry {
 
     // MARK: Reading
 
-    /// Which app and which supervisor an entry is of; nil if it was not made by Torpor.
+    /// The app and the supervisor that an entry belongs to; nil if Torpor did not write the entry.
     package static func owner(in text: String) -> (app: String, socket: String)? {
         var app: String?
         var socket: String?
@@ -150,7 +150,7 @@ package struct DesktopEntry {
         for line in text.utf8.split(separator: UInt8(ascii: "\n")) {
             let line = Substring(line)
             if line.utf8.first == UInt8(ascii: "[") {
-                // Keys of other groups do not count.
+                // The group `[Desktop Entry]` has ended: keys of other groups do not count.
                 if isInside { break }
                 isInside = line.utf8.elementsEqual("[Desktop Entry]".utf8)
             } else if isInside, let value = value(line, appKey) {

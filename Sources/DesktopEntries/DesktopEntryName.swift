@@ -2,16 +2,16 @@
 
 import WireText
 
-/// The names of desktop entries: without `.desktop` they are what a desktop knows an app by.
+/// Names of desktop entries. A desktop identifies an app by this name, without `.desktop`.
 package enum DesktopEntryName {
     static let prefix = "io.torpor."
     static let suffix = ".desktop"
 
-    /// The name for an app, without `.desktop`. It is one that D-Bus allows too: any other byte becomes `_x` and two hex
-    /// digits, so `web@1` is `web_x401`.
+    /// The entry's name for an app, without `.desktop`. It is valid as a D-Bus name too: every other byte becomes
+    /// `_x` and two hexadecimal digits, so `web@1` becomes `web_x401`.
     ///
-    /// It depends on nothing but the app's name, and no two apps have the same: users pin entries, which must not become
-    /// another app's when an app comes or goes.
+    /// The name depends only on the app's name, and no two apps share a name. Users pin entries, and a pinned entry
+    /// must not become another app's when apps come or go.
     package static func name(of app: String) -> String {
         let source = Array(app.utf8)
         var bytes: [UInt8] = []
@@ -28,7 +28,7 @@ package enum DesktopEntryName {
 
     private static let digits = Array("0123456789ABCDEF".utf8)
 
-    /// No element of a D-Bus name begins with a digit.
+    /// An element of a D-Bus name must not begin with a digit.
     private static func isPlain(_ byte: UInt8, at index: Int) -> Bool {
         switch byte {
         case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "-"),
@@ -39,7 +39,8 @@ package enum DesktopEntryName {
         }
     }
 
-    /// Whether a `_` in an app's name would be read as the beginning of a code.
+    /// Whether a `_` in an app's name would look like the start of an escape sequence, so that it must be escaped
+    /// itself.
     private static func beginsCode(_ source: [UInt8], _ index: Int) -> Bool {
         source[index] == UInt8(ascii: "_") && index + 3 < source.count && source[index + 1] == UInt8(ascii: "x")
             && digits.contains(source[index + 2]) && digits.contains(source[index + 3])

@@ -3,17 +3,17 @@
 import Linux
 import WireText
 
-/// A folder of desktop entries, in which other programs have theirs.
+/// A folder of desktop entries, which other programs use too.
 package struct DesktopFolder {
     /// What a sync did, or would do.
     package struct Changes: Hashable, Sendable {
-        /// The names of files that are new or have another content.
+        /// The names of files that are new or whose content has changed.
         package var written: [String] = []
-        /// The names of files that are as they should be.
+        /// The names of files that were right already.
         package var unchanged: [String] = []
-        /// The names of files of apps that are gone.
+        /// The names of removed files, whose apps no longer exist.
         package var removed: [String] = []
-        /// What was left alone, and why.
+        /// Files that were left alone, with the reasons.
         package var refused: [Refusal] = []
     }
 
@@ -23,18 +23,18 @@ package struct DesktopFolder {
         package var app: String
         /// The file's name.
         package var file: String
-        /// Why, in half a sentence about the file.
+        /// The reason, as the end of a sentence whose subject is the file.
         package var reason: String
     }
 
-    /// Why a folder cannot be used, or a file not be written: a sentence.
+    /// Why the folder cannot be used or a file cannot be written, as a sentence.
     package struct Failure: Error, CustomStringConvertible {
         package let description: String
     }
 
-    /// The most names in a folder.
+    /// The most files that the folder may contain.
     private static let mostNames = 50_000
-    /// The largest entry that is read; one of Torpor is far smaller.
+    /// The largest entry that is read, in bytes. Torpor's own entries are far smaller.
     private static let mostBytes = 1 << 20
     private static let temporary = ".torpor-entry-"
 
@@ -43,10 +43,10 @@ package struct DesktopFolder {
     /// The folder at that path, which a sync makes if it does not exist.
     package init(_ path: String) { self.path = path }
 
-    /// Makes the files of this supervisor's apps what they should be: writes new and changed ones, removes those of apps
-    /// that are gone, and touches no other file. Blocks on the disk.
+    /// Updates the entries of this supervisor's apps: writes new and changed ones, removes those of apps that no
+    /// longer exist, and leaves all other files alone. Blocks on the disk.
     ///
-    /// - Parameter isTrial: change nothing.
+    /// - Parameter isTrial: whether to only compute the changes.
     package func sync(_ wanted: DesktopEntries, isTrial: Bool = false) throws(Failure) -> Changes {
         guard let folder = try open(makes: !isTrial) else {
             return Changes(written: wanted.entries.map(\.file))
@@ -78,11 +78,12 @@ package struct DesktopFolder {
         return changes
     }
 
-    /// The folder; nil if there is none and it is not to be made.
+    /// Opens the folder; nil if it does not exist and `makes` is false.
     private func open(makes: Bool) throws(Failure) -> Folder? {
         do {
             if makes { try File.makeDirectories(path) }
-            // A user's own folder may be a symlink to another of theirs. Root follows none.
+            // A user may have replaced the folder by a symlink. Root does not follow symlinks, which could lead
+            // anywhere.
             let folder = try Folder(path, followLinks: !Users.isRoot)
             let status = try folder.status()
             if Users.isRoot, status.uid != 0 || status.mode & 0o002 != 0 {
@@ -99,12 +100,12 @@ package struct DesktopFolder {
 
     private enum Content {
         case nothing
-        /// It is not a regular file, too large, or cannot be read.
+        /// The entry is not a regular file, is too large, or cannot be read.
         case other
         case entry(String)
     }
 
-    /// What is there, without following a symlink or waiting for a FIFO.
+    /// Reads an entry without following a symlink or blocking on a FIFO.
     private func content(_ name: FileName, _ folder: Folder) -> Content {
         do throws(Errno) {
             guard let status = try folder.status(name) else { return .nothing }
@@ -117,7 +118,7 @@ package struct DesktopFolder {
         }
     }
 
-    /// Whether an entry is to be written: what is there is another content, and of the same supervisor.
+    /// Whether an entry must be written: it is missing or belongs to this supervisor, and its content differs.
     private func isToWrite(
         _ entry: DesktopEntries.Entry,
         _ socket: String,
@@ -144,8 +145,9 @@ package struct DesktopFolder {
         }
     }
 
-    /// Writes files beside them and renames these, so that readers see the old content or the new one. All are written
-    /// before the first is synchronised: the filesystem then has to write its journal only once.
+    /// Writes each entry to a temporary file and renames it, so that readers see either the old content or the new
+    /// one. All files are written before the first is synchronised, so that the filesystem commits its journal only
+    /// once.
     private func write(_ entries: [DesktopEntries.Entry], _ folder: Folder) throws(Errno) {
         let drafts = entries.indices.map { FileName("\(Self.temporary)\(ThisProcess.pid)-\($0)") }
         do throws(Errno) {
@@ -166,7 +168,7 @@ package struct DesktopFolder {
         }
     }
 
-    /// Whether it is the draft of a process that was killed.
+    /// Whether a name is that of a temporary file that a killed process left.
     private func isLeftOver(_ name: String) -> Bool {
         guard name.utf8.starts(with: Self.temporary.utf8) else { return false }
         guard let pid = Int32(name.dropFirst(Self.temporary.count).prefix { $0 != "-" }) else { return false }

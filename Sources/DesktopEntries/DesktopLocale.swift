@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The names of languages in desktop entries: those of locales, `LANGUAGE_COUNTRY@MODIFIER`.
+/// Language names in desktop entries, in the form of locales: `LANGUAGE_COUNTRY@MODIFIER`.
 enum DesktopLocale {
-    /// Where a locale is known by a modifier instead of a script.
+    /// Scripts, with the modifiers that locales use instead.
     private static let scripts = [
         "latn": "latin", "cyrl": "cyrillic", "deva": "devanagari", "arab": "arabic", "hebr": "hebrew",
     ]
-    /// Where a locale is known by a country instead of a script.
+    /// Languages with scripts, with the countries that locales use instead.
     private static let countries = ["zh-hans": "CN", "zh-hant": "TW"]
 
-    /// The name for a language tag in lower case (BCP 47); nil if no locale is like it.
+    /// The locale's name for a language tag in lower case (BCP 47); nil if no locale corresponds to the tag.
     static func name(ofTag tag: String) -> String? {
         let parts = tag.split(separator: "-").map(String.init)
         guard let language = parts.first, parts.count <= 3 else { return nil }
@@ -19,7 +19,7 @@ enum DesktopLocale {
             switch part.utf8.count {
             case 4 where modifier == nil && country == nil:
                 if let known = countries[language + "-" + part] {
-                    // A country that is written behind it counts instead.
+                    // A country in the tag takes precedence.
                     if parts.count == 2 { country = known }
                 } else if let known = scripts[part] {
                     modifier = known

@@ -3,14 +3,14 @@
 import Linux
 import WireText
 
-/// The media types of files by name, from the system's MIME databases.
+/// Looks up media types by file name in the system's MIME databases.
 package struct MediaTypes {
-    /// Where the databases are: the user's folder first.
+    /// The folders of the databases, the user's first.
     private let folders: [String]
     /// mime.types(5) as media-types installs it: `TYPE EXTENSION…`.
     private static let types = "/etc/mime.types"
 
-    /// The databases that this process's environment names.
+    /// Uses the databases that this process's environment names.
     package init() {
         let own = ThisProcess.environment("HOME").map { $0 + "/.local/share" }
         let home = ThisProcess.environment("XDG_DATA_HOME") ?? own
@@ -27,7 +27,7 @@ package struct MediaTypes {
         return Self.inTypes(name)
     }
 
-    /// The most media types that a pattern stands for here.
+    /// The most media types that a pattern such as `image/*` may stand for.
     private static let mostTypes = 500
 
     /// The known media types of a kind, such as `image`.
@@ -47,7 +47,7 @@ package struct MediaTypes {
         return String(wire: bytes).split(separator: "\n")
     }
 
-    /// shared-mime-info's lines `WEIGHT:TYPE:PATTERN`: the most specific pattern wins.
+    /// Searches lines `WEIGHT:TYPE:PATTERN` of shared-mime-info: the most specific matching pattern wins.
     private static func inGlobs(_ file: String, _ name: String) -> String? {
         var best: (type: String, weight: Int, length: Int)?
         for line in lines(of: file) where !line.hasPrefix("#") {
