@@ -14,18 +14,18 @@ import Varlink
 public final class GPSClient {
     /// Called with each position.
     public var onFix: ((Position) -> Void)?
-    /// Called when there has been no position for a while, since no receiver has one or gpsd is gone.
+    /// Called when no position has come for ``patience``: no receiver has one, or gpsd does not answer.
     public var onSilence: (() -> Void)?
 
-    /// Called when the server's user is not trusted, with the reason from ``trouble``; once until a trusted server
-    /// answers.
+    /// Called when the server's user is not trusted, with the reason from ``trouble``. Called only once until a
+    /// trusted server answers.
     public var onDistrust: ((String) -> Void)?
 
     /// gpsd's version; nil while not connected.
     public private(set) var release: String?
-    /// The number of receivers.
+    /// The number of GPS receivers that gpsd has.
     public private(set) var receivers = 0
-    /// When the last position came; nil if that is too long ago.
+    /// When the last position came; nil if that was more than ``patience`` ago.
     public private(set) var lastFix: Duration?
     /// Why gpsd does not answer; nil if it does.
     public private(set) var trouble: String?
@@ -47,7 +47,7 @@ public final class GPSClient {
     private var delay = GPSClient.firstDelay
     private var input: [UInt8] = []
 
-    /// After this long without a position, there is none.
+    /// After this time without a new position, the old one no longer counts.
     public static let patience = Duration.seconds(10)
     private static let firstDelay = Duration.seconds(1)
     private static let longestDelay = Duration.seconds(60)
@@ -118,7 +118,8 @@ public final class GPSClient {
         do throws(Errno) {
             guard let bytes = try Descriptor.read(socket.raw, maximum: 16 << 10) else { return }
             guard !bytes.isEmpty else { return lost("it closed the connection") }
-            // Check the peer only now: before it has written, it may not have accepted the connection.
+            // Check the peer only now: before the server writes, it may not have accepted the connection, so its user
+            // is unknown.
             guard isTrusted || trustPeer(socket.raw) else { return }
             input += bytes
         } catch {

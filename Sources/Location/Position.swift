@@ -8,13 +8,13 @@ public struct Position: Sendable, Hashable {
     public var latitude: Double
     /// Degrees east, −180 to 180.
     public var longitude: Double
-    /// The likely error in metres; 0 if unknown.
+    /// The likely error of the position in metres; 0 if unknown.
     public var accuracy: Double
-    /// Metres above the ellipsoid or sea level, whichever the receiver reports.
+    /// Metres above the ellipsoid or sea level, whichever the receiver reports; nil if unknown.
     public var altitude: Double?
-    /// Metres per second.
+    /// Metres per second; nil if unknown.
     public var speed: Double?
-    /// The direction of movement, in degrees from true north.
+    /// The direction of movement, in degrees from true north; nil if unknown.
     public var course: Double?
     /// The time of the fix from the receiver (ISO 8601).
     public var time: String?
@@ -44,7 +44,7 @@ public struct Position: Sendable, Hashable {
 public struct Region: Sendable, Hashable {
     /// The circle's centre.
     public var centre: Position
-    /// In metres.
+    /// The circle's radius in metres.
     public var radius: Double
     /// How long positions must be on the other side of the edge before a crossing counts.
     public var settle: Duration
