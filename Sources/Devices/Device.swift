@@ -6,17 +6,17 @@ import WireText
 
 /// A device in udev's database.
 public struct Device: Hashable, Sendable {
-    /// Its folder below `/sys`, unique while the device exists.
+    /// The device's folder below `/sys`, unique while the device exists.
     public let path: String
-    /// The last part of the path: `ttyUSB0`.
+    /// The last part of the device's path, such as `ttyUSB0`.
     public let name: String
-    /// Such as `tty`, `block`, `usb`.
+    /// The kernel's subsystem, such as `tty`, `block` or `usb`.
     public let subsystem: String
     /// The type within the subsystem, such as `disk`; nil if it has none.
     public let type: String?
-    /// The node below `/dev`; nil if it has none.
+    /// The path of the device node below `/dev`; nil if there is none.
     public let node: String?
-    /// Symlinks to the node.
+    /// Symlinks to the device node.
     public let links: [String]
     /// Properties set by udev and its rules.
     public let properties: [String: String]
@@ -67,7 +67,7 @@ public struct Device: Hashable, Sendable {
         guard sd_device_enumerator_new(&enumerator) >= 0 else { return [] }
         defer { sd_device_enumerator_unref(enumerator) }
         for subsystem in subsystems ?? [] { sd_device_enumerator_add_match_subsystem(enumerator, subsystem, 1) }
-        // Without udev, no device is ever marked as initialised.
+        // Without udev, no device is marked as initialised, and the enumerator would skip all.
         if !File.exists("/run/udev/control") { sd_device_enumerator_allow_uninitialized(enumerator) }
         var devices: [Device] = []
         var next = sd_device_enumerator_get_device_first(enumerator)

@@ -9,11 +9,11 @@ public import Linux
 public final class DeviceMonitor {
     /// The kind of event.
     public enum Action: Sendable {
-        /// Added, or announced again (`udevadm trigger`).
+        /// The device was added, or announced again (`udevadm trigger`).
         case add
-        /// Removed.
+        /// The device was removed.
         case remove
-        /// Changed.
+        /// The device was changed.
         case change
     }
 
@@ -21,7 +21,8 @@ public final class DeviceMonitor {
     private let monitor: OpaquePointer
     private let handler: (Device, Action) -> Void
 
-    /// In bytes: enough for a large machine to announce all its devices at once.
+    /// The size of the socket's receive buffer in bytes: enough for a large machine to announce all its devices at
+    /// once.
     private static let bufferBytes = 4 << 20
 
     /// Starts to listen. Throws if no descriptor or memory is left.
@@ -38,7 +39,7 @@ public final class DeviceMonitor {
         try Self.check(sd_device_monitor_new(&made))
         guard let made else { throw .noMemory }
         monitor = made
-        // Without the permission, the default size stays.
+        // If this process may not raise the size, the kernel's default remains.
         _ = sd_device_monitor_set_receive_buffer_size(monitor, Self.bufferBytes)
         for subsystem in subsystems ?? [] {
             try Self.check(sd_device_monitor_filter_add_match_subsystem_devtype(monitor, subsystem, nil))
