@@ -14,7 +14,7 @@ enum AppKeyEffects {
             $0.name < $1.name
         }
 
-    /// Keys whose values a process gets at its launch. A running process cannot get new values.
+    /// Keys whose values a process gets only at its launch, so that a change takes effect at a restart.
     private static let program: [AppKey] = [
         .value("exec", \.exec, .restart),
         AppKey(
@@ -87,7 +87,7 @@ enum AppKeyEffects {
         .value("launch_image", \.presentation.launchImage, .live),
         AppKey(
             name: "scenes",
-            // An app is told only at its launch whether its scenes are inside its own processes.
+            // The app learns only at its launch that its scenes are inside its own processes.
             effect: { $0.rules.hasScenes == $1.rules.hasScenes ? .live : .restart },
             isSame: { $0.scenes == $1.scenes && $0.innerScenes == $1.innerScenes },
             written: { ($0.scenes ?? $0.innerScenes).map(SceneReader.written) ?? [:] },
@@ -126,8 +126,8 @@ enum AppKeyEffects {
         )
     }
 
-    /// A key that determines which instances exist. Instances with other names are other apps, which are added and
-    /// removed, so the key changes no existing app.
+    /// A key that determines which instances exist. A change adds and removes instances, but does not change any
+    /// existing one.
     private static func ofNames(_ name: String) -> AppKey {
         AppKey(
             name: name,
@@ -235,8 +235,8 @@ enum AppKeyEffects {
         .value("suspend_deadline", \.rules.suspendDeadline, .live),
         .value("grace", \.rules.grace, .live),
         .value("extension_limit", \.rules.extensionLimit, .live),
-        // A running app keeps the watchdog interval from its launch. If the new interval is shorter, its heartbeats
-        // would be late.
+        // A running app keeps the watchdog interval that it got at its launch. With a shorter interval, torpord would
+        // take its heartbeats for late.
         .value("watchdog", \.rules.watchdog, .live) { old, new in
             guard let new else { return .live }
             return old.map { $0 <= new } ?? false ? .live : .restart

@@ -2,13 +2,13 @@
 
 /// When a change of a key takes effect for a running app.
 public enum KeyEffect: String, Sendable, Hashable, CaseIterable {
-    /// At once. For a deadline: the next time that a deadline of this kind begins.
+    /// At once. A changed deadline applies from the next time that it starts to run.
     case live
-    /// At the app's next launch. A running app does not use the key.
+    /// At the app's next launch. The app uses the key only while it is launched.
     case launch = "next-launch"
     /// When the app is restarted. Until then the app runs with the old value.
     case restart
-    /// At once: apps are added and removed. No existing app changes.
+    /// At once, by adding and removing apps. Existing apps do not change.
     case apps
     /// When the supervisor itself is restarted.
     case supervisor = "supervisor-start"

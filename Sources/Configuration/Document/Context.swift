@@ -44,7 +44,7 @@ package struct Context {
         self.path = ""
     }
 
-    /// The same place, with diagnostics for another sink.
+    /// The same place, whose diagnostics go to another sink.
     func telling(_ sink: DiagnosticSink) -> Context {
         var other = Context(sink: sink, file: file, folder: folder)
         other.path = path

@@ -96,7 +96,7 @@ package enum Document {
         return node(document.pointee.root)
     }
 
-    /// What to do about an error of the parser whose message does not say it.
+    /// Advice for an error whose message from the parser does not say what to do.
     private static func hint(_ message: String) -> String {
         message.contains("could not determine value type") ? ": a text needs quotes, as in \"always\"" : ""
     }

@@ -12,7 +12,8 @@ struct FileReader {
     private(set) var drafts: [String: AppDraft] = [:]
     private(set) var policies: [String: (policy: PolicySpecification, origin: Origin)] = [:]
     var files: [ConfigurationSources.File] = []
-    /// Apps of bundles, which are read when it is known where the bundles are.
+    /// Apps of bundles. They are read after all files, because only then the state directory, which contains the
+    /// bundles, is known.
     private var bundled: [BundledApp] = []
 
     /// The maximum depth of nested includes.
@@ -66,7 +67,7 @@ struct FileReader {
         var defaults = defaults
         if let member = members.first(where: { $0.key == "defaults" }) {
             let inner = context.at("defaults")
-            // Read `[defaults]` even if the file has no app, so that mistakes in the table are reported.
+            // Read `[defaults]` even if no app uses the table, so that mistakes in it are reported.
             if Read.members(inner, member.node) != nil {
                 defaults.read(inner, member.node)
                 defaults.defaultTables.append((inner, member.node))
@@ -123,7 +124,8 @@ struct FileReader {
         }
     }
 
-    /// Whether a name without `.toml` at its end is probably that of a configuration file, not of a backup.
+    /// Whether a name without `.toml` at its end is probably that of a configuration file. The name of a backup is
+    /// not.
     private static func isMeant(_ name: String) -> Bool {
         guard !name.hasPrefix("."), !name.hasSuffix(".toml") else { return false }
         let endings = [".conf", ".cfg", ".config", ".ini", ".toml", ".tml", ".toml.txt"]

@@ -2,7 +2,7 @@
 
 import WireText
 
-/// The patterns of `include`. A wildcard matches within one component of a path.
+/// The patterns of `include`. A wildcard matches within one path component.
 extension Glob {
     static func isPattern(_ text: String) -> Bool {
         text.utf8.contains { $0 == UInt8(ascii: "*") || $0 == UInt8(ascii: "?") || $0 == UInt8(ascii: "[") }

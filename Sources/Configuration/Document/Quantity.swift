@@ -18,7 +18,7 @@ public enum Quantity {
         ("ms", 1_000), ("us", 1), ("µs", 1), ("μs", 1),
     ]
 
-    /// What users write for a unit of time from habit.
+    /// Words that users often write instead of a unit's name, by unit.
     private static let unitWords: [(unit: String, words: Set<String>)] = [
         ("d", ["d", "day", "days"]), ("h", ["h", "hr", "hrs", "hour", "hours"]),
         ("min", ["min", "mins", "minute", "minutes"]), ("s", ["s", "sec", "secs", "second", "seconds"]),

@@ -64,7 +64,8 @@ package enum Read {
 
     package static func unknown(_ context: Context, _ member: Member, among names: [String]) {
         guard !context.sink.isFull else { return }
-        // First look among the keys of other supervisors: for `env`, the nearest name would be a wrong hint.
+        // First search the keys of other supervisors: for a key such as `env`, the most similar key of Torpor would
+        // be a wrong hint.
         let hint = ForeignKeys.hint(member.key, at: context.path).map { "; \($0)" }
         context.error("there is no such key" + (hint ?? Nearest.hint(member.key, among: names)), at: member.position)
     }
@@ -117,14 +118,15 @@ package enum Read {
         return words
     }
 
-    /// A command line as the array to write instead: its words, or a shell for what only a shell understands.
+    /// Suggests an array for a command that was written as one text: its words, or a call of a shell if the text uses
+    /// the shell's syntax.
     static func array(of line: String) -> String {
         let needsShell = line.utf8.contains { "|&;<>()$`'\"*?\\".utf8.contains($0) }
         let words = needsShell ? ["/bin/sh", "-c", line] : line.split(separator: " ").map(String.init)
         return "[\(words.map(quoted).joined(separator: ", "))]"
     }
 
-    /// Reads a string, and tells whoever wrote a number or a boolean to quote it. The string may be empty.
+    /// Reads a string, which may be empty. For a number or a boolean, the error says to quote it.
     static func word(_ context: Context, _ node: Node) -> String? {
         let plain: String
         switch node.value {
@@ -267,8 +269,7 @@ package enum Read {
         return .some(duration)
     }
 
-    /// Reads a policy's deadline. The longest is 10 s, because everything that the policy decides waits for its
-    /// answer.
+    /// Reads a policy's deadline, at most 10 s: torpord waits for the policy's answer before it acts.
     static func policyDeadline(_ context: Context, _ node: Node) -> Duration? {
         guard let duration = duration(context, node) else { return nil }
         guard duration >= .milliseconds(1), duration <= .seconds(10) else {
@@ -290,7 +291,8 @@ package enum Read {
         return nil
     }
 
-    /// A hint for a large integer: other programs write such a time in milliseconds. Empty for a small integer.
+    /// A hint for a large integer, which was probably meant in milliseconds, as in other programs. Empty for a small
+    /// integer.
     private static func orMilliseconds(_ number: Int64) -> String {
         number >= 100 ? ", or \"\(number)ms\" if you mean milliseconds" : ""
     }

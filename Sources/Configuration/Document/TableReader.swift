@@ -2,7 +2,7 @@
 
 import Lifecycle
 
-/// Readers of app keys whose values are tables, lists or texts with a form of their own.
+/// Readers of app keys whose values are tables, lists or texts with a special syntax.
 enum TableReader {
     static let backoff: [Key<RestartBackoff>] = [
         .value("initial", \.initial, Read.duration),
@@ -110,7 +110,7 @@ enum TableReader {
         return value
     }
 
-    /// Reads the mode of a file as octal digits.
+    /// Reads a file's mode as octal digits.
     static func mode(_ context: Context, _ node: Node) -> UInt32? { umask(context, node) }
 
     static func signals(_ context: Context, _ node: Node) -> [(Message, Int32)] {

@@ -139,7 +139,7 @@ extension HealthSpecification: Written {
 
 /// Formats values whose written form differs from their stored form.
 enum Write {
-    /// Formats a size in the largest unit (B, KiB, MiB, …) in which the size is a whole number.
+    /// Formats a size in the largest unit (B, KiB, MiB, …) that gives a whole number.
     package static func size(_ bytes: UInt64) -> String {
         for (unit, size) in [("TiB", UInt64(1) << 40), ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)]
         where bytes >= size && bytes % size == 0 {

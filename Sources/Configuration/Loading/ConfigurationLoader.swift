@@ -4,11 +4,12 @@ import Linux
 
 /// Loads configurations from files, or from texts in memory.
 public enum ConfigurationLoader {
-    /// Reads a configuration file and all files that it includes. A failure contains all errors and warnings.
+    /// Reads a configuration file and all files that it includes. On failure, the result contains all errors and
+    /// warnings.
     ///
     /// - Parameters:
-    ///   - path: the file. Diagnostics name it as it is written here. `nil` for the default path.
-    ///   - environment: the supervisor's environment, from which the default directories follow.
+    ///   - path: the file's path, which diagnostics repeat as it is given here. `nil` for the default path.
+    ///   - environment: the supervisor's environment, which determines the default directories.
     ///   - userID: the user that the supervisor will run as; `nil` for the user of this process.
     ///   - system: access to files, users and groups, which tests replace.
     public static func load(
@@ -22,13 +23,13 @@ public enum ConfigurationLoader {
         return load(path, environment: environment, userID: userID, system: system)
     }
 
-    /// Reads a configuration again from the texts of its files, because the files on disk may have changed.
+    /// Reads a configuration again from the stored texts of its files, because the files on disk may have changed.
     ///
     /// With the same environment and user, the result is the same. Users and groups are not looked up again.
     ///
     /// - Parameters:
     ///   - sources: the texts. `include` finds only files among them.
-    ///   - environment: the supervisor's environment, from which the default directories follow.
+    ///   - environment: the supervisor's environment, which determines the default directories.
     ///   - userID: the user that the supervisor runs as; `nil` for the user of this process.
     public static func load(
         sources: ConfigurationSources,
@@ -103,8 +104,8 @@ public enum ConfigurationLoader {
         )
     }
 
-    /// Reports an error if root sets `desktop_entries`: root's entries would be those of all users, so root writes
-    /// them by an explicit command.
+    /// Reports an error if root sets `desktop_entries`. Root's entries appear for all users, so root must write them
+    /// by an explicit command.
     private static func checkDesktop(_ reader: FileReader, userID: UInt32) {
         guard reader.supervisor.desktopEntries, userID == 0 else { return }
         reader.supervisorOrigins["desktop_entries"]?.error(

@@ -103,7 +103,7 @@ extension ConfigurationSources {
 }
 
 extension ConfigurationSources {
-    /// The sources with the manifest of a bundle as it is on the disk now. May block on a disk.
+    /// Returns the sources with the manifest of a bundle read again from the disk, which may block.
     public func rereading(bundle name: String) -> ConfigurationSources {
         let end = InstalledManifest.end(of: name)
         var sources = self
@@ -117,7 +117,7 @@ extension ConfigurationSources {
 }
 
 extension ConfigurationSystem {
-    /// A system that has no files except the sources.
+    /// A system whose only files are the sources.
     ///
     /// Every user and group counts as existing: they were looked up when the files were read from the disk, and are
     /// looked up again at each launch.

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The files of a configuration as they are now, without what they mean.
+/// The current files of a configuration and their texts, without parsed values.
 public struct ConfigurationSurvey: Sendable {
-    /// The files that a load would read, in the same order; empty if the first one cannot be read.
+    /// The files that a load would read now, in the same order; empty if the first file cannot be read.
     public private(set) var files: [ConfigurationSources.File]
-    /// The absolute paths of these files and of the folders that `include` lists, in which a file may appear.
+    /// The absolute paths of these files, and of the folders that `include` lists, where files may appear.
     public private(set) var paths: Set<String>
 
     /// Reads the files again. May block on disks.
     ///
     /// - Parameters:
-    ///   - environment: the variables with which the configuration was loaded. They say where bundles are.
+    ///   - environment: the variables with which the configuration was loaded. They determine the folder of bundles.
     ///   - system: access to files, with the working directory of the configuration.
     public init(path: String, environment: [String: String], system: ConfigurationSystem = .live) {
         let seen = Seen()

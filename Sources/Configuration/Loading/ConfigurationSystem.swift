@@ -16,7 +16,7 @@ public struct ConfigurationSystem {
     public var read: (String) -> Result<[UInt8], ReadFailure>
     /// Returns the sorted names in a folder; nil if the folder does not exist.
     public var names: (String) -> [String]?
-    /// Returns the ID of a user, who is given by name or number; nil if there is no such user.
+    /// Returns the ID of a user, which is given by name or number; nil if there is no such user.
     public var userID: (String) -> UInt32?
     /// Returns the ID of a group, which is given by name or number; nil if there is no such group.
     public var groupID: (String) -> UInt32?
@@ -26,11 +26,11 @@ public struct ConfigurationSystem {
     public var effectiveGroupID: UInt32
     /// The directory from which relative paths start.
     public var workingDirectory: String
-    /// The manifest of an installed bundle, by its name and the state directory.
+    /// Returns the manifest of an installed bundle. `state` is the path of the state directory.
     public var bundle: (_ name: String, _ state: String) -> Result<InstalledManifest, ReadFailure> = { _, _ in
         .failure(.missing)
     }
-    /// Inspects programs, folders and files that apps need. Nil on an event loop, which must not wait for a disk.
+    /// Inspects programs, folders and files that apps need. Nil on an event loop, which must not block on a disk.
     public var inspection: Inspection?
 
     /// Checks whether the programs, folders and files that a configuration names exist on this machine.
@@ -43,7 +43,7 @@ public struct ConfigurationSystem {
             case program
             /// A file that is not executable, or a special file (FIFO, socket, device).
             case file
-            /// This process may not inspect the path.
+            /// Nothing is known, because this process may not inspect the path.
             case unknown
         }
 
@@ -116,8 +116,8 @@ public struct ConfigurationSystem {
         }
     }
 
-    /// Reads a file in a folder in which the app's user may write, with the checks of ``OwnedFile``. `reader`: whose
-    /// rights to use.
+    /// Reads a file in a folder that the app's user may write to, with the checks of ``OwnedFile``. `reader`: the
+    /// user whose rights are used; nil for the supervisor's own.
     public static func read(_ path: String, for reader: FileRights?) -> Result<[UInt8], ReadFailure> {
         do throws(OwnedFile.Failure) {
             return .success(try OwnedFile.read(path, for: reader, limit: fileLimit))

@@ -9,7 +9,7 @@ enum MachineHints {
         "server": "libServerPolicy.so",
     ]
 
-    /// A suggestion for `path` if the configuration of a policy lacks it.
+    /// A line that suggests `path` if the configuration of a policy lacks it.
     static func library(of policy: String) -> String {
         let name = policy.lowercased()
         if let own = shippedPolicies.first(where: { $0.key == name }) { return "path = \"\(own.value)\"" }

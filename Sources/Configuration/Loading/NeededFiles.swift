@@ -114,7 +114,7 @@ struct NeededFiles {
             let name = path.split(separator: "/").last.map(String.init) ?? path
             let folder = Path.folder(path)
             return "there is no program \(quoted(name)) in \(folder) now"
-                // In a folder of a thousand programs, some name is always similar.
+                // A folder may have a thousand programs, so names that differ by two edits would mean little.
                 + Nearest.hint(name, among: system.names(folder) ?? [], within: 1)
         }
     }

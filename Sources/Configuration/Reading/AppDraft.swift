@@ -11,7 +11,7 @@ struct AppDraft {
     var instances: Int?
     /// The number of the first instance (`instance_first`); nil if the key was not written, which means 1.
     var firstInstance: Int?
-    /// Whether the app answers those messages that it receives as signals (`answers`).
+    /// Whether the app replies to those messages that it receives as signals (`answers`).
     var answers = false
     /// The value of `ready` as TOML. It may contain `%i`, so it is read again for each instance.
     var ready: (context: Context, node: Node)?
@@ -21,11 +21,11 @@ struct AppDraft {
     var snapshot: (context: Context, node: Node)?
     /// The value of `sockets` as TOML. It may contain `%i`, so it is read again for each instance.
     var sockets: (context: Context, node: Node)?
-    /// The tables `[defaults]` that the draft starts with, for an app of a bundle: they win over its manifest.
+    /// The tables `[defaults]` that apply to an app of a bundle. They override the bundle's manifest.
     var defaultTables: [(context: Context, node: Node)] = []
     /// The place where each key was written.
     var origins: [String: Origin] = [:]
-    /// The place where the app's table was written.
+    /// The place where the app's table begins.
     var origin: Origin
 
     init(name: String, origin: Origin) {
@@ -209,7 +209,8 @@ struct AppDraft {
             app.health = ReadyReader.health(health.context, node, app.declaredSettings)
         }
         if ready != nil { app.container?.isReadyByHealth = false }
-        // With `ready = "exec"`, a container is ready when podman has started it. torpord finds this out by a probe.
+        // `ready = "exec"` would mean podman's own execve(2). A container counts as ready when podman has started it,
+        // which torpord determines by a probe.
         defer { if app.container != nil, app.ready == .exec { app.rules.readiness = .probe } }
         guard let ready else { return }
         let node = app.instance.map { ready.node.putting(.instance($0)) } ?? ready.node

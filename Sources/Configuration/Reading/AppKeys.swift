@@ -17,7 +17,7 @@ enum AppKeys {
     private static let program: [AppKey] = [
         .value("exec", \.specification.exec, Read.command),
         AppKey("bundle") { context, node, draft in
-            // FileReader has read the bundle before all other keys.
+            // FileReader has already read and checked the `bundle` of an app. In any other table the key is an error.
             guard let name = Read.text(context, node), draft.specification.bundle?.name != name else { return }
             do throws(BundleFault) { try BundleWord.checkName(name) } catch {
                 return context.error(error.description, at: node.position)

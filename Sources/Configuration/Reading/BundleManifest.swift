@@ -5,22 +5,22 @@ import Linux
 import Permissions
 import WireText
 
-/// The manifest of a bundle, as its author wrote it: `manifest.toml` up to `[files]`.
+/// The manifest of a bundle as its author wrote it: the part of `manifest.toml` before `[files]`.
 public struct BundleManifest {
-    /// The name; apps refer to the bundle by it.
+    /// The bundle's name, which the key `bundle` of apps refers to.
     public var name = ""
-    /// The version.
+    /// The bundle's version.
     public var version = ""
-    /// What the machine must have: `arch`, `kernel >= 6.7` and others.
+    /// What the bundle requires of the machine: `arch`, `kernel >= 6.7` and others.
     public var needs: [String] = []
-    /// `[app]`, `[settings]` and `[permissions]`.
+    /// The tables `[app]`, `[settings]` and `[permissions]`.
     private var app: (context: Context, node: Node)?
     private var settings: (context: Context, node: Node)?
     private var permissions: (context: Context, node: Node)?
 
-    /// The keys of `[apps.NAME]` that a stranger may write: what the program is, how it says that it works, and what it
-    /// asks for. All others are for the machine's owner, since they name users and files that torpord reads with its own
-    /// rights, raise limits, or reach other apps and the machine.
+    /// The keys of `[apps.NAME]` that a bundle's author, who is not trusted, may set: they describe the program, its
+    /// checks and its requests. Only the machine's owner may set the others: they name users, or files that torpord
+    /// reads with its own rights, raise limits, or affect other apps and the machine.
     static let appKeys: Set<String> = [
         "answers", "categories", "data_folders", "directory", "environment", "exec", "exits_on_suspend", "health",
         "icon",
@@ -64,7 +64,7 @@ public struct BundleManifest {
         }
     }
 
-    /// Reads the text before `[files]`; nil if there were errors.
+    /// Parses the part of a manifest before `[files]`; nil after an error.
     static func read(_ text: [UInt8], _ context: Context) -> BundleManifest? {
         let root: Node
         do throws(DocumentError) { root = try Document.parse(text) } catch {
@@ -79,19 +79,19 @@ public struct BundleManifest {
         return context.sink.hasErrors ? nil : manifest
     }
 
-    /// Reads a manifest and checks its app, as it would be checked on a machine that sets no key of it.
+    /// Reads a manifest and checks its app, as if the machine's configuration set no key of the app.
     ///
     /// - Parameters:
-    ///   - text: what stands before `[files]`.
+    ///   - text: the part of the manifest before `[files]`.
     ///   - hasFirstLaunch: whether the bundle has a folder `first-launch`.
-    ///   - file: how diagnostics name the manifest.
+    ///   - file: the manifest's name in diagnostics.
     public static func check(
         _ text: [UInt8],
         hasFirstLaunch: Bool,
         file: String
     ) -> Result<BundleManifest, DiagnosticList> {
         let sink = DiagnosticSink()
-        // The bundle has this place nowhere: paths in it are only compared.
+        // A placeholder for the bundle's folder: paths are only compared with it, never opened.
         let context = Context(sink: sink, file: file, folder: "/bundle")
         if let manifest = read(text, context) {
             let origin = Origin(context: context, position: SourcePosition(line: 1, column: 1))
@@ -106,13 +106,14 @@ public struct BundleManifest {
 
     // MARK: The app
 
-    /// The app that the manifest describes, with all that the machine's owner says of it.
+    /// Makes the app that the manifest describes, with the keys that the machine's owner sets.
     ///
     /// - Parameters:
     ///   - app: the app without any key.
-    ///   - owner: the tables of the machine's configuration, which win over the manifest: `[defaults]`, then the app's.
-    ///   - sink: gets what is wrong in the manifest.
-    ///   - checked: whether everything is checked that can be, also what concerns keys of both.
+    ///   - owner: the tables of the machine's configuration, which override the manifest: `[defaults]`, then the
+    ///     app's own table.
+    ///   - sink: gets errors and warnings about the manifest.
+    ///   - checked: whether to make all checks, including those that compare the manifest's keys with the owner's.
     func draft(
         _ app: AppDraft,
         _ bundle: BundleReference,
@@ -142,17 +143,17 @@ public struct BundleManifest {
         check(&draft, place)
         let given = draft
         for table in owner { draft.read(table.context, table.node) }
-        // Fill in what follows from where the bundle is.
+        // Set the keys whose defaults depend on the bundle's folder.
         if draft.specification.directory == nil { draft.specification.directory = place }
         if draft.origins["version"] == nil { draft.specification.data.version = version }
         if installed.hasFirstLaunch, draft.origins["first_launch"] == nil {
             draft.specification.data.firstLaunch = place + "/first-launch"
         }
-        // The machine's owner may choose another working directory, and the program stays in the bundle.
+        // Even if the machine's owner chooses another working directory, the program's path starts from the bundle.
         if let program = draft.specification.exec.first, program.contains("/"), !program.hasPrefix("/") {
             draft.specification.exec[0] = place + "/" + program
         }
-        // Python would add files beside its own, and the bundle would no longer be what was signed.
+        // Otherwise Python would add compiled files to the bundle, which would no longer match its signature.
         let compiles = "PYTHONDONTWRITEBYTECODE"
         if draft.specification.environment[compiles] == nil { draft.specification.environment[compiles] = "1" }
         let environment = draft.specification.environment
@@ -163,9 +164,9 @@ public struct BundleManifest {
         return draft
     }
 
-    /// Checks what the manifest says, where an allowed key has a value that is not.
+    /// Checks the manifest's keys whose values are restricted for bundles.
     private func check(_ draft: inout AppDraft, _ place: String) {
-        // A program can change values of its settings, so they must not say where something is.
+        // A program can change its settings, so a path that contains settings could lead anywhere.
         func isFixed(_ path: String) -> Bool { SettingTemplate.names(in: path).isEmpty }
         func isInside(_ path: String) -> Bool { isFixed(path) && (path == place || path.hasPrefix(place + "/")) }
         let app = draft.specification
@@ -181,7 +182,7 @@ public struct BundleManifest {
             draft.error("launch_image", "must be inside the bundle")
         }
         if app.environment["PATH"] != nil {
-            // Commands of the machine's owner are looked up there too.
+            // torpord also uses PATH for commands that the machine's owner configures for the app.
             draft.error("environment", "PATH is for the machine's owner to set, not for a bundle")
         }
         if draft.origins["sandbox"] != nil, app.sandbox.mode == nil {
@@ -190,7 +191,7 @@ public struct BundleManifest {
         for (key, probe) in [("ready", draft.ready), ("health", draft.health)] {
             if let probe, let problem = Self.problem(of: probe.node, place) { draft.error(key, problem) }
         }
-        // A stranger's program gets nothing before it was asked for.
+        // A bundle cannot grant itself permissions: users are asked for each.
         let asked = app.sandbox.declarations.map { declaration in
             var asked = declaration
             if asked.initial == .allow { asked.initial = .ask }
@@ -199,8 +200,8 @@ public struct BundleManifest {
         draft.specification.sandbox.declarations = asked
     }
 
-    /// Whether a program is one that a bundle may name: its own, or one of the system. After a symlink, `..` would lead
-    /// to another folder than the path says.
+    /// Whether a bundle may name this program: one in the bundle or one of the system. A path with `..` is refused,
+    /// because after a symlink it leads to a different folder than the text suggests.
     private static func isAllowed(_ program: String, _ place: String) -> Bool {
         guard SettingTemplate.names(in: program).isEmpty else { return false }
         guard program.contains("/") else { return true }
@@ -210,10 +211,10 @@ public struct BundleManifest {
         return folders.contains { path.hasPrefix($0) }
     }
 
-    /// How often a bundle may have itself checked, at most.
+    /// The shortest interval of a bundle's checks.
     private static let shortestInterval = Duration.milliseconds(100)
 
-    /// Why torpord, which is in no sandbox, must not look there for a bundle; nil if it may.
+    /// Why a bundle may not have this probe; nil if it may. torpord makes probes itself, and no sandbox limits it.
     private static func problem(of probe: Node, _ place: String) -> String? {
         guard case .table(let members) = probe.value else { return nil }
         for member in members {
@@ -237,7 +238,7 @@ public struct BundleManifest {
         return nil
     }
 
-    /// Whether an address is of this machine, whatever its settings are.
+    /// Whether an address is on this machine, whatever values the settings in it have.
     private static func isOfThisMachine(_ address: String) -> Bool {
         let rest = address.hasPrefix("http://") ? address.dropFirst(7) : address[...]
         let end = rest.hasPrefix("[") ? rest.firstIndex(of: "]").map { rest.index(after: $0) } : nil
@@ -247,7 +248,7 @@ public struct BundleManifest {
         return numbers.count == 4 && numbers[0] == "127" && numbers.allSatisfy { UInt8($0) != nil }
     }
 
-    /// Runs the checks of all keys of an app, also those that are read again for each instance.
+    /// Makes the checks of all keys of an app, including those that are read again for each instance.
     private func checkWhole(_ draft: AppDraft) {
         draft.check()
         _ = draft.expanded()
@@ -256,24 +257,24 @@ public struct BundleManifest {
 
 /// The manifest of an installed bundle, without its list of files.
 public struct InstalledManifest: Sendable {
-    /// Its path.
+    /// The path of the manifest, by way of the link `current`.
     public let path: String
-    /// What stands before `[files]`.
+    /// The part of the manifest before `[files]`.
     public let text: [UInt8]
     /// Whether the bundle has a folder `first-launch`.
     public let hasFirstLaunch: Bool
-    /// The version that the link `current` names; nil if that is not known.
+    /// The version that the link `current` points to; nil if it is not known.
     public var version: String?
 
-    /// Creates one of its parts.
+    /// Creates a manifest from its parts.
     public init(path: String, text: [UInt8], hasFirstLaunch: Bool) {
         (self.path, self.text, self.hasFirstLaunch) = (path, text, hasFirstLaunch)
     }
 
-    /// The end of its path: the link `current` names the version.
+    /// The end of a manifest's path, which uses the link `current` instead of a version.
     static func end(of name: String) -> String { "/bundles/\(name)/current/manifest.toml" }
 
-    /// Whether a path is that of a manifest.
+    /// Whether a path is that of an installed bundle's manifest.
     static func isPath(_ path: String) -> Bool {
         let names = path.split(separator: "/").suffix(4).map(String.init)
         return names.count == 4 && names[0] == "bundles" && path.hasSuffix(end(of: names[1]))
@@ -281,7 +282,8 @@ public struct InstalledManifest: Sendable {
 
     private static let mark = Array("[files]\n".utf8)
 
-    /// What is kept of it among the sources of a configuration.
+    /// The manifest's text as the sources of a configuration store it. If the bundle has a folder `first-launch`, a
+    /// line `[files]` at the end marks that.
     var kept: [UInt8] { text + (hasFirstLaunch ? Self.mark : []) }
 
     init(path: String, kept: [UInt8]) {
@@ -289,7 +291,7 @@ public struct InstalledManifest: Sendable {
         self.init(path: path, text: text, hasFirstLaunch: text.count < kept.count)
     }
 
-    /// Reads the manifest of the current version; not its list of files, which may be long.
+    /// Reads the manifest of a bundle's current version, without the list of files, which may be long.
     static func read(_ name: String, in state: String) -> Result<InstalledManifest, ConfigurationSystem.ReadFailure> {
         let path = state + end(of: name)
         do throws(Errno) {

@@ -2,23 +2,23 @@
 
 import Bundles
 
-/// An app whose table names a bundle.
+/// An app whose table has the key `bundle`.
 struct BundledApp {
     /// The bundle's name.
     let name: String
     /// The app's table.
     let table: (context: Context, node: Node)
-    /// The app with the values of `[defaults]`.
+    /// The app, with only the values of `[defaults]`.
     let draft: AppDraft
-    /// Where the bundle is named.
+    /// The place of the key `bundle`.
     let origin: Origin
 
-    /// What the machine's owner says, with diagnostics for `sink`.
+    /// The tables of the machine's owner for the app. Their diagnostics go to `sink`.
     fileprivate func tables(_ sink: DiagnosticSink) -> [(context: Context, node: Node)] {
         (draft.defaultTables + [table]).map { ($0.context.telling(sink), $0.node) }
     }
 
-    /// The app without any key.
+    /// The app without the values of any key.
     fileprivate func bare(_ sink: DiagnosticSink) -> AppDraft {
         AppDraft(
             name: draft.specification.template,
@@ -28,12 +28,13 @@ struct BundledApp {
 }
 
 extension FileReader {
-    /// Reads an app of a bundle: what the bundle's manifest says, and over it what the machine's configuration says.
+    /// Reads an app of a bundle: the keys of the bundle's manifest, which those of the machine's configuration
+    /// override.
     ///
-    /// What is wrong in a manifest is a warning, and concerns only its app: it must keep no other app from being launched.
+    /// Errors in a manifest become warnings: only its own app is not launched, and all other apps are.
     mutating func readBundle(_ app: BundledApp) -> AppDraft {
         let folder = "\(supervisor.stateDirectory)/bundles/\(app.name)"
-        // Mistakes in the tables of the machine's owner are errors, whatever the bundle is.
+        // Report errors in the tables of the machine's owner, even if the bundle is missing or unusable.
         _ = owned(app, folder, sink)
         let installed: InstalledManifest
         switch system.bundle(app.name, supervisor.stateDirectory) {
@@ -57,18 +58,20 @@ extension FileReader {
             return refused(app, folder, "\(installed.path) is the manifest of version \(quoted(manifest.version))")
         }
         let bundle = BundleReference(name: app.name, folder: folder, version: manifest.version)
-        // A trial, in which nothing is an error of the configuration.
+        // Make all checks on a trial: an error means that the bundle is refused, not that the configuration is
+        // invalid.
         _ = manifest.draft(app.bare(own), bundle, installed, owner: app.tables(own), own, checked: true)
         guard !own.hasErrors else { return refused(app, folder, "version \(manifest.version): " + first(of: own)) }
         if !files.contains(where: { $0.path == installed.path }) {
             files.append(ConfigurationSources.File(path: installed.path, text: installed.kept))
         }
-        // What is odd in the manifest is shown; no error of it concerns other apps.
+        // Report warnings about the manifest. The trial found no errors in it.
         let shown = DiagnosticSink(warning: sink)
         return manifest.draft(app.bare(sink), bundle, installed, owner: app.tables(sink), shown, checked: false)
     }
 
-    /// The app without its bundle, which is not launched.
+    /// The app with only the keys of the machine's owner. Without a bundle's version, torpord does not launch the
+    /// app.
     private func owned(_ app: BundledApp, _ folder: String, _ sink: DiagnosticSink) -> AppDraft {
         var draft = app.bare(sink)
         draft.specification.bundle = BundleReference(name: app.name, folder: folder)
@@ -76,13 +79,14 @@ extension FileReader {
         return draft
     }
 
-    /// The app without its bundle. Checks of what is left would complain of what only the manifest says.
+    /// The app of a bundle that cannot be used. The owner's keys are not checked again, because they may depend on
+    /// the manifest's.
     private func refused(_ app: BundledApp, _ folder: String, _ why: String) -> AppDraft {
         app.origin.warning("the bundle \(quoted(app.name)) cannot be used, so the app is not launched: \(why)")
         return owned(app, folder, DiagnosticSink())
     }
 
-    /// The first error, with its place.
+    /// The first error with its place, and how many more there are.
     private func first(of sink: DiagnosticSink) -> String {
         let errors = sink.sorted.filter { $0.severity == .error }
         guard let first = errors.first else { return "" }

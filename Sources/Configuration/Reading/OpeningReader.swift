@@ -85,7 +85,7 @@ enum OpeningReader {
             ("opens", opening.files.isEmpty),
         ]
         guard let key = keys.first(where: { !$0.1 })?.0 else { return }
-        // The app is told by its delegate, a signal, `open_command`, or a placeholder in `exec`.
+        // The app learns the target from its delegate, a signal, `open_command`, or a placeholder in `exec`.
         let isTold =
             specification.rules.readiness == .delegate || specification.signals[.openURL] != nil
             || !opening.command.isEmpty || OpenPlaceholder.isIn(specification.exec)

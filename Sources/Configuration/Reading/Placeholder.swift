@@ -75,7 +75,8 @@ extension AppSpecification {
         return app
     }
 
-    /// After a scene's name was filled in: why the address of one of its sockets is not valid. Nil if all are valid.
+    /// Why the address of one of the scene's sockets is not valid, now that the scene's name was inserted. Nil if all
+    /// are valid.
     public var addressProblem: String? {
         sockets.lazy.compactMap { SocketReader.problem($0.plan.address, $0.plan.kind) }.first
     }

@@ -32,7 +32,7 @@ enum ReadyReader {
         }
     }
 
-    /// What to write instead of a text that is not a kind of readiness: an address needs a table.
+    /// For a text that is not a kind of readiness: what to write instead, such as a table for an address.
     private static func hint(_ text: String) -> String {
         if text.hasPrefix("http://") { return ": write { http = \(quoted(text)) }" }
         if text.hasPrefix("https://") { return ": \(noTLS)" }
@@ -163,8 +163,7 @@ enum ReadyReader {
         return .tcp(host: host, port: port)
     }
 
-    /// Parses an address for a probe of the same kind as `kind`. Returns nil if the address is not valid for this
-    /// kind.
+    /// Parses an address as a probe of the same kind as `kind`. Nil if the text is not a valid address for that kind.
     static func kind(_ text: String, like kind: Probe.Kind) -> Probe.Kind? {
         switch kind {
         case .tcp: tcp(text)

@@ -9,7 +9,7 @@ struct Resolver {
     let userID: UInt32
     let drafts: [String: AppDraft]
     let keepAliveMinimum: Duration
-    /// What torpord itself keeps: folders, and the files of the configuration.
+    /// Paths that torpord itself uses: its folders, and the files of the configuration.
     let ownPaths: SandboxOwnPaths
 
     /// All apps, and all templates of scenes, both sorted by name.
@@ -86,7 +86,7 @@ struct Resolver {
     }
 
     private func checkSandbox(_ app: AppSpecification, _ draft: AppDraft) {
-        // What another user may not change is closed to the app anyway.
+        // An app that runs as another user cannot change these paths anyway.
         guard app.sandbox.mode != nil, app.user.map({ system.userID($0) == system.effectiveUserID }) ?? true else {
             return
         }

@@ -3,16 +3,16 @@
 import Permissions
 import WireText
 
-/// The paths of what torpord itself keeps, which no app in a sandbox should reach.
+/// The paths that torpord itself uses. A sandboxed app should not have access to them.
 struct SandboxOwnPaths {
-    /// `state_directory`: what torpord stores of all apps.
+    /// `state_directory`, which contains the stored data of all apps.
     let state: String
-    /// `runtime_directory`: its sockets.
+    /// `runtime_directory`, which contains torpord's sockets.
     let runtime: String
-    /// The files of the configuration.
+    /// The paths of the configuration's files.
     let configuration: [String]
 
-    /// Warns of permissions that open one of the paths.
+    /// Warns if a permission of the app gives access to one of the paths.
     func check(_ app: AppSpecification, _ draft: AppDraft) {
         for declaration in app.sandbox.declarations {
             guard case .files(let path, let isReadOnly) = declaration.permission else { continue }
@@ -27,7 +27,7 @@ struct SandboxOwnPaths {
         }
     }
 
-    /// Whether a path or pattern is that of a file, or of a folder above it.
+    /// Whether a path or pattern matches this path, or a folder that contains it.
     static func covers(_ pattern: String, _ path: String) -> Bool {
         let (wanted, names) = (parts(pattern), parts(path))
         return wanted.count <= names.count && zip(wanted, names).allSatisfy { Glob.matches($0, $1) }

@@ -26,7 +26,7 @@ enum SandboxReader {
             return []
         }
         let read = members.compactMap { permission(context.at($0.key), $0) }
-        // Two spellings of the same path are the same permission, so their names are equal here.
+        // Names are in normal form here, so two spellings of the same path are found as duplicates.
         return Read.unique(context, node, read, by: \.name) ?? []
     }
 
@@ -86,7 +86,7 @@ enum SandboxReader {
 
     // MARK: Checks
 
-    /// Programs that only serve to gain privileges, which a sandbox prevents.
+    /// Programs whose only purpose is to gain privileges. A sandbox prevents that, so they would fail.
     private static let gaining = ["sudo", "su", "doas", "pkexec", "runuser"]
 
     /// Makes the checks that compare `sandbox` and `permissions` with other keys of the app.

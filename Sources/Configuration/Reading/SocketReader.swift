@@ -9,8 +9,8 @@ enum SocketReader {
 
     /// The kinds of sockets. The name of a kind is the key under which an entry of `sockets` has its address.
     static let kinds: [Sockets.Kind] = [.stream, .datagram, .sequenced]
-    /// The maximum number of sockets of an app. With the descriptors that the app stores, more sockets would not fit
-    /// into one message to torpor-keeper.
+    /// The maximum number of sockets of an app. More sockets, together with the descriptors that the app stores,
+    /// would not fit into one message to torpor-keeper.
     static let most = 64
 
     /// The keys of an entry of `sockets`, except those for the address.
@@ -243,7 +243,8 @@ enum SocketReader {
         return time
     }
 
-    /// Reads `holding`: `true` means `"plain"`, and `false` means no page, for which the result is `.some(nil)`.
+    /// Reads `holding`. `true` means `"plain"`. `false` means no page, for which the result is `.some(nil)`. On an
+    /// error the result is nil.
     private static func holding(_ context: Context, _ node: Node) -> HoldingPage?? {
         if case .boolean(let isWanted) = node.value { return .some(isWanted ? .plain : nil) }
         guard case .string = node.value else { return context.expected("true, \"plain\" or \"snapshot\"", node) }

@@ -12,9 +12,11 @@ public struct TopicRule: Sendable, Hashable {
     public var urgent = false
     /// How urgent messages wake the app.
     public var wake: WakeManner = .background
-    /// Whether a message stays queued until the app fetches it, even if the app was notified by a signal.
+    /// Whether a message stays queued until the app fetches it, even if torpord has already notified the app by a
+    /// signal.
     public var keep = false
-    /// The apps that get a message which this app does not handle, in this order. Each is a name or `tag:NAME`.
+    /// The apps to which torpord passes a message that this app does not handle, in this order. Each is a name or
+    /// `tag:NAME`.
     public var next: [String] = []
 
     /// Creates a rule that merges no messages. Urgent messages wake the app.
@@ -79,7 +81,7 @@ extension TopicRule {
 }
 
 extension [String: TopicRule] {
-    /// The rule for a topic: the entry with the topic's name, otherwise the matching entry with the longest pattern;
+    /// The rule for a topic: the entry with exactly that name, otherwise the entry with the longest matching pattern;
     /// nil if no entry matches.
     public func rule(for topic: String) -> TopicRule? {
         if let rule = self[topic] { return rule }

@@ -92,7 +92,7 @@ enum TransferReader {
         return nil
     }
 
-    /// Checks whether the app declares the secret settings that its `credentials` name.
+    /// Checks that the settings which `credentials` names exist and are secret.
     static func check(_ draft: AppDraft) {
         let secrets = draft.specification.declaredSettings.filter(\.isSecret).map(\.name)
         for (host, login) in draft.specification.transfers.credentials.sorted(by: { $0.key < $1.key })

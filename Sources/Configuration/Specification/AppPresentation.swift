@@ -70,7 +70,7 @@ public struct AppPresentation: Sendable, Hashable {
 
 /// Reads texts that may have translations: `title`, `summary`, and `help` of a setting.
 enum TitleReader {
-    /// The key for which a text is read. It decides how long the text may be.
+    /// The key whose text is read. It determines the maximum length.
     enum Purpose {
         /// One line of at most 80 characters.
         case title

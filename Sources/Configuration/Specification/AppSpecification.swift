@@ -20,7 +20,7 @@ public struct AppSpecification: Sendable, Hashable {
     public var scene: String?
     /// The program and its arguments. Empty only for a container that runs its image's own command.
     public var exec: [String] = []
-    /// The bundle that the program is in; nil for one that is installed otherwise.
+    /// The bundle that contains the program; nil if the app has no bundle.
     public var bundle: BundleReference?
     /// The sockets that the app gets, in the order of its descriptors.
     public var sockets: [SocketSpecification] = []
@@ -87,8 +87,8 @@ extension AppSpecification {
     /// The health check of a running app: the key `health`, otherwise the health check of its container.
     public var check: HealthSpecification? { self.health ?? self.container?.health }
 
-    /// How torpord detects that the app is ready: the key `ready`, otherwise the health check of its container, which
-    /// is then made at least once a second.
+    /// How torpord detects that the app is ready: the key `ready`, otherwise the health check of the app's container,
+    /// which then runs at least once a second.
     public var readiness: ReadySpecification {
         guard self.ready == .exec, let container = self.container, container.isReadyByHealth,
             var probe = container.health?.probe
@@ -139,13 +139,13 @@ public struct AppSettings: Sendable, Hashable {
     public var nice: Int32?
     /// Whether the supervisor launches the app when the supervisor starts.
     public var launch: LaunchMode = .foreground
-    /// How torpord detects that the app is ready, and that it is healthy.
+    /// How torpord checks that the app is ready and healthy.
     var checks = Checks()
-    /// Names of the apps that must be ready before this app is launched, and that are stopped after it. They may be
-    /// instances, but not templates.
+    /// Names of the apps that must be ready before this app is launched. They are stopped after this app. Instances
+    /// may be named, templates not.
     public var requires: [String] = []
-    /// Names of the apps that are launched before this app, if they are launched at all. They may be instances, but
-    /// not templates.
+    /// Names of the apps that are launched before this app if both are launched. Instances may be named, templates
+    /// not.
     public var after: [String] = []
     /// The values that the app's state machine uses.
     public var rules = AppRules()
@@ -177,7 +177,7 @@ public struct AppSettings: Sendable, Hashable {
     public var snapshot: SnapshotSpecification?
     /// The folders for the app's data.
     public var data = DataFolderSpecification()
-    /// The absolute paths of files with locks. While the app holds or waits for such a lock, it is not suspended.
+    /// The absolute paths of files with locks. While the app holds such a lock or waits for one, it is not suspended.
     public var sharedResources: [String] = []
     /// The maximum memory of the app, in bytes; `nil` for no limit. If the app uses more, it is terminated.
     public var memoryLimit: UInt64?
@@ -252,7 +252,7 @@ public struct AppEvents: Sendable, Hashable {
     public var mailboxLimit = 1_000
     /// The maximum size of the app's queued messages in bytes; `nil` for no limit.
     public var mailboxSize: UInt64? = 1 << 20
-    /// After this many runs that got a message and then crashed, torpord no longer delivers the message.
+    /// If this many launches of the app received a message and then crashed, torpord no longer delivers that message.
     public var mailAttempts = 3
     /// The limits of the app's transfers, which torpord continues while the app is suspended.
     public var transfers = TransferSpecification()
@@ -318,7 +318,7 @@ public enum ReadySpecification: Sendable, Hashable {
     case probe(Probe)
 }
 
-/// A check that torpord repeats, such as of a TCP port.
+/// A check that torpord repeats until it succeeds or as long as the app runs, such as a connection to a TCP port.
 public struct Probe: Sendable, Hashable {
     /// What a probe checks.
     public enum Kind: Sendable, Hashable {
@@ -328,7 +328,7 @@ public struct Probe: Sendable, Hashable {
         case http(host: String, port: UInt16, path: String)
         /// Whether a command exits with status 0.
         case command([String])
-        /// Whether a command inside the app's container exits with status 0.
+        /// Whether a command that runs inside the app's container exits with status 0.
         case inside([String])
         /// Whether a file exists.
         case file(String)
@@ -394,7 +394,7 @@ public struct HealthSpecification: Sendable, Hashable {
     public var text: String { "\(probe.text), every \(Quantity.text(probe.interval))" }
 }
 
-/// The values of `kill_mode` and `notify_access`: which processes of an app are meant.
+/// The values of `kill_mode` and `notify_access`: which processes of an app a key applies to.
 public enum ProcessSelection: String, Sendable, Hashable, CaseIterable {
     case all
     case main

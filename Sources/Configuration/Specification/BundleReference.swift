@@ -1,22 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// `bundle`: where an app's program comes from.
+/// The bundle of an app (key `bundle`).
 public struct BundleReference: Sendable, Hashable {
     /// The bundle's name.
     public var name: String
-    /// The folder of its versions.
+    /// The folder that contains the bundle's versions.
     public var folder: String
-    /// The version that the app is launched from; nil if the bundle was not installed, or is not usable.
+    /// The version that the app is launched from; nil if the bundle is not installed or cannot be used.
     public var version: String?
-    /// The names of the variables that the manifest sets, and the machine's owner does not.
+    /// The names of the environment variables whose values come from the manifest, because the machine's owner does
+    /// not set them.
     public var variables: Set<String> = []
-    /// What the manifest's author wrote, as the app was configured by it.
+    /// The part of the manifest before `[files]` with which the app was configured.
     public var text: [UInt8] = []
 
     init(name: String, folder: String, version: String? = nil) {
         (self.name, self.folder, self.version) = (name, folder, version)
     }
 
-    /// The folder of that version.
+    /// The folder of the version; nil without a version.
     public var path: String? { version.map { folder + "/" + $0 } }
 }

@@ -16,8 +16,8 @@ public struct ContainerSpecification: Sendable, Hashable {
     public var entrypoint: [String] = []
     /// The working directory inside the container; `nil` for the image's own.
     public var directory: String?
-    /// The user inside the container (`NAME`, `UID` or `UID:GID`); `nil` for the image's own. The app's own key `user`
-    /// is a different one: the user that runs podman.
+    /// The user inside the container (`NAME`, `UID` or `UID:GID`); `nil` for the image's own. This is not the app's
+    /// key `user`, which names the user that runs podman.
     public var user: String?
     /// The published ports: `[[ADDRESS:]PORT:]PORT[/PROTOCOL]`.
     public var ports: [String] = []
@@ -47,11 +47,11 @@ public struct ContainerSpecification: Sendable, Hashable {
     public var labels: [String: String] = [:]
     /// Secrets of podman-secret(1): `NAME[,OPTIONS]`.
     public var secrets: [String] = []
-    /// Whether the container is stopped by its image's own stop signal. False if the configuration contains
+    /// Whether the container is stopped by the stop signal of its image. False if the configuration contains
     /// `stop_signal`.
     public var hasImagesStopSignal = true
-    /// A check that runs a command inside the container. It serves as the app's `ready` and `health`, if these are not
-    /// set.
+    /// A command inside the container that checks the app. It serves as the app's `ready` and `health` unless these
+    /// are set.
     public var health: HealthSpecification?
     /// Whether the container is ready when its health check succeeds. False if the configuration contains `ready`.
     public var isReadyByHealth = true

@@ -6,9 +6,9 @@ public struct LocationSpecification: Sendable, Hashable {
     public enum Updates: String, Sendable, Hashable, CaseIterable {
         /// All positions while the app runs. As long as positions arrive, the app is not suspended.
         case continuous
-        /// All positions while the app is active; they keep it nowhere.
+        /// Positions only while the app is active. They do not prevent its suspension.
         case foreground
-        /// Positions that are far enough from the last one sent to the app. They wake the app.
+        /// Only positions that are far enough from the last one that the app got. They wake the app.
         case significant
         /// No positions.
         case none
@@ -24,7 +24,7 @@ public struct LocationSpecification: Sendable, Hashable {
     public var wake: WakeManner = .background
     /// The regions whose crossings are reported to the app.
     public var regions: [RegionSpecification] = []
-    /// Networks as places; the app is told when the machine joins or leaves them.
+    /// Networks that stand for places: the app is notified when the machine joins or leaves one.
     public var networks: [NetworkSpecification] = []
 
     /// Creates a specification with all positions and no regions.
@@ -83,7 +83,7 @@ public struct GPSAddress: Sendable, Hashable {
     /// The TCP port.
     public var port: UInt16
 
-    /// The default: port 2947 on this machine.
+    /// The default address: port 2947 on this machine.
     public static let usual = GPSAddress(address: "127.0.0.1", port: 2947)
 
     /// Creates an address from an IP address and a port.
@@ -159,7 +159,8 @@ enum LocationReader {
         return GPSAddress(address: host == "localhost" ? "127.0.0.1" : host, port: port ?? GPSAddress.usual.port)
     }
 
-    /// Whether the host is a numeric address or `localhost`. The lookup of another name would block the supervisor.
+    /// Whether the host is a numeric address or `localhost`. Any other name would need a lookup, which would block
+    /// the supervisor.
     private static func isNumeric(_ host: String) -> Bool {
         if host == "localhost" || host.contains(":") { return true }
         let parts = host.split(separator: ".", omittingEmptySubsequences: false)

@@ -54,8 +54,8 @@ public struct MemorySpecification: Sendable, Hashable {
         return percent / 100
     }
 
-    /// Reads how long tasks wait for memory within one second: 10 ms to 1 s. Shorter times also occur without a
-    /// shortage.
+    /// Reads how long tasks wait for memory within each second: 10 ms to 1 s. Even without a shortage, tasks wait for
+    /// shorter times.
     private static func stall(_ context: Context, _ node: Node) -> Duration? {
         guard let time = Read.duration(context, node) else { return nil }
         guard time >= .milliseconds(10), time <= .seconds(1) else {

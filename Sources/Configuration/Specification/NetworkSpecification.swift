@@ -1,23 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// An entry of `networks`: a network as a place. All criteria that are given must fit one network.
+/// An entry of `networks`: a network that stands for a place. One network of the machine must meet all given
+/// criteria.
 public struct NetworkSpecification: Sendable, Hashable {
-    /// The network's name for events and the app.
+    /// The entry's name, which events and the app get.
     public var name = ""
-    /// The name of the interface, or a glob(7) pattern of such names.
+    /// The interface's name, or a glob(7) pattern of such names; nil for any.
     public var interface: String?
-    /// The name of the wireless network.
+    /// The name of the wireless network; nil for any.
     public var ssid: String?
-    /// Whether traffic costs money.
+    /// Whether traffic on the network costs money; nil if that does not matter.
     public var metered: Bool?
-    /// Whether it is a tunnel.
+    /// Whether the network is a tunnel (VPN); nil if that does not matter.
     public var vpn: Bool?
-    /// The changes that the app is told of.
+    /// Which changes are reported to the app: joining the network, leaving it, or both.
     public var crossing: RegionSpecification.Crossing = .both
-    /// How a change wakes the app.
+    /// How joining or leaving the network wakes the app.
     public var wake: WakeManner = .background
 
-    /// A network without criteria.
+    /// Creates an entry without criteria.
     public init() {}
 }
 
@@ -62,7 +63,7 @@ enum NetworkReader {
             context.error("must select networks by interface, ssid, metered or vpn", at: node.position)
             return nil
         }
-        // IEEE 802.11: 32 bytes.
+        // The limit of IEEE 802.11 in bytes.
         if let ssid = network.ssid, ssid.utf8.count > 32 {
             context.error("ssid has more than 32 bytes, and no network is named so", at: node.position)
             return nil

@@ -22,9 +22,9 @@ public enum NotificationTopic: String, Sendable, Hashable, CaseIterable {
     case lowPower = "low-power"
     /// A display was connected or removed.
     case screens
-    /// The machine was turned.
+    /// The machine was rotated.
     case orientation
-    /// Something came near the machine's front, or left it.
+    /// Something came near the machine's front, or moved away (proximity sensor).
     case proximity
     /// A keyboard, pointing device or other peripheral was connected or removed.
     case accessories

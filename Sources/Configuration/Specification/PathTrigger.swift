@@ -14,7 +14,7 @@ public struct PathTrigger: Sendable, Hashable {
         /// The path is a directory that is not empty.
         case notEmpty = "not_empty"
 
-        /// Whether the condition is a state that lasts, not an event.
+        /// Whether the condition is a lasting state, not a momentary event.
         public var isLevel: Bool { self == .exists || self == .notEmpty }
     }
 

@@ -2,7 +2,7 @@
 
 import Lifecycle
 
-/// The restart delays of an app that exits immediately after each start.
+/// The delays before the restarts of an app that exits immediately after each start.
 public struct RestartSchedule: Sendable, Hashable {
     /// The delay before each restart, without jitter.
     public var delays: [Duration]
@@ -16,9 +16,9 @@ public struct RestartSchedule: Sendable, Hashable {
 extension ConfigurationLoader {
     /// The restart delays of an app that exits immediately after each start, for `torpor check`.
     ///
-    /// The supervisor gives up when `limit` restarts happened within the window. Delays never become shorter, so the
-    /// first `limit` restarts have the shortest time between them. If even they take longer than the window, the
-    /// supervisor never gives up.
+    /// The supervisor gives up when `limit` restarts happen within the window. Since delays never decrease, the first
+    /// `limit` restarts follow each other fastest: if they take longer than the window, the supervisor never gives
+    /// up.
     public static func restartSchedule(for app: AppSpecification) -> RestartSchedule {
         let backoff = app.rules.backoff
         guard app.rules.restart != .never, backoff.limit > 0 else { return RestartSchedule(delays: [], givesUp: true) }

@@ -3,22 +3,22 @@
 import Lifecycle
 import Linux
 
-/// The table `scenes`. The app is then a template, which is never launched itself: each scene becomes an app when it
-/// is opened. With `inside`, the app is not a template, and its scenes live inside its own processes.
+/// The table `scenes`. An app with this table is a template, which is never launched: each of its scenes becomes an
+/// app when the scene is opened. With `inside`, the app is no template, and its scenes are in its own processes.
 public struct SceneSpecification: Sendable, Hashable {
-    /// Whether the scenes live inside the app's own processes. Then the app is not a template.
+    /// Whether the scenes are in the app's own processes. The app is then no template.
     public var isInside = false
-    /// The maximum number of live scenes, which have a process or are connected; `nil` for no limit.
+    /// The maximum number of live scenes; `nil` for no limit. A live scene has a process or a connection.
     public var maxLive: Int?
     /// The maximum number of scenes, live or not.
     public var maxSessions = 1_000
-    /// After this time without a process or connection, a scene is discarded; `nil` for never.
+    /// A scene without a process or connection is discarded after this time; `nil` for never.
     public var discardAfter: Duration?
 
     /// Which users may open scenes.
     public var openedBy: SceneOpener = .operators
 
-    /// With `inside`: whether each scene has a cgroup of its own, for processes that work only for that scene.
+    /// With `inside`: whether each scene has its own cgroup, for processes that work only for that scene.
     public var hasCgroups = false
 
     /// Creates a specification with default values.
@@ -117,7 +117,8 @@ enum SceneReader {
         let texts =
             app.exec + Array(app.environment.values) + [app.directory].compactMap { $0 }
             + app.environmentFiles.map(\.path) + app.beforeStart.flatMap(\.command) + (app.container?.texts ?? [])
-        // If `cgroups` is written without `inside`, which is an error, the user probably meant scenes inside the app.
+        // `cgroups` without `inside` is an error, and the user probably meant scenes inside the app: do not report a
+        // second error.
         if app.scenes?.hasCgroups == false, app.sockets.isEmpty, !app.data.isWanted,
             !texts.contains(where: Placeholder.isForScene)
         {
@@ -130,7 +131,8 @@ enum SceneReader {
 }
 
 extension AppName {
-    /// The maximum length of a template's name in bytes. The rest of an app's name is for the scene's name.
+    /// The maximum length of a template's name in bytes: the rest of the 63 bytes of an app's name is for the scene's
+    /// name.
     static let longestTemplate = 40
 }
 

@@ -52,11 +52,11 @@ public struct SettingDeclaration: Sendable, Hashable {
     /// The maximum length of a regular expression in bytes.
     static let longestPattern = 256
 
-    /// The setting's name, which consists of letters, digits and `_`.
+    /// The setting's name: letters, digits and `_`.
     public var name: String
     /// The setting's type, with the values that it accepts.
     public var kind: Kind
-    /// The value in its normal form, if the user has set none; `nil` for no default.
+    /// The value in its normal form if the user has set none; `nil` if there is no default.
     public var defaultValue: String?
     /// The setting's title for users of all languages that are not in ``titles``; `nil` if it has none.
     public var title: String?
@@ -94,16 +94,16 @@ public struct SettingDeclaration: Sendable, Hashable {
 
 /// Why a value of a setting is not valid.
 public struct SettingProblem: Error, Sendable, Hashable, CustomStringConvertible {
-    /// The reason, as a sentence that continues the setting's name.
+    /// The reason, as the end of a sentence whose subject is the setting's name.
     public let description: String
 
-    /// The problem of a stored value that is no longer valid and must not be shown.
+    /// The problem for a stored value that is no longer valid, without the value itself, which must not be shown.
     package static let unfitting = SettingProblem("was set to a value that no longer fits")
 
     init(_ description: String) { self.description = description }
 }
 
-/// A setting's value in the form for apps.
+/// A setting's value as apps get it.
 public enum SettingValue: Sendable, Hashable {
     case text(String)
     case integer(Int64)

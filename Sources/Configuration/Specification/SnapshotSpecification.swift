@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The table `snapshot`: the source of the app's snapshots, which are pictures or texts of what the app shows.
+/// The table `snapshot`: how torpord gets snapshots, pictures or texts of what the app shows.
 public struct SnapshotSpecification: Sendable, Hashable {
     /// The source of a snapshot.
     public enum Source: Sendable, Hashable {
@@ -14,7 +14,7 @@ public struct SnapshotSpecification: Sendable, Hashable {
 
     /// The source of the snapshot.
     public var source: Source
-    /// The maximum time to get the snapshot. During this time the app is not suspended.
+    /// The maximum time that getting the snapshot may take. During this time the app is not suspended.
     public var deadline: Duration = .seconds(5)
 
     /// Creates a specification with the default deadline.

@@ -49,11 +49,12 @@ public struct SocketSpecification: Sendable, Hashable {
     public var sendBuffer: UInt64?
     /// How a connection or datagram wakes the app.
     public var wake: WakeManner = .background
-    /// Whether users, not only programs, connect to the socket. If so, new connections wait while the app is inactive.
+    /// Whether people, not only programs, connect to the socket. If so, new connections wait while the app is
+    /// inactive.
     public var user = false
     /// The page that a browser gets while its connection waits for the app; `nil` for no page.
     public var holding: HoldingPage?
-    /// After this time without an answer of the app, a connection gets the holding page.
+    /// A connection gets the holding page if the app has not answered after this time.
     public var holdingAfter: Duration = .seconds(2)
 
     /// Creates a socket with default properties.
@@ -71,7 +72,8 @@ public struct SocketSpecification: Sendable, Hashable {
         return text
     }
 
-    /// Whether the app would notice no difference if it got the other socket at its launch instead of this one.
+    /// Whether an app that is launched would get the other socket in exactly the same way, so that a running app need
+    /// not be restarted.
     func isPassedLike(_ other: SocketSpecification) -> Bool {
         name == other.name && identity == other.identity && nonBlocking == other.nonBlocking
     }

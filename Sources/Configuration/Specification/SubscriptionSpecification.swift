@@ -8,7 +8,7 @@ public struct SubscriptionSpecification: Sendable, Hashable {
     public var name = ""
     /// The http or https URL of the resource.
     public var url = ""
-    /// The minimum interval of the checks. As long as the resource does not change, the interval becomes longer.
+    /// The minimum interval between checks. While the resource does not change, the interval grows.
     public var every = Duration.seconds(3_600)
 
     /// Creates a subscription without a name and a URL.

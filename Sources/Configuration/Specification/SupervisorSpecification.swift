@@ -24,7 +24,7 @@ public struct SupervisorSpecification: Sendable, Hashable {
     public var memory = MemorySpecification()
     /// What happens to the apps when the supervisor is stopped.
     public var onExit: ExitRule = .terminate
-    /// What happens to apps of a crashed supervisor for which no usable record is left.
+    /// What happens to apps of a crashed supervisor if its records of them are lost or damaged.
     public var orphans: OrphanRule = .adopt
     /// Whether apps leave the foreground before the machine sleeps (suspend to memory or disk).
     public var sleep = true
@@ -34,7 +34,7 @@ public struct SupervisorSpecification: Sendable, Hashable {
     public var focus: FocusRule = .none
     /// What interrupts apps in the foreground.
     public var interruptOn: [InterruptionSource] = [.alert]
-    /// How long events are kept; nil if only `historyMaxCount` limits them.
+    /// How long events are kept; nil for no limit of time, so that only `historyMaxCount` limits them.
     public var historyMaxAge: Duration? = .seconds(30 * 86_400)
     /// The maximum number of events that are kept in the history.
     public var historyMaxCount = 100_000
@@ -75,7 +75,7 @@ public enum ExitRule: String, Sendable, Hashable, CaseIterable {
     case leave
 }
 
-/// The values of `orphans`: what happens to apps of a crashed supervisor for which no usable record is left.
+/// The values of `orphans`: what happens to apps of a crashed supervisor if its records of them are lost or damaged.
 public enum OrphanRule: String, Sendable, Hashable, CaseIterable {
     case adopt
     case end
@@ -94,7 +94,7 @@ public enum FocusRule: String, Sendable, Hashable, CaseIterable {
 public enum InterruptionSource: String, Sendable, Hashable, CaseIterable {
     /// A critical alert on the desktop.
     case alert
-    /// Sound of another program that comes before all other sound: a call, an alarm.
+    /// Sound of another program that takes precedence over all other sound, such as a call or an alarm.
     case audio
 }
 
@@ -181,9 +181,9 @@ public struct PolicySpecification: Sendable, Hashable {
 
 /// The values of `isolation`: the process in which a policy runs.
 public enum PolicyIsolation: String, Sendable, Hashable, CaseIterable {
-    /// A separate process for the policy.
+    /// A process of the policy's own.
     case process
-    /// The process of the supervisor.
+    /// The supervisor's process.
     case none
 }
 
@@ -220,7 +220,7 @@ public struct DefaultPaths: Sendable, Hashable {
     /// The path of the configuration file that torpord reads if `--config` is not given.
     public var configuration: String
 
-    /// The paths that follow from the environment. Those that systemd sets for a unit take precedence.
+    /// Determines the default paths from the environment. Variables that systemd sets for a unit take precedence.
     ///
     /// If a variable such as `RUNTIME_DIRECTORY` lists several paths, the first is used (systemd.exec(5)).
     public init(environment: [String: String], userID: UInt32) {

@@ -8,7 +8,7 @@ public struct TimerSpecification: Sendable, Hashable {
     public var name = ""
     /// The calendar expressions of the times when the timer fires, in the syntax of systemd.time(7).
     public var calendar: [String] = []
-    /// The interval after the timer last fired, or after the supervisor first armed the timer.
+    /// The interval since the timer last fired, or since the supervisor first started the timer; `nil` for none.
     public var every: Duration?
     /// How long after the machine's boot the timer fires; `nil` if it does not.
     public var afterBoot: Duration?
@@ -17,9 +17,9 @@ public struct TimerSpecification: Sendable, Hashable {
     /// The value of `accuracy`: how late the timer may fire, so that several timers fire together. `nil` for the
     /// default.
     public var writtenAccuracy: Duration?
-    /// The maximum of a random delay, which is added each time.
+    /// The upper bound of a random delay that is added each time.
     public var randomDelay: Duration = .zero
-    /// Whether the timer fires once if it missed one or more times.
+    /// Whether a timer that missed one or more of its times fires once afterwards.
     public var isPersistent = false
     /// How the timer wakes the app.
     public var wake: WakeManner = .background
@@ -61,7 +61,7 @@ enum TimerReader {
         .optional("payload", \.payload) { $1.plain },
     ]
 
-    /// The minimum interval. A program that needs a shorter one should use a timer of its own.
+    /// The shortest interval of a timer. A program that needs a shorter one should use a timer in its own process.
     private static let shortest = Duration.seconds(1)
 
     static func timers(_ context: Context, _ node: Node) -> [TimerSpecification]? {

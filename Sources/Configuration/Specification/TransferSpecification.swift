@@ -33,10 +33,10 @@ public struct TransferSpecification: Sendable, Hashable {
     public var usesMeteredLinks = false
     /// The time of day when discretionary transfers, which may wait for a good time, may run; nil for any time.
     public var window: DailyWindow?
-    /// Logins for servers that require one. The keys are hosts in lower case.
+    /// Logins for servers that require one. The keys are host names in lower case.
     public var credentials: [String: TransferLogin] = [:]
-    /// Files with CA certificates. The keys are hosts in lower case, for which the certificates are trusted in
-    /// addition to those of the system.
+    /// Paths of files with CA certificates. The keys are host names in lower case; for these hosts, the certificates
+    /// are trusted in addition to those of the system.
     public var authorities: [String: String] = [:]
 
     /// Creates limits with default values.

@@ -2,13 +2,13 @@
 
 public import Lifecycle
 
-/// The values of `wake`: how an event of a timer, a socket, a path, a device and the like wakes the app.
+/// The values of `wake`: how an event, such as that of a timer, a socket, a path or a device, wakes the app.
 public enum WakeManner: String, Sendable, Hashable, CaseIterable {
     /// The event resumes the app, or launches it into the background.
     case background
     /// The event brings the app to the foreground.
     case foreground
-    /// The event does not wake the app. The app gets the event when it runs the next time.
+    /// The event does not wake the app. The app gets the event the next time it runs.
     case none
 
     /// How to wake the app, in the form for the lifecycle core; `nil` for `none`.

@@ -3,12 +3,12 @@
 import Lifecycle
 import Linux
 
-/// What wakes an app while it is suspended, as far as the configuration says it.
+/// What can wake a suspended app according to the configuration.
 extension AppSpecification {
-    /// Whether an event can wake the app: a connection, a timer, a changed path, a device, a post, a transfer, or an
-    /// event of one of its background modes. If not, only people, policies and apps that require the app resume it.
+    /// Whether any event can wake the app: a connection, a timer, a changed path, a device, a post, a transfer, or an
+    /// event of one of its background modes. If not, only users, policies and apps that require the app resume it.
     public var isWokenByEvents: Bool {
-        // The two modes only keep an app awake that runs.
+        // The two other background modes only keep a running app awake.
         self.wakeOnConnect != .none || !self.subscriptions.isEmpty
             || self.backgroundModes.contains { $0 != .audio && $0 != .externalAccessory }
             || sockets.contains { $0.wake != .none } || self.timers.contains { $0.wake != .none }
@@ -16,11 +16,11 @@ extension AppSpecification {
             || self.topics.values.contains { $0.wake != .none }
     }
 
-    /// Whether the app can be suspended at all: a oneshot app and one with `exits_on_suspend` never are.
+    /// Whether the app can ever be suspended. A oneshot app cannot, nor can an app with `exits_on_suspend`.
     public var maySleep: Bool { !self.rules.isOneshot && !self.rules.exitsOnSuspend }
 
-    /// The events that wake the app, as words for people. `connections`: those that `wake_on_connect` watches, whose
-    /// addresses only a running app has.
+    /// The events that wake the app, as words for people. `connections`: the addresses that `wake_on_connect`
+    /// watches, which are known only while the app runs.
     public func wakers(connections: [String] = []) -> [String] {
         var wakers: [String] = []
         for socket in sockets where socket.wake != .none { wakers.append("connections to \(socket.plan.address)") }
