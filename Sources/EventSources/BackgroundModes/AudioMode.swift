@@ -9,9 +9,10 @@ import Processes
 
 /// The background mode `audio`: an app is not suspended while one of its processes plays or records sound.
 ///
-/// The kernel does not report new streams, so streams are checked when it matters: when an app with the mode enters
-/// the background, before it is suspended, and once a second while it plays there. A silent app costs nothing. Streams
-/// of a sound server are followed while an app with the mode is in the background.
+/// The kernel does not report new streams, so torpord checks for streams only at certain times: when an app with the
+/// mode enters the background, before the app is suspended, and once a second while it plays in the background. A
+/// silent app costs nothing. A sound server reports its streams itself, as long as an app with the mode is in the
+/// background.
 package final class AudioMode: EventRoom, EventSource {
     package unowned(unsafe) let wakes: Wakes
     private let sources: [any SoundSource]
@@ -27,14 +28,14 @@ package final class AudioMode: EventRoom, EventSource {
     private struct Following {
         /// When a stream of the app was last seen running.
         var heardAt: Duration?
-        /// Suspends the app if the check in progress finds no stream of the app; nil if no suspension waits for a
-        /// check.
+        /// Suspends the app, if the check in progress finds no stream of the app; nil if no suspension is waiting for
+        /// that check.
         var stop: (() -> Void)?
     }
 
     /// The interval of the checks while an app plays in the background.
     package static let interval = Duration.seconds(1)
-    /// After this time without a stream, the sound counts as ended. A player may close its stream between two pieces.
+    /// Sound counts as ended after this time without a stream. A player may close its stream between two pieces.
     package static let pause = Duration.seconds(3)
 
     package init(_ wakes: Wakes) {
@@ -101,7 +102,7 @@ package final class AudioMode: EventRoom, EventSource {
 
     private func look() { ask { [weak self] playing in self?.found(playing) } }
 
-    /// Asks all sources.
+    /// Asks all sound sources which processes play or record.
     private func ask(_ answer: @escaping ([Int32]) -> Void) {
         var (playing, missing): ([Int32], Int) = ([], sources.count)
         for source in sources {
@@ -118,7 +119,7 @@ package final class AudioMode: EventRoom, EventSource {
     ///   - stopping: the app that is about to be suspended, unless it plays.
     private func found(_ playing: [Int32], askedBefore stopping: AppID? = nil) {
         let now = now
-        // Read once, not for each app.
+        // Read each process's cgroup once, not once per app.
         let players = Set(playing).map { (pid: $0, cgroup: (try? ProcFS.cgroup($0)) ?? nil) }
         for (id, following) in followed.sorted(by: { $0.key < $1.key }) {
             // Handling another app earlier in this loop may have removed this app from `followed`.
@@ -130,7 +131,7 @@ package final class AudioMode: EventRoom, EventSource {
                 set(id, true)
                 continue
             }
-            // If an earlier torpord set the mode because the app played, count the sound as heard now.
+            // An earlier torpord set the mode since the app played: count the sound as heard now.
             guard let heardAt = following.heardAt ?? (machine(id).modes.contains(.audio) ? now : nil) else {
                 if id == stopping { following.stop?() }
                 continue

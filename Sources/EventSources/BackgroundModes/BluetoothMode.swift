@@ -159,8 +159,8 @@ package final class BluetoothMode: EventRoom, EventSource {
 
     // MARK: What they ask
 
-    /// Called when BlueZ sends a device's request to a process: wakes the app of that process. The device waits for
-    /// its answer at most 30 s (ATT transaction timeout).
+    /// Called when BlueZ sends a device's request to a process: wakes the app of that process. The device waits at
+    /// most 30 s for its response (ATT transaction timeout).
     func asked(_ method: String, by process: Int32) {
         for id in peripherals.sorted() {
             guard let tree = apps[id].run.tree, tree.contains(process) else { continue }

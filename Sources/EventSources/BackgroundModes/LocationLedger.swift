@@ -5,8 +5,8 @@ import Engine
 import Linux
 import Varlink
 
-/// Records for each app in which of its regions the machine was, in a file of the runtime directory. So a restarted
-/// torpord detects that the machine has entered or left a region while no torpord ran. A reboot removes the file.
+/// Stores, for each app, in which of its regions the machine was, in a file of the runtime directory. So a restarted
+/// torpord notices if the machine entered or left a region while no torpord ran. A reboot removes the file.
 struct LocationLedger {
     private let path: String
     private var entries: [String: Bool] = [:]

@@ -19,7 +19,8 @@ package final class LocationMode: EventRoom, EventSource {
     package unowned(unsafe) let wakes: Wakes
     private var client: GPSClient?
     private var followed: [AppID: Followed] = [:]
-    /// The record of the regions in which the machine was, also under an earlier torpord. Nil before it was read.
+    /// The stored record of regions that the machine was in, including that of an earlier torpord. Nil until it was
+    /// read.
     private var ledger: LocationLedger?
 
     /// The state of one app with the background mode `location`.
@@ -44,7 +45,8 @@ package final class LocationMode: EventRoom, EventSource {
             var one = Followed(specification: specification)
             let before = followed[app.id]
             if before?.specification.updates == specification.updates { one.change = before?.change ?? one.change }
-            // Regions wake apps that are not in the foreground.
+            // Without the background mode, the app gets only positions in the foreground, so its regions do not
+            // count.
             if !app.specification.backgroundModes.contains(.location) { one.specification.regions = [] }
             for region in one.specification.regions {
                 let same = before?.specification.regions.first { $0.name == region.name }
@@ -69,7 +71,7 @@ package final class LocationMode: EventRoom, EventSource {
 
     package func added(_ app: AppRuntime) { if wantsPositions(app) { configure() } }
 
-    /// Positions in the foreground need no background mode.
+    /// Whether the app wants positions. Positions in the foreground need no background mode.
     private func wantsPositions(_ app: AppRuntime) -> Bool {
         app.specification.backgroundModes.contains(.location) || app.specification.location.updates == .foreground
     }
@@ -122,7 +124,8 @@ package final class LocationMode: EventRoom, EventSource {
 
     // MARK: Positions
 
-    /// Called when no receiver has a position. The mode then no longer keeps apps in the background.
+    /// Called when no receiver has a position. Without positions, the mode no longer keeps apps awake in the
+    /// background.
     func isSilent() { for id in followed.keys.sorted() { end(id) } }
 
     private func end(_ id: AppID) {
@@ -185,8 +188,8 @@ package final class LocationMode: EventRoom, EventSource {
 
     private func takeContinuous(_ position: Position, _ app: AppRuntime, _ specification: LocationSpecification) {
         let machine = machine(app.id)
-        // Without a process, an app needs no positions. After its launch, the app gets the next position even if it is
-        // near the last one.
+        // An app without a process needs no positions. After its next launch, it gets the first position even if that
+        // is near the last one.
         guard machine.isAlive, machine.transition != .terminating else {
             followed[app.id]?.change = ChangeTracker()
             return
@@ -217,7 +220,7 @@ package final class LocationMode: EventRoom, EventSource {
 
     private func takeInForeground(_ position: Position, _ app: AppRuntime, _ specification: LocationSpecification) {
         let machine = machine(app.id)
-        // An app that returns gets the next position as its first.
+        // An app that returns to the foreground gets the next position, even if it has not moved since.
         guard machine.state == .active, machine.transition != .terminating else {
             followed[app.id]?.change = ChangeTracker()
             return

@@ -4,23 +4,24 @@ import Engine
 import EventLoop
 import Linux
 
-/// Says which processes play or record sound.
+/// A source that knows which processes play or record sound.
 package protocol SoundSource: AnyObject {
-    /// Whether an app is there for which this matters: ``onChange`` is called from then on.
+    /// Whether any app needs the streams now. The source calls ``onChange`` only while this is true.
     var isFollowed: Bool { get set }
-    /// Called when a stream may have begun or ended; a source that must be asked never calls it.
+    /// Called when a stream may have begun or ended. A source that cannot watch streams never calls this closure.
     var onChange: (() -> Void)? { get set }
-    /// Calls back, now or soon, with the processes that have running streams.
+    /// Calls `answer`, at once or later, with the processes that have running streams.
     func look(_ answer: @escaping ([Int32]) -> Void)
 }
 
-/// The kernel's streams of ALSA: those of programs that use a sound card without a server. It must be asked.
+/// Reads the kernel's ALSA streams, which belong to programs that use a sound card without a sound server. It reports
+/// no changes.
 final class KernelSound: SoundSource {
     var isFollowed = false
     var onChange: (() -> Void)?
     private let reader: CoalescingReader<Void, [SoundStream]>
 
-    /// - Parameter root: prefix of `/proc`.
+    /// - Parameter root: a prefix for the path `/proc`; empty except in tests.
     init(_ loop: EventLoop, root: String) {
         reader = CoalescingReader(loop, named: "sound") { SoundStream.running(root: root) }
     }

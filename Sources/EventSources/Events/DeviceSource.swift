@@ -26,7 +26,7 @@ final class DeviceSource: EventRoom, EventSource {
         var nodes: [String: NodeWatch] = [:]
         /// Whether data arrived but may not wake the app. Then the nodes are not watched until the app has run.
         var isRefused = false
-        /// Nodes whose data was already reported during this suspension. Only used if the trigger does not wake the
+        /// Nodes whose data was already reported during this suspension. Used only if the trigger does not wake the
         /// app.
         var told: Set<String> = []
 
@@ -52,8 +52,8 @@ final class DeviceSource: EventRoom, EventSource {
 
     /// The background time that an app gets for data of a device.
     private static let dataTime = Duration.seconds(10)
-    /// Descriptors of device nodes that an earlier torpord had opened. A trigger that waits for data of the node takes
-    /// them.
+    /// Descriptors of device nodes that an earlier torpord had opened. A trigger that waits for data of such a node
+    /// takes its descriptor over.
     private var inherited: [String: Descriptor] = [:]
     /// The number of searches for devices in progress. Until it is 0, it is unknown which inherited descriptors are
     /// needed.
@@ -160,7 +160,7 @@ final class DeviceSource: EventRoom, EventSource {
         remember()
     }
 
-    /// Closes device nodes that an earlier torpord had opened and no trigger needs, also in torpor-keeper.
+    /// Closes device nodes that an earlier torpord had opened and that no trigger needs, also in torpor-keeper.
     private func closeUnwantedNodes() {
         guard searches == 0, !inherited.isEmpty else { return }
         let wanted = Set(entries.values.filter { $0.trigger.on.contains(.data) }.flatMap(\.dataNodes))

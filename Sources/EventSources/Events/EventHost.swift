@@ -8,7 +8,7 @@ package import Mailbox
 package import Schedules
 package import Store
 
-/// The functions that event sources use from the rest of the supervisor.
+/// What event sources use from the rest of the supervisor.
 package protocol EventHost: DescriptorKeeping {
     /// Adds a message to an app's mailbox.
     ///
@@ -34,13 +34,13 @@ package protocol EventHost: DescriptorKeeping {
     /// Whether torpor-keeper has died. Without it, no app can be launched.
     var isKeeperLost: Bool { get }
 
-    /// The users and groups that own the sockets of apps, as far as they were found.
+    /// The users and groups that own apps' socket files, as far as their lookup has succeeded.
     var socketAccounts: SocketAccounts { get set }
     /// A user whose gpsd is trusted, in addition to root and torpord's own user; nil for none.
     var gpsdUser: UInt32? { get }
     /// The address of gpsd.
     var gpsd: GPSAddress { get }
-    /// The sound server of the session; nil for none.
+    /// The sound server of the user's session; nil if there is none.
     var sessionSound: (any SoundSource)? { get }
     /// A worker for reads that may block on a disk or on a network service.
     var lookups: BackgroundWorker { get }
@@ -52,7 +52,7 @@ package protocol EventHost: DescriptorKeeping {
     var runtimeDirectory: String { get }
 }
 
-/// A part of ``Wakes``. `wakes` outlives the part.
+/// A part of ``Wakes``. The `wakes` object lives longer than its parts.
 protocol EventRoom: Room {
     var wakes: Wakes { get }
 }

@@ -15,10 +15,10 @@ final class KeepAlive: EventRoom, EventSource {
     private var due: [AppID: Duration] = [:]
     private var timer: TimerSource?
 
-    /// The background time after such a wake-up: as long as in iOS.
+    /// The background time that the app gets for this, as in iOS.
     static let time = Duration.seconds(10)
-    /// When one app is woken, apps that are due soon are woken too: early by at most this time, and at most a tenth of
-    /// their interval.
+    /// When one app is woken, apps that are due soon are woken too. They are woken at most this much too early, and
+    /// at most a tenth of their interval.
     private static let slack = Duration.seconds(60)
 
     init(_ wakes: Wakes) { self.wakes = wakes }
@@ -93,7 +93,8 @@ final class KeepAlive: EventRoom, EventSource {
             mail: hears(app, .didReceiveEvent) ? mail : nil,
             at: now
         )
-        // If the app is not woken, try again after an interval. If it is woken, its next suspension sets a new time.
+        // If the app cannot be woken now, try again after one interval. If it can, its next suspension sets a new
+        // time.
         due[app.id] = now + period
         if case .heldBack(_, let until) = wakes.tell(event, for: app), let until { due[app.id] = until }
     }

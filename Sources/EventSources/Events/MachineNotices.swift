@@ -10,11 +10,11 @@ import LoginManager
 import Mailbox
 import Varlink
 
-/// Notifies apps of changes of the machine: power, screens, accessories. No app is woken for this. Each is watched
-/// only while an app subscribes to its topic.
+/// Notifies apps of changes of the machine, such as its power source, screens, accessories and orientation. No app is
+/// woken for that, and each topic is watched only while an app subscribes to it.
 ///
-/// A suspended app gets one message per change when it wakes. For power, screens and accessories this is the
-/// difference from the time before the suspension, if there is one. For the battery it is the last charge.
+/// A suspended app gets one message per topic when it wakes: for the battery the latest charge, otherwise the
+/// difference from before the suspension, if any.
 final class MachineNotices: EventRoom, EventSource {
     unowned(unsafe) let wakes: Wakes
     private let work: BackgroundWorker
@@ -22,7 +22,8 @@ final class MachineNotices: EventRoom, EventSource {
     private var monitor: DeviceMonitor?
     private var profiles: PowerProfiles?
     private var sensors: SensorProxy?
-    /// Which side is up, and whether something is near, as it was reported last; nil before the first time.
+    /// The machine's orientation that was last reported to apps; nil before the first report. `isNear` likewise, for
+    /// the proximity sensor.
     private var side: String?
     private var isNear: Bool?
     /// The last state that was reported to apps; nil before the first report. `screens` and `savesPower` likewise.
@@ -32,9 +33,10 @@ final class MachineNotices: EventRoom, EventSource {
     /// Connected accessories, by their path below `/sys`. The set is needed because udev may report an accessory
     /// twice.
     private var accessories: [String: Accessory] = [:]
-    /// Apps with the mode `external-accessory` that are in the foreground, or are launched.
+    /// Apps with the background mode `external-accessory` that are in the foreground (active or inactive).
     private var inFront: Set<AppID> = []
-    /// Such apps in the background: they were told that their accessories are gone.
+    /// Apps with the background mode `external-accessory` that are in the background. They have been notified that
+    /// all accessories are gone.
     private var away: Set<AppID> = []
 
     init(_ wakes: Wakes) {
@@ -217,13 +219,14 @@ final class MachineNotices: EventRoom, EventSource {
 
     // MARK: Accessories
 
-    /// Something that a user plugs in.
+    /// A device that users plug in.
     struct Accessory: Hashable, Sendable {
         let path: String
         let name: String
-        /// The subsystem of udev.
+        /// The device's udev subsystem.
         let kind: String
-        /// It must not contain the path, which has another number each time the device is plugged in.
+        /// Identifies the accessory, so that messages about its removal and its return merge. The path is not part of
+        /// it: the path contains a number that changes each time the device is plugged in.
         let key: String
 
         func payload(isThere: Bool) -> JSON {
@@ -234,7 +237,7 @@ final class MachineNotices: EventRoom, EventSource {
         }
     }
 
-    /// Accessories that were there before.
+    /// Adds accessories that were connected before torpord watched for them.
     func found(_ found: [Accessory]) { for accessory in found { accessories[accessory.path] = accessory } }
 
     private func plugged(_ device: Device, _ isThere: Bool) {
@@ -247,7 +250,8 @@ final class MachineNotices: EventRoom, EventSource {
         } else {
             accessories[accessory.path] = nil
         }
-        // An app in the background has none: it is told what there is when it returns.
+        // For an app in the background, all accessories count as removed. When the app returns, it is notified of
+        // those that are connected.
         for app in apps where !away.contains(app.id) { tell(accessory, isThere, app) }
     }
 
@@ -257,7 +261,7 @@ final class MachineNotices: EventRoom, EventSource {
         wakes.notifications.tell(.accessories, mail, to: app, text)
     }
 
-    /// The app leaves the foreground, and its accessories with it.
+    /// Called when an app leaves the foreground: notifies the app that its accessories are gone.
     private func leave(_ app: AppRuntime) {
         away.insert(app.id)
         tellAccessories(app, areThere: false)
@@ -339,7 +343,7 @@ extension Device {
 }
 
 extension MachineNotices.Accessory {
-    /// Nil if the device is none.
+    /// Nil if the device is no accessory.
     fileprivate init?(_ device: Device) {
         guard device.isAccessory else { return nil }
         let name = device.model ?? device.name

@@ -9,13 +9,14 @@ import WireText
 /// A network that the machine is connected to.
 struct Network: Hashable, Sendable {
     var interface: String
-    /// The name of a wireless network; nil for none, or if it is unknown.
+    /// The name (SSID) of a wireless network; nil for other networks, or if it is unknown.
     var ssid: String?
-    /// Nil if it is unknown.
+    /// Whether traffic costs money; nil if unknown.
     var isMetered: Bool?
-    /// Whether it is a tunnel.
+    /// Whether the network is a tunnel (VPN).
     var isVPN = false
-    /// Whether it leads to no other machine by itself, as the bridges of containers; only its name selects it.
+    /// Whether the network itself leads to no other machine, such as a container's bridge. Such a network fits an
+    /// entry only if the entry names its interface.
     var isVirtual = false
 
     /// The network in the form in which apps get it.
@@ -38,13 +39,14 @@ struct Network: Hashable, Sendable {
     }
 }
 
-/// All networks at one moment.
+/// All networks that the machine is connected to at one moment.
 struct Networks: Hashable, Sendable {
     var all: Set<Network> = []
-    /// Whether wireless networks have their names, and costs are known.
+    /// Whether the names of wireless networks and the costs of networks are known. The kernel knows neither.
     var isComplete = false
 
-    /// A network of that place; nil if there is none. If it cannot be known, `isKnown` is false.
+    /// A network that fits the entry; nil if there is none. `isKnown` is false if the criteria need facts that are
+    /// unknown.
     func find(_ place: NetworkSpecification) -> (network: Network?, isKnown: Bool) {
         guard isComplete || place.ssid == nil && place.metered == nil else { return (nil, false) }
         return (all.filter { $0.fits(place) }.min { $0.interface < $1.interface }, true)
@@ -55,10 +57,11 @@ struct Networks: Hashable, Sendable {
 
 extension Networks {
     private static let manager = "org.freedesktop.NetworkManager"
-    /// More objects are ignored.
+    /// The most objects of NetworkManager that are read; further ones are ignored.
     private static let most = 1024
 
-    /// What NetworkManager has: its objects, with their interfaces and properties (GetManagedObjects).
+    /// Reads the networks from NetworkManager's objects, with their interfaces and properties (reply to
+    /// GetManagedObjects).
     init(objects: [String: BusValue]) {
         isComplete = true
         func properties(_ path: String?, _ interface: String) -> [String: BusValue]? {
@@ -66,7 +69,7 @@ extension Networks {
         }
         let metered = objects[Self.path]?.dictionary?[Self.manager]?.dictionary?["Metered"]
         for path in objects.keys.sorted().prefix(Self.most) {
-            // NMActiveConnectionState: 2 is activated.
+            // In NMActiveConnectionState, 2 means activated.
             guard let active = properties(path, "Connection.Active"), active["State"] == .integer(2) else { continue }
             let type = active["Type"]?.text ?? ""
             for device in (active["Devices"]?.list ?? []).compactMap(\.text) {
@@ -88,7 +91,7 @@ extension Networks {
 
     static let path = "/org/freedesktop/NetworkManager"
 
-    /// NMMetered: 1 yes, 2 no, 3 probably, 4 probably not.
+    /// Whether a value of NMMetered means that traffic costs money: 1 is yes, 2 no, 3 probably yes, 4 probably no.
     private static func isMetered(_ value: BusValue?) -> Bool? {
         switch value {
         case .integer(1), .integer(3): true
@@ -101,9 +104,9 @@ extension Networks {
 // MARK: The kernel
 
 extension Networks {
-    /// What the kernel has: interfaces with a carrier. It may block on a driver.
+    /// Reads the networks from the kernel: the interfaces with a carrier. May block on a device driver.
     ///
-    /// - Parameter root: prefix of `/sys`.
+    /// - Parameter root: a prefix for the path `/sys`; empty except in tests.
     static func ofKernel(root: String) -> Networks {
         let folder = root + "/sys/class/net"
         var networks = Networks()
@@ -111,7 +114,8 @@ extension Networks {
             let place = folder + "/" + name
             guard (try? File.readString(place + "/carrier", limit: 16))?.hasPrefix("1") ?? false else { continue }
             var network = Network(interface: name)
-            // if_tun.h: IFF_TUN is 1; the bridges of virtual machines are IFF_TAP, 2.
+            // The flags in if_tun.h: IFF_TUN (1) is set for a VPN's tunnel, IFF_TAP (2) for the interface of a
+            // virtual machine.
             let tunnel = (try? File.readString(place + "/tun_flags", limit: 16)).flatMap { text in
                 UInt32(text.filter { $0.isHexDigit || $0 == "x" }.dropFirst(2), radix: 16)
             }

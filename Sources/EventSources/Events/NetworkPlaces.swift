@@ -9,13 +9,13 @@ import Permissions
 import Varlink
 import WireText
 
-/// Networks as places (`networks`): tells and wakes apps with the background mode `location` when the machine joins or
-/// leaves one. Nothing is followed unless an app has such a place.
+/// Networks that stand for places (`networks`): notifies and wakes apps with the background mode `location` when the
+/// machine joins or leaves one. Networks are watched only while an app has such an entry.
 final class NetworkPlaces: EventRoom, EventSource {
     private final class Entry {
         let app: AppID
         let place: NetworkSpecification
-        /// Whether the machine is there; nil while that is not known.
+        /// Whether the machine is connected to a network that fits; nil while that is unknown.
         var isThere: Bool?
 
         init(_ app: AppID, _ place: NetworkSpecification) { (self.app, self.place) = (app, place) }
@@ -26,15 +26,17 @@ final class NetworkPlaces: EventRoom, EventSource {
     private var watch: NetworkWatch?
     private(set) var networks: Networks?
     private var timer: TimerSource?
-    /// When the first change came that was not looked at.
+    /// When the first of the changes happened that are not evaluated yet.
     private var changedAt: Duration?
-    /// Where the machine was, for the next torpord.
+    /// For each entry, whether the machine was connected to a network that fits. torpor-keeper holds these bytes for
+    /// the next torpord.
     private let kept: PersistedBytes
     private var remembered: [String: Bool] = [:]
 
-    /// How long networks must stay as they are: a connection that is renewed is no place that was left.
+    /// Networks must stay unchanged for this time before they are evaluated: a connection that is only renewed should
+    /// not count as left.
     static let settles = Duration.seconds(5)
-    /// Networks that change all the time are looked at even so.
+    /// Networks that keep changing are evaluated after this time all the same.
     static let longest = Duration.seconds(30)
 
     init(_ wakes: Wakes) {
@@ -105,7 +107,7 @@ final class NetworkPlaces: EventRoom, EventSource {
             guard isKnown else { continue }
             let (before, isThere) = (entry.isThere, network != nil)
             entry.isThere = isThere
-            // Where the machine is when it is first looked at is no news.
+            // The first evaluation only finds out where the machine is: it is no event.
             if let before, before != isThere { tell(entry, network) }
         }
         remember()

@@ -5,11 +5,12 @@ import EventLoop
 import Linux
 import SystemBus
 
-/// Follows the networks that the machine is connected to: by NetworkManager where it runs, otherwise by the kernel.
+/// Follows the networks that the machine is connected to, by NetworkManager if it runs, otherwise by the kernel
+/// (rtnetlink).
 ///
-/// Both may come and go. Nothing blocks.
+/// If NetworkManager or the bus ends or returns, this object switches over. No call here blocks.
 final class NetworkWatch {
-    /// Nil while nothing is known.
+    /// The current networks; nil until they are known.
     private(set) var networks: Networks?
     var onChange: (Networks) -> Void = { _ in }
 
@@ -19,13 +20,14 @@ final class NetworkWatch {
     private let work: BackgroundWorker
     private var slots: [BusSlot?] = []
     private var question: BusSlot?
-    /// Something has changed since NetworkManager was asked.
+    /// Whether networks changed after the pending request to NetworkManager was sent, so that another request must
+    /// follow.
     private var isUnsure = false
     private var links: LinkSocket?
 
     private static let manager = "org.freedesktop.NetworkManager"
 
-    /// rtnetlink on the loop.
+    /// A socket that reports changes of network interfaces (rtnetlink(7)), watched by the event loop.
     private final class LinkSocket {
         let watch: LinkWatch
         private var source: IOSource?
@@ -42,8 +44,8 @@ final class NetworkWatch {
     }
 
     /// - Parameters:
-    ///   - root: prefix of `/sys`.
-    ///   - address: the address of NetworkManager's bus; nil: the system bus.
+    ///   - root: a prefix for the path `/sys`; empty except in tests.
+    ///   - address: the address of NetworkManager's bus; nil for the system bus.
     init(_ loop: EventLoop, root: String, address: String? = nil) {
         self.loop = loop
         self.root = root
@@ -59,7 +61,7 @@ final class NetworkWatch {
             guard let self, self.service.owner == nil else { return }
             self.followLinks()
         }
-        // A bus that is not there does not say so.
+        // Begin with the kernel: if there is no bus, no callback ever says so.
         followLinks()
     }
 
@@ -70,7 +72,7 @@ final class NetworkWatch {
         let changes = [Self.manager, Self.manager + ".Connection.Active", Self.manager + ".Device"].map {
             "\(start),interface='org.freedesktop.DBus.Properties',member='PropertiesChanged',arg0='\($0)'"
         }
-        // Access points report their strength all the time: of them nothing is heard.
+        // Do not subscribe to changes of access points: they report their signal strength all the time.
         slots = (changes + ["\(start),interface='\(Self.manager)'"]).map { rule in
             connection.subscribe(rule) { [weak self] message in
                 guard let self, self.service.isSender(of: message) else { return }
@@ -105,7 +107,7 @@ final class NetworkWatch {
             self.question = nil
             if self.isUnsure { return self.ask() }
             guard let objects = (try? answer.get())?.values().first?.dictionary else { return self.followLinks() }
-            // After a failed question the kernel was followed.
+            // NetworkManager answers again: stop following the kernel, which began when an earlier request failed.
             self.links = nil
             self.found(Networks(objects: objects))
         }
@@ -122,7 +124,7 @@ final class NetworkWatch {
     private func readLinks() {
         let root = root
         work.ask({ Networks.ofKernel(root: root) }) { [weak self] (networks: Networks) in
-            // NetworkManager may have appeared.
+            // While the worker read, NetworkManager may have appeared: then its networks count.
             if let self, self.links != nil { self.found(networks) }
         }
     }

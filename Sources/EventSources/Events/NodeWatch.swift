@@ -25,7 +25,7 @@ final class NodeWatch {
     /// An error text if the node cannot be opened or watched; nil if it can.
     private(set) var trouble: String?
 
-    /// - Parameter descriptor: the node's descriptor, if an earlier torpord had opened the node; nil otherwise.
+    /// - Parameter descriptor: the node's descriptor if an earlier torpord had opened the node; otherwise nil.
     init(
         _ loop: EventLoop,
         _ work: BackgroundWorker,

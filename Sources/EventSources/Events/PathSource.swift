@@ -9,15 +9,15 @@ import Mailbox
 import PathWatch
 import Varlink
 
-/// Files and directories that wake apps (`paths`) or whose changes apps are notified of (`settings_files`,
-/// `identity_files`), and the files of the machine's locale.
+/// Watches files and directories that wake apps (`paths`), files whose changes apps are notified of
+/// (`settings_files`, `identity_files`), and the files of the machine's locale.
 ///
 /// A lasting condition (`exists`, `not_empty`) wakes an app in three cases: it becomes true, another file or entry
 /// fulfils it, or the app ends while it is true. An event (`changed`, `modified`) wakes the app each time.
-/// torpor-keeper keeps what was found last, so that a new torpord notices changes since then.
+/// torpor-keeper holds what was found last, so that a new torpord notices changes since then.
 ///
-/// torpord accesses paths with the rights of the app's user. The lookup of this user may take long (in a directory
-/// service such as LDAP), so the paths are watched only after the lookup has succeeded.
+/// torpord accesses paths with the rights of the app's user. The lookup of that user may take long (in a directory
+/// service such as LDAP), so the paths are watched only once it has succeeded.
 package final class PathSource: EventRoom, EventSource {
     /// The purpose for which a path is watched.
     private enum Meaning {
@@ -148,7 +148,7 @@ package final class PathSource: EventRoom, EventSource {
         lookedUp.remove(names)
         switch (result, accounts[names]) {
         case (.failure, .success):
-            // If a later lookup fails, the earlier result stays valid.
+            // Until a retry succeeds, the results of earlier lookups stay valid.
             retryLater()
         case (.failure(let trouble), let before):
             if before == nil { log.warning("files of apps are not watched: \(trouble)") }
@@ -246,7 +246,7 @@ package final class PathSource: EventRoom, EventSource {
                 if unsettled.isEmpty { unsettledSince = now }
                 unsettled[news.key] = news
                 if settling == nil { settling = try? loop.timer { [weak self] in self?.settled() } }
-                // If some file is written all the time, do not delay the reports any longer.
+                // If a file never stops changing, its change is reported after this longest delay.
                 guard now - unsettledSince < Self.longestSettling else { continue }
                 settling?.arm(after: Self.settlingTime)
             }
@@ -262,8 +262,8 @@ package final class PathSource: EventRoom, EventSource {
 
     private func tell(_ app: AppRuntime, _ trigger: PathTrigger, _ news: PathNews) {
         if trigger.condition.isLevel {
-            // A condition that held before, and still does, launches an app that is not running. A running app knows
-            // of the condition already.
+            // A condition that has held for some time launches only an app that does not run. A running app knows of
+            // it already.
             guard let holds = news.holds, news.isNew || !isAlive(app) else { return }
             return happened(app, trigger, news.key, news.paths.first ?? holds)
         }

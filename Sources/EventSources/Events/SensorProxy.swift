@@ -3,32 +3,34 @@
 import EventLoop
 import SystemBus
 
-/// What the machine's sensors say, by iio-sensor-proxy on the system bus. It reads a sensor only while a program claims
-/// it. It, and the bus, may come and go. Nothing blocks.
+/// Reads the machine's sensors through iio-sensor-proxy on the system bus. iio-sensor-proxy reads a sensor only while
+/// a program claims it.
+///
+/// If the service or the bus ends, the sensors are claimed again when it is back. No call here blocks.
 final class SensorProxy {
     enum Sensor: String, CaseIterable {
         case accelerometer = "Accelerometer"
         case proximity = "Proximity"
     }
 
-    /// The sensors that are claimed.
+    /// The sensors that are claimed from iio-sensor-proxy.
     let sensors: Set<Sensor>
-    /// Which side is up: `normal`, `bottom-up`, `left-up` or `right-up`.
+    /// Called with the machine's orientation: `normal`, `bottom-up`, `left-up` or `right-up`.
     var onOrientation: (String) -> Void = { _ in }
-    /// Whether something is near.
+    /// Called with whether something is near the proximity sensor.
     var onProximity: (Bool) -> Void = { _ in }
 
     private let service: BusService
     private var slots: [BusSlot?] = []
     private var question: BusSlot?
-    /// Something has changed since it was asked.
+    /// Whether the sensors changed after the pending request was sent, so that another request must follow.
     private var isUnsure = false
 
     private static let name = "net.hadess.SensorProxy"
     private static let path = "/net/hadess/SensorProxy"
     private static let sides: Set<String> = ["normal", "bottom-up", "left-up", "right-up"]
 
-    /// - Parameter address: a D-Bus address; nil: the system bus.
+    /// - Parameter address: a D-Bus address; nil for the system bus.
     init(_ loop: EventLoop, _ sensors: Set<Sensor>, address: String? = nil) {
         self.sensors = sensors
         service = BusService(loop, Self.name, address: address)
@@ -72,7 +74,7 @@ final class SensorProxy {
             self.question = nil
             if self.isUnsure { return self.ask() }
             let values = (try? answer.get())?.values().first?.dictionary ?? [:]
-            // While it is not known which side is up, that is as before.
+            // While the orientation is undefined, the previous one stays.
             if self.sensors.contains(.accelerometer), let side = values["AccelerometerOrientation"]?.text,
                 Self.sides.contains(side)
             {

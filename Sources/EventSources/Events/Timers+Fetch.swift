@@ -65,7 +65,7 @@ extension Timers {
             mail: hears ? mail : nil,
             at: at
         )
-        // If the app has no delegate, it cannot report the result of the fetch.
+        // An app without a delegate cannot report the result of the fetch: the result counts as unknown.
         if !happened(event, app, key) || !mayHaveDelegate(app) {
             table.updateFetch(key) { $0.endUnknown() }
         }
@@ -87,8 +87,8 @@ extension Timers {
     /// In percent. If the battery's charge is lower, fetches wait.
     private static let lowBattery: UInt32 = 20
 
-    /// Ends the app's fetch, because the app's delegate has answered performFetch. `result`: nil if the answer has
-    /// none.
+    /// Ends the app's fetch, since the app's delegate has answered performFetch. `result`: nil if the delegate gave
+    /// no result.
     package func fetched(_ app: AppRuntime, _ result: FetchResult?) {
         let key = Key(app: app.id, name: "")
         guard case .fetch(let state) = table[key], state.isUnderWay else { return }
@@ -144,9 +144,9 @@ extension FetchResult {
 /// Why the machine has no resources to spare.
 package enum MachineWeakness: Hashable, CustomStringConvertible {
     case memory
-    /// The battery's charge is low: this many percent.
+    /// The battery's charge in percent, which is low.
     case battery(UInt32)
-    /// The load average of the last minute is too high: this many ready tasks.
+    /// The load average of the last minute, which is too high.
     case load(Double)
 
     package var description: String {

@@ -31,10 +31,11 @@ package final class Timers: EventRoom, EventSource {
     /// The configuration of each timer.
     private var specifications: [Key: TimerSpecification] = [:]
     private var timer: TimerSource?
-    /// Rows that an earlier torpord stored. They are needed until all timers are set up.
+    /// Stored rows of an earlier torpord. They are needed until all timers are set up.
     private var kept: [StoredSchedule.Key: StoredSchedule] = [:]
     private(set) var hasBegun = false
-    /// Whether the first launches have begun. Timers also wait for `isRemembered`: the stored state was read.
+    /// Whether the first launches have begun. Until then, no timer fires, nor before `isRemembered` (the stored state
+    /// was read).
     private var isDue = false
     private var isRemembered = false
     /// Apps with the background mode `fetch`.
@@ -93,8 +94,8 @@ package final class Timers: EventRoom, EventSource {
         arm()
     }
 
-    /// Whether any timer is persistent, so that it fires once if times were missed. For such a timer, torpord must
-    /// store when it was first known.
+    /// Whether any timer is persistent, so that it fires once if it missed times. For such a timer, torpord must
+    /// store when the timer was first known.
     package var arePersistent: Bool { apps.contains { $0.specification.timers.contains(where: \.isPersistent) } }
 
     private func take(_ specification: TimerSpecification, _ key: Key, of app: AppRuntime, now: ClockPair) {
@@ -111,8 +112,8 @@ package final class Timers: EventRoom, EventSource {
             goesOn = host.isSuccessor && memory.isOfThisBoot
             history = goesOn ? memory.history : memory.history.restarted(sameBoot: memory.isOfThisBoot, now: now)
         } else if !isNew, case .timer(let state) = table[key] {
-            // The timer's configuration changed. Keep the times when the timer fired, and calculate the next time
-            // anew.
+            // The timer's configuration changed: keep the times when it fired, and compute the next time from the new
+            // configuration.
             history = state.history.restarted(sameBoot: true, now: now)
             history?.cameAfterStart = state.history.cameAfterStart
             history?.since = state.history.since
@@ -195,7 +196,7 @@ package final class Timers: EventRoom, EventSource {
         let arrivals = isEnding ? [] : table.arrive(now: now)
         for arrival in arrivals {
             let app = apps[arrival.key.app]
-            // A timer that fired earlier in this loop may have caused the removal of this timer.
+            // A timer that fired earlier in this loop may have removed this timer.
             guard table[arrival.key] != nil else { continue }
             if arrival.key.isFetch {
                 fetch(app, now: now, at: at)

@@ -39,8 +39,8 @@ package struct WakeEvent {
         self.at = at
     }
 
-    /// The background modes to which the event belongs. If `wake_after_force_quit` names one, the event launches the
-    /// app even after a force quit.
+    /// The background modes that the event belongs to. If `wake_after_force_quit` names one of them, the event
+    /// launches the app even after a force quit.
     package var modes: [BackgroundMode] {
         switch source {
         case .audio: [.audio]
@@ -76,18 +76,18 @@ package protocol EventSource: AnyObject {
     func configure()
     /// Called when an app was added without a new configuration.
     func added(_ app: AppRuntime)
-    /// Whether the source watches anything for the app: by its current configuration or an earlier one. If false,
-    /// `touched` is not called for the app. This is asked again when a configuration comes into force, and when the
-    /// app's own configuration changes.
+    /// Whether the source watches anything for the app, by its current configuration or an earlier one. If not,
+    /// `touched` is not called for the app. Called when a configuration comes into force, and when the app's own
+    /// configuration changes.
     func concerns(_ app: AppRuntime) -> Bool
-    /// Called when the state of an app may have changed, or when events are no longer held back from it. Only called
-    /// for apps for which ``concerns(_:)`` is true. This happens often.
+    /// Called, often, when an app's state may have changed, or when its events are no longer held back. Only called
+    /// for apps for which ``concerns(_:)`` is true.
     func touched(_ app: AppRuntime)
     /// Called when an app is removed for good, while the table of apps still contains the app.
     func forget(_ app: AppRuntime)
-    /// Called when an incarnation (one run) of the app has ended.
+    /// Called when an incarnation of the app, one run of its process, has ended.
     func ended(_ app: AppRuntime, _ ending: Ending)
-    /// Called after apps were removed for good, and after they were removed from the table of apps.
+    /// Called after apps were removed for good and are no longer in the table of apps.
     func appsLeft()
     /// The source's descriptors that torpor-keeper holds, with their ``DescriptorName``. A new torpor-keeper gets them
     /// too.
@@ -149,8 +149,8 @@ package final class Wakes: Room, LifecycleObserver {
         self.host = host
     }
 
-    /// Creates the sources that get descriptors from an earlier torpord. Must be called before torpor-keeper releases
-    /// the descriptors that no source takes.
+    /// Creates the sources that take over descriptors from an earlier torpord. Must be called before torpor-keeper
+    /// closes the descriptors that no source has taken.
     package func takeOver() {
         sockets.takeOver()
         connectionWatch.takeOver()
@@ -198,7 +198,7 @@ package final class Wakes: Room, LifecycleObserver {
         while concerns.count <= app.id { concerns.append(Concern()) }
         if concerns[app.id].specification != app.specificationNumber {
             concerns[app.id].specification = app.specificationNumber
-            // Only add bits: a source may still watch something because of an older specification.
+            // Only add bits: a source may still watch something because of an earlier specification.
             for (index, source) in sources.enumerated() where source.concerns(app) {
                 concerns[app.id].sources |= 1 << UInt32(index)
             }
@@ -262,7 +262,7 @@ package final class Wakes: Room, LifecycleObserver {
         let sleeps = machine.state == .suspended || machine.transition == .suspending || !machine.isAlive || ends
         let isAwake = machine.goal == .active || machine.goal == .inactive
         if !sleeps, order.foreground ? isAwake : true {
-            // Extend the app's background time, because the event came while the app runs.
+            // The app runs already: extend its background time for the event.
             if !isAwake { try? request(.wake(order), of: app.id) }
             return .runs
         }
@@ -310,8 +310,9 @@ package final class Wakes: Room, LifecycleObserver {
         }
     }
 
-    /// Called when an incarnation (one run) of the app has ended. If a policy terminated the app soon after an event
-    /// had launched it, holds events back: the event's message is still queued and would launch the app again at once.
+    /// Called when an incarnation of the app, one run of its process, has ended. If a policy terminated the app soon
+    /// after an event had launched it, holds events back: the event's message is still queued and would launch the
+    /// app again at once.
     package func ended(_ app: AppRuntime, _ ending: Ending) {
         for source in sources { source.ended(app, ending) }
         guard app.isEndedByPolicy == true, machine(app).launchOrder.reason == .event,
@@ -332,12 +333,12 @@ package final class Wakes: Room, LifecycleObserver {
         let until = ledger.undone(app.specification.wakeStorm, now: now)
         app.wakes = ledger
         note(app, .notWoken, text: "\(what): events wait for \(Quantity.text(until - now))")
-        // If events are held back because of a wake storm too, retry when the later of both pauses ends.
+        // If a wake storm holds events back too, retry when the later of both pauses ends.
         retry(app, at: max(until, ledger.heldUntil ?? until))
     }
 
-    /// Whether to keep a held-back event and retry it at the next call of ``EventSource/touched(_:)``. True if the app
-    /// was woken too often, or may not be woken before the first unlock.
+    /// Whether to keep a held-back event for the next call of ``EventSource/touched(_:)``, which retries it. True if
+    /// the app was woken too often, or may not be woken before the first unlock.
     func isTriedAgain(_ outcome: WakeOutcome, _ app: AppRuntime) -> Bool {
         guard case .heldBack(_, let until) = outcome else { return false }
         return until != nil
@@ -403,8 +404,8 @@ package final class Wakes: Room, LifecycleObserver {
     /// Called when a user asked for the app. Forgets earlier wake-ups, so that they do not count towards a wake storm.
     package func startedByPerson(_ app: AppRuntime) { app.wakes?.forget() }
 
-    /// Retries the held-back events and queued messages of all apps, because apps may be woken again or torpord has
-    /// just started.
+    /// Retries held-back events and queued messages of all apps, because apps may be woken again or because torpord
+    /// has just started.
     package func lookAgain() {
         for app in apps {
             touchSources(of: app)

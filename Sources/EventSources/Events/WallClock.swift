@@ -49,7 +49,7 @@ final class WallClock: EventRoom, EventSource {
     // MARK: Whether to look
 
     func configure() {
-        // Timers with intervals need the watch too: their time continues while the machine sleeps, but the event
+        // Timers with intervals need the clock to be watched too: their time continues during suspend, but the event
         // loop's clock stops.
         let hasTimers = apps.contains { app in
             !app.specification.timers.isEmpty || app.specification.backgroundModes.contains(.fetch)

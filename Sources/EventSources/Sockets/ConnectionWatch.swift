@@ -8,7 +8,7 @@ import Linux
 import Processes
 
 /// Watches the sockets that suspended apps opened themselves: for connections (`wake_on_connect`) and for data (the
-/// background mode `voip`). If an app ends while suspended, keeps its listening sockets open.
+/// background mode `voip`). If an app ends while it is suspended, keeps its listening sockets open.
 package final class ConnectionWatch: EventRoom, EventSource {
     package unowned(unsafe) let wakes: Wakes
     let poll: SocketPoll
@@ -16,7 +16,7 @@ package final class ConnectionWatch: EventRoom, EventSource {
     private var ports: [AppID: HeldPorts] = [:]
     private var leftBehind: [AppID: LeftBehind] = [:]
     private var serving: [AppID: ServingApp] = [:]
-    /// For apps whose sockets were watched: when the app last woke up or ended.
+    /// When each app whose sockets were watched last woke up or ended.
     private var awakeSince: [AppID: Duration] = [:]
     /// Apps for which the log already contains that their sockets are polled.
     private var told: Set<AppID> = []
@@ -96,7 +96,7 @@ package final class ConnectionWatch: EventRoom, EventSource {
 
     package func ended(_ app: AppRuntime, _ ending: Ending) { if ending.reason == .evicted { keepPorts(of: app) } }
 
-    /// The app ends while suspended: keeps its listening sockets open.
+    /// Called when an app ends while suspended: keeps its listening sockets open.
     private func keepPorts(of app: AppRuntime) {
         guard let copies = sleeping.removeValue(forKey: app.id)?.takePorts(), !copies.isEmpty else { return }
         let held = HeldPorts(app, copies, self)
@@ -126,9 +126,9 @@ package final class ConnectionWatch: EventRoom, EventSource {
         }
     }
 
-    /// Launches an app again that was killed while suspended, because a running app would be restarted too. This also
-    /// launches an app whose ports could not be kept (copying sockets may be forbidden), because no connection could
-    /// launch it. The app is suspended again after its launch. If memory is short, the launch waits.
+    /// Launches an app again that was killed while suspended, as it would be restarted if it had been killed while
+    /// running. This includes apps whose ports could not be kept (copying sockets may be forbidden): no connection
+    /// could launch them. The app is suspended again after the launch. If memory is short, the launch waits.
     private func launchAgain(_ app: AppRuntime, _ why: String) {
         // Do not launch the app while memory is short, or while another app's launch waits for memory.
         guard app.wasCutShort == true, app.pendingWake == nil, !host.isMemoryShort,

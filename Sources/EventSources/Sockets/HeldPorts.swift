@@ -8,11 +8,11 @@ import Linux
 import Processes
 
 /// The listening sockets of an app that ended while suspended. torpord keeps them open until the app is launched
-/// again: clients are not refused, and the first connection launches the app.
+/// again, so that clients are not refused, and the first connection launches the app.
 ///
-/// The sockets are copies of the app's sockets, so connections made before the app's end are still queued.
-/// torpor-keeper holds the sockets for the next torpord, but does not give them to the service manager: the service
-/// manager might close them late, and until then the app could not bind its port.
+/// They are copies of the app's own sockets, so connections made before the app's end are still queued. torpor-keeper
+/// holds them for the next torpord, but not the service manager: that might close them late, and until then the app
+/// could not bind its port.
 final class HeldPorts: EventRoom {
     let app: AppRuntime
     private unowned let owner: ConnectionWatch
@@ -21,7 +21,7 @@ final class HeldPorts: EventRoom {
     /// The event of a connection that could not launch the app yet. It is retried.
     private var heldBack: WakeEvent?
 
-    /// The maximum number of sockets per app, so that ended apps do not use up the descriptors of torpord and
+    /// The maximum number of sockets per app: otherwise ended apps could use up the descriptors of torpord and
     /// torpor-keeper.
     private static let most = 32
 
@@ -61,7 +61,7 @@ final class HeldPorts: EventRoom {
 
     private func watch(_ port: Port) {
         guard isOpen(port) else { return remove(port) }
-        // Edge-triggered: while a connection waits for the launch, it is reported only once.
+        // Edge-triggered: while a connection waits for the app's launch, epoll reports it only once.
         let events: IOEvents = [.readable, .peerClosed, .edgeTriggered]
         port.source = try? loop.watch(port.copy.descriptor.raw, events) {
             [weak self, weak port] events in
@@ -71,7 +71,8 @@ final class HeldPorts: EventRoom {
         }
     }
 
-    /// Whether the socket still listens. If the app called shutdown(2), that affects all copies of the socket.
+    /// Whether the socket still listens. It does not if the app called shutdown(2), which affects all copies of the
+    /// socket.
     private func isOpen(_ port: Port) -> Bool {
         Descriptor.readiness(port.copy.descriptor.raw).isDisjoint(with: ListeningSocket.shutDown)
     }
@@ -108,7 +109,7 @@ final class HeldPorts: EventRoom {
 }
 
 extension DescriptorName {
-    /// The name in torpor-keeper of the ports of an ended app. It contains a colon, which service managers refuse, so
-    /// that they do not store the sockets.
+    /// The name under which torpor-keeper holds the ports of an ended app. It contains a colon, which service
+    /// managers refuse in names, so that they do not store the sockets.
     package static func ports(_ app: String) -> String { "ports:\(app)" }
 }

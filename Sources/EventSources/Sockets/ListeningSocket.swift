@@ -20,15 +20,16 @@ package final class ListeningSocket {
     var isYielded = false
     /// The event loop's watch of the socket; nil if the socket is not watched.
     package var source: IOSource?
-    /// Whether a connection reported by `source` wakes the app. If false, `source` only serves to report a nearly full
-    /// queue.
+    /// Whether a connection that `source` reports wakes the app. If false, `source` serves only to notice a nearly
+    /// full queue.
     package var wakes = false
     /// Whether the kernel keeps new connections waiting because the app is inactive; nil if unknown.
     private(set) var isWithheld: Bool?
     private var isRefusedToWithhold = false
     /// Whether it was already reported that the socket's queue is nearly full.
     var isToldFull = false
-    /// The device and inode of the socket file. If another program has replaced the file, it must not be removed.
+    /// The device and inode of the socket file. A file with others was made by another program and must not be
+    /// removed.
     private var node: (device: UInt64, inode: UInt64)?
 
     /// If at least this fraction of the queue is in use, the queue counts as nearly full.
@@ -99,7 +100,7 @@ package final class ListeningSocket {
             }
             let wanted = accounts.node(new)
             do throws(Errno) {
-                // The app may own the folder, and may have replaced the socket file. Change only a file with the known
+                // The app may own the folder and have replaced the socket file: change only the file with the known
                 // inode.
                 guard let node else { throw .noSuchFileOrDirectory }
                 try Sockets.change(path, wanted, device: node.device, inode: node.inode)
@@ -228,7 +229,7 @@ package final class ListeningSocket {
         return !Descriptor.readiness(descriptor.raw).isDisjoint(with: Self.shutDown)
     }
 
-    /// Whether the address can be bound again while other processes still have the old socket open.
+    /// Whether the address can be bound again at once, while other processes still have the old socket open.
     var isBoundAnewAtOnce: Bool {
         switch specification.plan.address {
         case .port, .ipv4, .ipv6, .path: true

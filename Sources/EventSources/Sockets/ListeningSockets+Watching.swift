@@ -41,7 +41,7 @@ extension ListeningSockets {
         }
     }
 
-    /// Whether the app accepts no connections now and is not about to: it is suspended or does not run.
+    /// Whether the app accepts no connections now or soon: it is suspended or does not run.
     private func sleeps(_ app: AppRuntime, _ machine: AppMachine) -> Bool {
         guard !isEnding, !coordinator.isShuttingDown, !host.isKeeperLost,
             !coordinator.isLeaving(app.id), app.pendingWake == nil
@@ -50,7 +50,7 @@ extension ListeningSockets {
         return machine.transition == .suspending || (machine.state == .suspended && machine.transition == nil)
     }
 
-    /// Whether a connection should wake the app: no earlier wake-up was refused, or the reason may no longer hold.
+    /// Whether a connection should wake the app: no earlier wake-up was refused, or its reason may no longer hold.
     private func mayWake(_ set: SocketSet, _ machine: AppMachine) -> Bool {
         guard let refusal = set.refusal else { return true }
         let now = now

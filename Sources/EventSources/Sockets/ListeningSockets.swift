@@ -7,9 +7,9 @@ import Lifecycle
 package import Linux
 import Processes
 
-/// The sockets that torpord binds for apps (`sockets`). A socket stays bound as long as the configuration contains it,
-/// and each incarnation of the app gets a copy. While the app is suspended or does not run, torpord watches the
-/// socket. torpord never accepts connections.
+/// The sockets that torpord binds for apps (`sockets`). A socket stays bound as long as the configuration contains
+/// it, and each run of the app gets a copy. While the app is suspended or does not run, torpord watches the socket,
+/// but never accepts connections itself.
 package final class ListeningSockets: EventRoom, EventSource {
     package unowned(unsafe) let wakes: Wakes
     var sets: [AppID: SocketSet] = [:]
@@ -26,7 +26,8 @@ package final class ListeningSockets: EventRoom, EventSource {
 
     // MARK: Binding
 
-    /// Takes over the sockets that an earlier torpord had bound. Running apps, which are found later, may have others.
+    /// Takes over the sockets that an earlier torpord had bound. Called before running apps are found, which may have
+    /// other sockets.
     package func takeOver() {
         for app in apps { reconcile(app) }
     }
@@ -123,10 +124,11 @@ package final class ListeningSockets: EventRoom, EventSource {
             return true
         }
         guard isRecovered || isForLaunch else { return false }
-        // If torpor-keeper was lost, its copy is gone. Copy the socket from the running app, which still has it.
+        // torpor-keeper was lost, and with it its copies of sockets: copy the socket from the running app, which
+        // still has it.
         if !isBegun, takeBack(socket, from: app) { return true }
         if let missing = host.socketAccounts.missing(socket.specification) {
-            // If the owner is unknown, do not bind the socket: it would belong to another user.
+            // If the owner is unknown, do not bind the socket: its file would belong to another user.
             socket.trouble = missing
             tellTrouble(socket, of: app)
             return false
@@ -205,15 +207,15 @@ package final class ListeningSockets: EventRoom, EventSource {
     }
 
     /// Closes or binds sockets at ports that several apps share, because the kernel distributes connections among all
-    /// sockets of a port. While another app accepts connections, the socket of a stopped app is closed. When all apps
-    /// that share the port are stopped, the sockets are bound again, so that connections wait.
+    /// sockets of a port. The socket of a stopped app is closed as long as another app accepts connections at the
+    /// port. When all of these apps are stopped, their sockets are bound again, so that connections wait.
     func share(_ set: SocketSet) {
         guard isBegun, set.sockets.contains(where: { $0.specification.plan.reusePort }) else { return }
         let standing = standing(set, nil)
         guard set.portStanding != standing else { return }
         set.portStanding = standing
-        // Deferred, because several apps may start together. Closing a socket loses its queue, and may turn out
-        // unnecessary.
+        // Deferred, since apps that share the port may start together: closing a socket loses its queue, and may turn
+        // out to be unnecessary.
         loop.later { [weak self] in
             for socket in set.sockets where socket.specification.plan.reusePort {
                 self?.share(socket.specification.plan)
@@ -401,14 +403,14 @@ final class SocketSet {
     /// When to try the failed binds again; nil if all sockets are bound.
     var retryAt: Duration?
     var retryDelay: Duration = .zero
-    /// The refusal of the last wake-up by a connection; nil if it was not refused.
+    /// Why the last wake-up by a connection was refused, with the app's state then; nil if it was not refused.
     var refusal: Refusal?
     /// Whether the app has failed, so that none of its sockets is bound.
     var isRefused = false
     /// Whether the app accepted connections at shared ports, at the last check; nil before the first check.
     var portStanding: ListeningSockets.PortStanding?
 
-    /// If it is unknown how long a refusal lasts, a wake-up is tried again after this time.
+    /// A refused wake-up is retried after this time if it is unknown how long the reason lasts.
     static let patience = Duration.seconds(1)
 
     struct Refusal {

@@ -7,9 +7,10 @@ import Lifecycle
 import Linux
 import Processes
 
-/// An app with clients that was woken for an event and will be suspended when its background time is over. Shortly
-/// before, the time is extended in three cases: a client waits for an answer, data moves on an incoming connection, or
-/// the app works while such a connection is open. Otherwise the app could be suspended in the middle of an answer.
+/// An app with clients that was woken for an event and is suspended again when its background time ends. Shortly
+/// before that, the time is extended in three cases: a client waits for an answer, data moves on an incoming
+/// connection, or the app uses the processor while such a connection is open. Otherwise the app could be suspended in
+/// the middle of an answer.
 final class ServingApp: EventRoom {
     private let app: AppRuntime
     private let tree: ProcessTree
@@ -27,7 +28,7 @@ final class ServingApp: EventRoom {
     private static let pause = Duration.milliseconds(50)
     /// How long before the end of the background time torpord checks the app's connections.
     private static let margin = Duration.milliseconds(250)
-    /// If the app uses less than this part of one processor (one hundredth), it counts as idle.
+    /// An app that uses less than this part of one processor (a hundredth) counts as idle.
     private static let share = 100
 
     init(_ app: AppRuntime, _ tree: ProcessTree, _ owner: ConnectionWatch) {

@@ -11,7 +11,7 @@ import Processes
 ///
 /// torpord copies the sockets from the app's processes and watches the copies in the event loop, so that data wakes
 /// the app at once. When the app runs or ends, torpord closes the copies, because they would keep the app's ports in
-/// use. If copying is forbidden, or there are too many sockets, torpord polls the kernel's socket diagnostics instead
+/// use. If copying is forbidden or there are too many sockets, torpord instead polls the kernel's socket diagnostics
 /// (``SocketPoll``).
 final class SleepingSockets: EventRoom {
     let app: AppRuntime
@@ -58,8 +58,8 @@ final class SleepingSockets: EventRoom {
         watched = []
     }
 
-    /// The app has ended: returns its listening sockets, and closes all other copies. Listening sockets in a
-    /// container's own network are closed too, because no client can reach them when that network is gone.
+    /// Called when the app has ended: returns its listening sockets, and closes all other copies. Listening sockets
+    /// in a container's own network are closed too, because no client can reach them once that network is gone.
     func takePorts() -> [SocketCopy] {
         let given = sockets.numbers(of: app)
         let copies = watched.map(\.copy) + (finder?.takeCopies() ?? [])
@@ -104,7 +104,7 @@ final class SleepingSockets: EventRoom {
         for (copy, wake) in wanted {
             let ready = Descriptor.readiness(copy.descriptor.raw)
             var events: IOEvents = [.readable, .peerClosed, .edgeTriggered]
-            // If the app waits for room in the send buffer, wake it when there is room.
+            // The app waits for room in the send buffer: wake it when there is room.
             if copy.facts.kind != .datagram, copy.facts.isConnected, !ready.contains(.writable) {
                 events.insert(.writable)
             }
@@ -115,7 +115,8 @@ final class SleepingSockets: EventRoom {
             } else if owesAnswer(copy, places) {
                 waiting[copy.inode] = (copy, wake, .readable, .answer)
             }
-            // Ignore epoll's first report if it is about data that was pending before: this was handled above.
+            // Whether epoll's first report is only about data that was pending before, which the code above has
+            // handled.
             var isKnown = hasNews
             let source = try? loop.watch(copy.descriptor.raw, events) { [weak self] events in
                 defer { isKnown = false }
@@ -132,9 +133,9 @@ final class SleepingSockets: EventRoom {
         )
     }
 
-    /// Shuts down clients' connections that wait for no answer. This affects the app's own sockets too: the app sees
-    /// the end when it runs again. Connections between the app's own processes stay. Returns the inode numbers of the
-    /// sockets shut down.
+    /// Shuts down clients' connections on which no client waits for an answer. Since a shutdown affects the app's own
+    /// sockets too, the app sees the end when it runs again. Connections between the app's own processes stay.
+    /// Returns the inode numbers of these sockets.
     private func shutDownIdle(_ copies: [SocketCopy], _ places: ListeningPlaces) -> Set<UInt32> {
         let members = Set(tree.quickMembers())
         let ends = Set(copies.compactMap { $0.facts.isConnected ? $0.facts.end($0.facts.local) : nil })
@@ -153,8 +154,8 @@ final class SleepingSockets: EventRoom {
         return closed
     }
 
-    /// Whether a client waits for an answer on this connection, because the app was suspended before it had sent all
-    /// of it.
+    /// Whether a client waits for an answer on this connection, because the app was suspended before it had sent the
+    /// whole answer.
     private func owesAnswer(_ copy: SocketCopy, _ places: ListeningPlaces) -> Bool {
         wish.manner(ofClient: copy.facts, places) != .none && copy.traffic.owesAnswer(app.specification)
     }
@@ -169,7 +170,7 @@ final class SleepingSockets: EventRoom {
         tell(facts.name, facts.text(events), wake)
     }
 
-    /// Wakes the app for data that was pending when it was suspended: at once, or later if the app left the data
+    /// Wakes the app for data that was pending when the app was suspended: at once, or later if the app left the data
     /// unread in earlier suspensions.
     private func judge(_ waiting: [UInt32: (pending: LeftBehind.Pending, wake: () -> Void)]) {
         let delays = owner.leftBehind(by: app.id, waiting.mapValues(\.pending))
@@ -220,8 +221,8 @@ final class SleepingSockets: EventRoom {
         }
     }
 
-    /// Whether any of these sockets can have events that wake the app. Data at sockets that torpord bound is not
-    /// polled, because ``ListeningSockets`` watches those.
+    /// Whether any of these sockets can have events that wake the app. Sockets that torpord itself bound do not
+    /// count: ``ListeningSockets`` watches them.
     private func isWorthPolling(_ queues: [UInt32: SocketQueue]) -> Bool {
         guard wish.incoming == .none, !wish.outgoing else { return true }
         let places = places([])

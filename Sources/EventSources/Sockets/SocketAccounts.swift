@@ -4,12 +4,12 @@ package import Configuration
 import Engine
 import Linux
 
-/// The users and groups that own sockets of apps, as far as they were found. torpord looks them up when it reads a
-/// configuration, on a background thread, because the lookup may wait for a network directory.
+/// The users and groups that own apps' socket files, as far as their lookup has succeeded. torpord looks them up on a
+/// background thread when it reads a configuration, because the lookup may wait for a network directory.
 package struct SocketAccounts: Sendable {
     private var owners: [String: (uid: UInt32, gid: UInt32?)] = [:]
     private var groups: [String: UInt32] = [:]
-    /// An id that cannot own a file: chown(2) takes it as "do not change".
+    /// An ID that no file can have: chown(2) takes it as "do not change".
     private static let nobody = UInt32.max
 
     /// Creates an empty value.

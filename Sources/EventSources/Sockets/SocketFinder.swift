@@ -5,20 +5,21 @@ import EventLoop
 import Linux
 import Processes
 
-/// Finds the sockets of an app's processes, a time slice at a time. The result is copies of the sockets. If copying is
-/// forbidden or there are too many sockets, the result is only their inode numbers.
+/// Finds the sockets of an app's processes, in time slices, and copies them. If copying is forbidden or there are too
+/// many sockets, the result is only their inode numbers.
 final class SocketFinder {
     private(set) var copies: [SocketCopy] = []
     /// The inode numbers of the sockets, if the sockets were not copied; otherwise empty.
     private(set) var numbers: Set<UInt32> = []
-    /// Why the sockets were not copied; nil if they were copied.
+    /// Why the sockets were not copied; nil if copying has not failed.
     private(set) var obstacle: Errno?
 
     private let tree: ProcessTree
     private let loop: EventLoop
     private let completion: (SocketFinder) -> Void
     private var rest: ArraySlice<Int32>
-    /// Processes that only reserve ports for the app. Of their sockets, only listening network sockets count.
+    /// Processes that only reserve ports for the app, such as podman's. Of their sockets, only listening network
+    /// sockets count.
     private let reserving: Set<Int32>
     private var reading: SocketCopyReading?
     private var numberReading: SocketReading?

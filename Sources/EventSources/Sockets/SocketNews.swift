@@ -5,7 +5,7 @@ import Engine
 import Lifecycle
 package import Linux
 
-/// Which events at sockets that an app opened itself wake the app, according to its configuration.
+/// Which events at sockets that an app opened itself wake the app, by its configuration.
 struct ConnectionWish: Hashable {
     /// How connections to the app's own listening sockets, and data on connections that it accepted, wake the app:
     /// `wake_on_connect`.
@@ -70,18 +70,18 @@ struct ConnectionWish: Hashable {
 struct ListeningPlaces {
     /// The places of sockets that the app opened itself.
     var own: Set<UInt64>
-    /// The places of sockets that torpord bound for the app, each with how connections there wake the app.
+    /// The places of sockets that torpord bound for the app, each with how a connection there wakes the app.
     var given: [UInt64: WakeManner]
 }
 
 extension SocketTraffic {
-    /// Whether a client waits for an answer on this connection: the app has read data and written nothing since. After
-    /// `answer_time`, the data no longer counts as a question.
+    /// Whether a client waits for an answer on this connection: the app has read data and written nothing since.
+    /// After `answer_time`, the client is no longer assumed to wait.
     func owesAnswer(_ specification: AppSpecification) -> Bool {
         let most = specification.answerTime
         if let unanswered { return most.map { unanswered < $0 } ?? true }
-        // Data came in the same clock tick in which the app sent its last answer. The data may be a new question, but
-        // rarely is, so it counts as one only for a short time.
+        // Data came in the same clock tick in which the app sent its last answer. It may be a new question, but
+        // rarely is, so the client is assumed to wait only for a short time.
         let eventTime = specification.rules.eventTime ?? .seconds(2)
         return tied.map { $0 < min(.seconds(1), eventTime / 2, most ?? .seconds(1)) } ?? false
     }
@@ -132,14 +132,14 @@ extension SocketQueue {
 /// Delays wake-ups for data that an app leaves unread in one suspension after another.
 ///
 /// Data that comes just before a suspension wakes the app, because it must not be lost. But an app that never reads
-/// this data (such as the end of a connection that it forgot to close) would be woken for ever. So each further
-/// suspension that begins with unread data on the same socket delays the wake-up more. Data that comes later wakes the
-/// app at once.
+/// certain data (such as the end of a connection that it forgot to close) would be woken again and again. So each
+/// further suspension that begins with unread data on the same socket delays the wake-up more. Data that comes later
+/// wakes the app at once.
 ///
-/// At a listening socket, the pending connection may be a different one each time: a client may connect each time just
-/// as the app is suspended. So a connection causes a delay only if the app was awake for a second or more and could
-/// have accepted it. Data that came since the last suspension causes no delay, nor does an answer that a client waits
-/// for (``SocketTraffic/owesAnswer(_:)``).
+/// At a listening socket, the pending connection may be a different one each time: a client may connect each time
+/// just as the app is suspended. So a connection causes a delay only if the app was awake for a second or more and
+/// could have accepted it. There is no delay for data that came since the last suspension, nor while a client waits
+/// for an answer (``SocketTraffic/owesAnswer(_:)``).
 struct LeftBehind {
     /// What is pending at a socket.
     enum Pending: Hashable {
@@ -158,7 +158,7 @@ struct LeftBehind {
     /// Called when a suspension begins.
     ///
     /// - Parameters:
-    ///   - sockets: what is pending at each socket, by inode number.
+    ///   - sockets: the pending data or connection of each socket, by inode number.
     ///   - awake: how long the app ran before this suspension; nil if unknown.
     /// - Returns: how long the data of each socket waits before it wakes the app.
     mutating func fellAsleep(_ sockets: [UInt32: Pending], after awake: Duration?) -> [UInt32: Duration] {
@@ -177,8 +177,8 @@ struct LeftBehind {
         }
     }
 
-    /// The delay after `times` suspensions in a row with unread data: zero at the first, then 1 s, 2 s, 4 s, up to an
-    /// hour.
+    /// The delay after `times` consecutive suspensions with unread data: zero at the first, then 1 s, 2 s, 4 s, up to
+    /// an hour.
     private static func delay(_ times: Int) -> Duration {
         times < 2 ? .zero : min(.seconds(1 << min(times - 2, 12)), .seconds(3_600))
     }

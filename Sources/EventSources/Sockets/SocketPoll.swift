@@ -5,7 +5,7 @@ import EventLoop
 import Lifecycle
 import Linux
 
-/// Polls the sockets of suspended apps if the sockets cannot be copied. As long as there are such apps, a background
+/// Polls the sockets of suspended apps if the sockets cannot be copied. While there are such apps, a background
 /// thread reads the kernel's socket diagnostics twice a second, for all of them together.
 final class SocketPoll {
     typealias Queues = [UInt32: SocketQueue]
@@ -23,7 +23,7 @@ final class SocketPoll {
     private var polled: [AppID: Polled] = [:]
     private let work: BackgroundWorker
     private var timer: TimerSource?
-    /// The apps whose sockets the poll in progress reads; nil if no poll is in progress.
+    /// The apps whose sockets the current poll reads; nil if no poll is in progress.
     private var underWay: Set<AppID>?
 
     private static let interval = Duration.milliseconds(500)

@@ -11,7 +11,7 @@ package final class SocketSearch {
     /// Whether the search has read every process so far. False if a process could not be read, or if there were too
     /// many descriptors.
     package private(set) var isWhole = true
-    /// The TCP sockets in other network namespaces, in which some of the processes are; nil if all are in torpord's
+    /// The TCP sockets of other network namespaces that some of the processes are in; nil if all are in torpord's
     /// namespace.
     package private(set) var elsewhere: [ForeignConnections]?
     /// How long the search has taken so far.
@@ -22,7 +22,7 @@ package final class SocketSearch {
     private var count = 0
     private var namespaces: Set<UInt64> = []
 
-    /// The maximum number of descriptors to read. No usual program has more; reading them takes half a second.
+    /// The maximum number of descriptors to read, which takes half a second. No usual program has more.
     private static let mostDescriptors = 100_000
     private static let namespace = try? ProcFS.networkNamespace(ThisProcess.pid)
 
