@@ -268,14 +268,14 @@ int tlx_epoll_wait(int epoll, tlx_epoll_event *events, int capacity, int timeout
 void tlx_heap_settings(void)
 {
     mallopt(M_ARENA_MAX, 1);
-    // To set these thresholds disables their dynamic adjustment.
+    // Setting these thresholds explicitly also disables glibc's dynamic adjustment of them.
     mallopt(M_MMAP_THRESHOLD, 128 << 10);
     mallopt(M_TRIM_THRESHOLD, 128 << 10);
 }
 
 void tlx_heap_keep(int keeps) { mallopt(M_TRIM_THRESHOLD, keeps ? 4 << 20 : 128 << 10); }
 
-// Drops the pages of a writable segment that still belong to the file: those that were never written.
+// Drops the pages of a writable segment that were never written, so that they can be read from the file again.
 static void release_unwritten(int pagemap, uintptr_t start, uintptr_t end, uintptr_t page)
 {
     uint64_t entries[128];
@@ -305,7 +305,7 @@ static int release_segments(struct dl_phdr_info *object, size_t size, void *cont
         start = (start + page - 1) & ~(page - 1);
         if (start >= end)
             continue;
-        // Written pages must stay: if they were dropped, they would have the content of the file again.
+        // Keep written pages: if they were dropped, they would get the file's content again.
         if ((segment->p_flags & PF_W) != 0)
             release_unwritten(pagemap, start, end, page);
         else
@@ -328,8 +328,8 @@ int tlx_lock_memory(void)
     struct rlimit before, none;
     if (getrlimit(RLIMIT_MEMLOCK, &before) < 0)
         return -1;
-    // With a limit of 0, mlockall succeeds only if no limit applies to the process (CAP_IPC_LOCK). Any other test is
-    // wrong in some containers.
+    // With a limit of 0, mlockall succeeds only if the process may exceed limits (CAP_IPC_LOCK). Any other way to
+    // test for that capability gives wrong results in some containers.
     none = before;
     none.rlim_cur = 0;
     int is_bound = before.rlim_cur != RLIM_INFINITY;
@@ -361,7 +361,7 @@ const int tlx_o_path = O_PATH;
 
 int tlx_open_path_cached(const char *path, int follow)
 {
-    // struct open_how and RESOLVE_CACHED of linux/openat2.h, which conflicts with older libc headers.
+    // struct open_how and RESOLVE_CACHED, copied from linux/openat2.h, which conflicts with older libc headers.
     struct {
         uint64_t flags, mode, resolve;
     } how = {O_PATH | O_CLOEXEC | (follow ? 0 : O_NOFOLLOW), 0, 0x20};
@@ -382,7 +382,8 @@ int tlx_rename_exclusive(const char *from, const char *to) {
 int tlx_open_beneath(int folder, const char *name, int flags, int same_device)
 {
     // RESOLVE_BENEATH, RESOLVE_NO_SYMLINKS and RESOLVE_NO_XDEV of linux/openat2.h. With O_PATH, openat2 rejects flags
-    // that have no effect, such as O_NOCTTY; and without O_PATH only regular files and folders are opened here.
+    // that have no effect, such as O_NOCTTY. Without O_PATH, this function opens only regular files and folders, so
+    // O_NOCTTY is not needed.
     struct {
         uint64_t flags, mode, resolve;
     } how = {(uint64_t)(flags | O_CLOEXEC | O_NOFOLLOW), 0, 0x08 | 0x04 | (same_device ? 0x01 : 0)};

@@ -250,7 +250,8 @@ static void take_inet(const struct nlmsghdr *message, int kind, tlx_socket_queue
         uint32_t memory[SK_MEMINFO_WMEM_QUEUED + 1];
         if (part->rta_type == INET_DIAG_SKMEMINFO && RTA_PAYLOAD(part) >= sizeof memory) {
             memcpy(memory, RTA_DATA(part), sizeof memory);
-            // The same condition by which the kernel decides whether a socket is writable (sk_stream_is_writeable).
+            // This is the condition by which the kernel decides whether a socket is writable
+            // (sk_stream_is_writeable).
             uint32_t queued = memory[SK_MEMINFO_WMEM_QUEUED], room = memory[SK_MEMINFO_SNDBUF];
             to->is_full = queued > room || room - queued < queued >> 1;
         }

@@ -11,8 +11,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-// Copied from linux/landlock.h (ABI version 6), which the libc's headers may lack. Only rights that the running
-// kernel knows are requested.
+// Copied from linux/landlock.h (ABI version 6), since libc's headers may lack it. The code requests only rights that
+// the running kernel knows.
 
 #ifndef SYS_landlock_create_ruleset
 #define SYS_landlock_create_ruleset 444
@@ -68,7 +68,7 @@ long tlx_landlock_version(void) { return syscall(SYS_landlock_create_ruleset, NU
 int tlx_landlock_ruleset(uint64_t files, uint64_t network, uint64_t scoped)
 {
     struct ruleset all = {.fs = files, .net = network, .scoped = scoped};
-    // A kernel refuses a larger structure than its own unless the rest is zero.
+    // A kernel accepts a structure larger than its own if the unknown rest is zero.
     return (int)syscall(SYS_landlock_create_ruleset, &all, sizeof all, 0);
 }
 

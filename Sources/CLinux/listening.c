@@ -215,8 +215,9 @@ static __thread struct {
     gid_t *groups;
 } before;
 
-// setfsuid(2) clears the dumpable flag. If it were not restored, a torpord that the keeper aborts would leave no core
-// dump. The original value is kept per process, since several threads may change credentials at the same time.
+// setfsuid(2) clears the process's dumpable flag. Without the flag, a torpord that torpor-keeper aborts would leave
+// no core dump, so tlx_act_as_before restores it. The original value is kept per process, since several threads may
+// change credentials at the same time.
 static _Atomic int was_dumpable = -1;
 
 static void stay_dumpable(void)
@@ -225,7 +226,7 @@ static void stay_dumpable(void)
         prctl(PR_SET_DUMPABLE, 1);
 }
 
-// Uses raw system calls, which apply to this thread only: libc's setgroups() applies to all threads.
+// Raw system calls apply to this thread only, whereas libc's setgroups() applies to all threads.
 int tlx_act_as(uint32_t user, uint32_t group, const uint32_t *groups, size_t count)
 {
     int unknown = -1;

@@ -41,7 +41,7 @@ int tlx_link_news(int fd)
             continue;
         if (count < 0 && errno != ENOBUFS)
             return errno == EAGAIN ? is_news : -1;
-        // Lost messages are news too; of others, trust only those from the kernel.
+        // Lost messages count as a change. Otherwise trust only messages from the kernel (port 0).
         if (count < 0 || from.nl_pid == 0)
             is_news = 1;
     }

@@ -30,9 +30,9 @@ ssize_t tlx_receive(int fd, void *buffer, size_t size, int *fds, size_t *fd_coun
     } control;
     struct iovec part = {.iov_base = buffer, .iov_len = size};
     size_t capacity = *fd_count, count = 0;
-    // If no descriptors are wanted, leave no room for them: then the kernel drops them without close(2), and so
-    // without a FUSE FLUSH. (Only a lingering TCP socket with unsent data, which its sender has closed, may still
-    // block.)
+    // If no descriptors are wanted, leave no room for them: then the kernel drops them itself, without close(2) and
+    // so without a FUSE FLUSH, which could block. (Only a lingering TCP socket with unsent data, which its sender has
+    // closed, may still block.)
     struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = control.bytes,
                              .msg_controllen = capacity > 0 ? sizeof control.bytes : CMSG_SPACE(sizeof(struct ucred))};
     *fd_count = 0;
@@ -326,7 +326,7 @@ int tlx_tcp_peer_user(int fd, uint32_t *user)
     if (getsockname(fd, (struct sockaddr *)&own, &own_size) < 0 ||
         getpeername(fd, (struct sockaddr *)&other, &other_size) < 0)
         return -1;
-    // Search for the peer's socket: its local address is the remote address of this socket.
+    // Search for the peer's socket, whose local address is this socket's remote address.
     if (!diagnostics_address(&other, id->idiag_src, &id->idiag_sport) ||
         !diagnostics_address(&own, id->idiag_dst, &id->idiag_dport)) {
         errno = EAFNOSUPPORT;
@@ -372,8 +372,8 @@ ssize_t tlx_tcp_answer(int netlink, tlx_tcp_socket *to, int *is_last)
     ssize_t size;
     do {
         socklen_t from_size = sizeof from;
-        // The kernel queues a part when the one before is read. If none is queued, none will come: a blocking read
-        // would wait forever.
+        // The kernel queues a part of the answer when the one before is read. If no part is queued, none will come: a
+        // blocking read would wait forever.
         size = recvfrom(netlink, answer, sizeof answer, MSG_DONTWAIT, (struct sockaddr *)&from, &from_size);
     } while (size >= 0 && from.nl_pid != 0);
     if (size < 0)

@@ -11,7 +11,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-// Before exec: if a signal arrives between fork and exec, the child must not run this program's code.
+// Called in the child before exec: a signal that arrives between fork and exec must not run this program's handlers
+// in the child.
 static void reset_handlers(void)
 {
     for (int signo = 1; signo < NSIG; signo++) {
@@ -21,7 +22,8 @@ static void reset_handlers(void)
     }
 }
 
-// The child's pid if it has closed the pipe by its exec; otherwise -1 and the errno that it has written.
+// Waits until the child has closed the pipe by its exec, and returns the child's pid; or -1 and the errno that the
+// child has written to the pipe.
 static pid_t await_exec(pid_t child, int report, int error)
 {
     if (child > 0) {
@@ -86,7 +88,8 @@ pid_t tlx_spawn_dependent(const char *path, char *const arguments[], char *const
     if (child == 0) {
         reset_handlers();
         int error = 0;
-        // Above the standard descriptors first: one of them may be the place of another.
+        // First copy the descriptors to numbers from 3 on: dup2 to 0, 1 or 2 could otherwise close one that is still
+        // to be copied.
         int copies[3];
         for (int index = 0; index < 3; index++)
             copies[index] = fcntl(standard[index], F_DUPFD_CLOEXEC, 3);

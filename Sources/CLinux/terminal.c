@@ -79,7 +79,8 @@ void tlx_take_signal(int signo) {
     sigemptyset(&one);
     sigaddset(&one, signo);
     raise(signo);
-    // The signal takes effect here. If it stops the process, this call returns when the process is continued.
+    // The unblocked signal takes effect here. If it stops the process, this call returns when the process is
+    // continued.
     sigprocmask(SIG_UNBLOCK, &one, &mask);
     sigprocmask(SIG_SETMASK, &mask, NULL);
     sigaction(signo, &before, NULL);

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 
-// linux/fsverity.h, which libc's headers of Debian 11 lack.
+// The structure of linux/fsverity.h, which the libc headers of Debian 11 lack.
 int tlx_verity_enable(int fd)
 {
     struct {

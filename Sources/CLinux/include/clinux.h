@@ -3,9 +3,9 @@
 #ifndef TORPOR_CLINUX_H
 #define TORPOR_CLINUX_H
 
-// Functions that Swift's `import Glibc` lacks or that Swift cannot call; each comment gives the reason. They are
-// implemented in C files, since _GNU_SOURCE must not leak into the module. On failure all return -1 and set errno, as
-// libc does.
+// Functions that Swift's `import Glibc` lacks or that Swift cannot call; each comment says why. They are implemented
+// in C files, because _GNU_SOURCE must not apply to the module's other importers. On failure all return -1 and set
+// errno, like libc's functions.
 
 #include <stddef.h>
 #include <stdint.h>
@@ -19,79 +19,83 @@ typedef struct {
     uint32_t gid;
 } tlx_credentials;
 
-/// No pidfd_open in Swift's Glibc. The descriptor is close-on-exec.
+/// pidfd_open, which Swift's Glibc lacks. The descriptor is close-on-exec.
 int tlx_pidfd_open(pid_t pid, unsigned int flags);
-/// No pidfd_send_signal in Swift's Glibc.
+/// pidfd_send_signal, which Swift's Glibc lacks.
 int tlx_pidfd_send_signal(int pidfd, int signo);
-/// PIDFD_SIGNAL_PROCESS_GROUP has no name in older headers.
+/// Sends SIGKILL to a whole process group. PIDFD_SIGNAL_PROCESS_GROUP has no name in older headers.
 int tlx_pidfd_kill_group(int pidfd);
-/// Bytes to reserve for a pid, with its NUL.
+/// The number of bytes to reserve for a pid as text with its NUL.
 #define TLX_PID_ROOM 12
-/// Starts a program and writes its pid into its environment, at each of `places`, which have TLX_PID_ROOM bytes each;
-/// NULL ends the list. Returns the child's pid, or -1.
+/// Starts a program and writes its pid as text into its environment, at each of `places`, a list that ends with NULL.
+/// Each place has TLX_PID_ROOM bytes. Returns the child's pid, or -1.
 pid_t tlx_spawn_with_own_pid(const char *path, char *const arguments[], char *const environment[], char *const places[]);
-/// Starts a program that is killed when this thread ends (PR_SET_PDEATHSIG, which posix_spawn cannot set), with these
-/// descriptors as standard input, output and error. Returns the child's pid, or -1.
+/// Starts a program with the descriptors in `standard` as standard input, output and error. The kernel kills the
+/// program when the calling thread ends (PR_SET_PDEATHSIG, which posix_spawn cannot set). Returns the child's pid, or
+/// -1.
 pid_t tlx_spawn_dependent(const char *path, char *const arguments[], char *const environment[], const int standard[3]);
 /// close_range needs _GNU_SOURCE.
 int tlx_close_range(unsigned int first, unsigned int last, int flags);
 /// memfd_create needs _GNU_SOURCE; always close-on-exec, sealing allowed.
 int tlx_memfd_create(const char *name);
-/// Seals size and future writes of a memfd (F_ADD_SEALS and the seals need _GNU_SOURCE).
+/// Seals a memfd against changes of its size and later writable mappings (F_ADD_SEALS needs _GNU_SOURCE).
 int tlx_memfd_seal(int fd);
-/// Older libcs have no wrapper for process_madvise and process_mrelease.
+/// process_madvise and process_mrelease, which have no wrapper in older libcs.
 ssize_t tlx_process_madvise(int pidfd, const struct iovec *ranges, size_t count, int advice);
 int tlx_process_mrelease(int pidfd);
-/// Swift's Glibc does not import MADV_COLD and MADV_PAGEOUT.
+/// MADV_COLD and MADV_PAGEOUT, which Swift's Glibc does not import.
 extern const int tlx_madv_cold, tlx_madv_pageout;
 
-/// 0 if none came.~recvmsg with control messages, since Swift cannot import the CMSG macros. Never blocks
-/// (MSG_DONTWAIT); descriptors are close-on-exec. Accepts up to *fd_count descriptors, closes any more, and stores
-/// their number there. credentials->uid is ~0 if the message had no credentials.~0 if none came. *truncated: bit 0
-/// for data, bit 1 for control data.
+/// recvmsg with control messages, since Swift cannot import the CMSG macros. Never blocks (MSG_DONTWAIT); descriptors
+/// are close-on-exec. Accepts up to *fd_count descriptors, closes further ones, and stores how many it accepted
+/// there. credentials->uid is ~0 if the message has no credentials. *truncated: bit 0 is set if data was truncated,
+/// bit 1 if control data was.
 ssize_t tlx_receive(int fd, void *buffer, size_t size, int *fds, size_t *fd_count, tlx_credentials *credentials,
                     int *truncated, int peek);
-/// Drops the next datagram, and closes the descriptors that came with it.
+/// Discards the next datagram, and closes the descriptors that came with it.
 int tlx_drop(int fd);
 /// Starts (1) or stops (0) a timer that interrupts this thread with SIGALRM every 5 ms. Does nothing if no timer can
 /// be created.
 void tlx_promptly(int begins);
-/// sendmsg with at most 253 descriptors, since Swift cannot import the CMSG macros; MSG_NOSIGNAL; never blocks if
-/// `wait` is 0.
+/// sendmsg with at most 253 descriptors, since Swift cannot import the CMSG macros. Uses MSG_NOSIGNAL, and never
+/// blocks if `wait` is 0.
 ssize_t tlx_send(int fd, const void *buffer, size_t size, const int *fds, size_t fd_count, int wait);
-/// SO_PEERCRED takes a struct ucred.
+/// The peer's credentials (SO_PEERCRED), which getsockopt returns as a struct ucred.
 int tlx_peer_credentials(int fd, tlx_credentials *credentials);
-/// SO_PEERGROUPS: the groups of the peer. Returns how many there are; if that exceeds `capacity`, call again.
+/// The supplementary groups of the peer (SO_PEERGROUPS). Returns their number: if it exceeds `capacity`, call again
+/// with more room.
 int tlx_peer_groups(int fd, uint32_t *groups, size_t capacity);
-/// struct sockaddr_un contains a tuple of 108 characters in Swift. A leading '@' means an abstract name.
+/// bind with a Unix address: in Swift, struct sockaddr_un contains a tuple of 108 characters. A leading '@' means an
+/// abstract name.
 int tlx_unix_bind(int fd, const char *path, size_t length);
 int tlx_unix_connect(int fd, const char *path, size_t length);
-/// O_PATH needs _GNU_SOURCE.
+/// O_PATH, which needs _GNU_SOURCE.
 extern const int tlx_o_path;
-/// openat2 has no wrapper in libc. Opens a path with O_PATH, and follows a final symlink if `follow` is 1. Uses only
-/// the kernel's cache: EAGAIN if that needed a disk, a server or an update of a symlink's access time.
+/// openat2 with O_PATH, which has no wrapper in libc. Follows a final symlink if `follow` is 1. Uses only what the
+/// kernel has cached: fails with EAGAIN if it would need a disk, a server, or an update of a symlink's access time.
 int tlx_open_path_cached(const char *path, int follow);
-/// SOCK_STREAM and its flags are an enum in Swift's Glibc. Kind: 0 stream, 1 datagram, 2 seqpacket.
+/// Creates a Unix socket: in Swift's Glibc, SOCK_STREAM and its flags are an enum. Kind: 0 stream, 1 datagram, 2
+/// seqpacket.
 int tlx_unix_socket(int kind, int non_blocking);
 int tlx_unix_pair(int kind, int fds[2]);
 /// accept4 needs _GNU_SOURCE.
 int tlx_accept(int fd);
-/// TCP with numeric addresses only (no getaddrinfo): non-blocking connect and listen, for readiness checks and socket
-/// activation.
+/// TCP connections and listening sockets, non-blocking, for readiness checks and socket activation. Addresses must be
+/// numeric: there is no getaddrinfo.
 int tlx_tcp_connect(const char *address, uint16_t port);
 int tlx_tcp_listen(const char *address, uint16_t port, int backlog, int reuse_port);
 int tlx_socket_error(int fd);
 int tlx_tcp_port(int fd);
-/// An address (IPv4 as ::ffff:a.b.c.d) and a port, in host byte order. Socket diagnostics use macros and structures
-/// of headers that Swift does not import.
+/// An address (IPv4 as ::ffff:a.b.c.d) and a port, in host byte order. In C, since Swift does not import the headers
+/// of socket diagnostics, with their macros and structures.
 typedef struct {
     uint64_t high, low;
     uint16_t port;
 } tlx_tcp_end;
 typedef struct {
     uint32_t inode;
-    /// For ESTABLISHED, since data last moved; for TIME_WAIT, until it expires. UINT32_MAX if the kernel does not
-    /// say.
+    /// For ESTABLISHED, milliseconds since data last moved; for TIME_WAIT, until the state expires. UINT32_MAX if the
+    /// kernel does not report it.
     uint32_t milliseconds;
     tlx_tcp_end local, remote;
     /// The TCP state, one of tlx_tcp_….
@@ -101,24 +105,25 @@ typedef struct {
 } tlx_tcp_socket;
 enum { tlx_tcp_established = 1, tlx_tcp_time_wait = 6, tlx_tcp_listening = 10 };
 int tlx_diagnostics_socket(void);
-/// A netlink socket, readable when a route of this network namespace was added or removed.
+/// Opens a netlink socket that becomes readable when a route of this network namespace was added or removed.
 int tlx_route_socket(void);
-/// Reads the queued messages. Returns 1 if a route to other machines was added or messages were lost, otherwise 0.
+/// Reads the queued messages about routes. Returns 1 if a route to other machines was added or messages were lost,
+/// otherwise 0.
 int tlx_route_news(int fd);
-/// A socket of rtnetlink that is readable when links come, go or change; -1 and errno.
+/// Opens an rtnetlink socket that becomes readable when a network interface is added, removed or changed.
 int tlx_link_socket(void);
-/// Reads all that waits there. 1: a link may have changed, 0: none has, -1 and errno.
+/// Reads the queued messages about network interfaces. Returns 1 if an interface may have changed, otherwise 0.
 int tlx_link_news(int fd);
-/// Requests the TCP sockets of this network namespace by IP version (4 or 6) and states (a set of 1 << tlx_tcp_…).
-/// Then read the answer in parts: it returns how many sockets were written to `to`, which has room for tlx_tcp_piece,
-/// and whether it was the last part.
+/// Asks the kernel for the TCP sockets of this network namespace with this IP version (4 or 6) and these states (a
+/// set of 1 << tlx_tcp_…). tlx_tcp_answer then reads the answer in parts: it returns how many sockets were written to
+/// `to`, which has room for tlx_tcp_piece, and whether this was the last part.
 int tlx_tcp_ask(int netlink, int version, uint32_t states);
 ssize_t tlx_tcp_answer(int netlink, tlx_tcp_socket *to, int *is_last);
 enum { tlx_tcp_piece = 512 };
 
 /// Finds the user at the other end of a TCP connection. Returns 1 and the user that accepted the connection; 0 if the
-/// other end is on another machine. ENOENT if it is on this machine, but the connection is not accepted (or already
-/// closed) or the kernel does not say.
+/// other end is on another machine. Fails with ENOENT if the other end is on this machine, but the connection is not
+/// accepted, is closed already, or the kernel does not report the user.
 int tlx_tcp_peer_user(int fd, uint32_t *user);
 
 // Sockets that apps inherit (listening.c).
@@ -155,28 +160,30 @@ int tlx_bound_socket(const tlx_bind_plan *plan, int *stage);
 /// ENOENT. For Unix sockets `address` is the path, or @ and the name.
 int tlx_copy_bound(int pidfd, int fd, const tlx_bind_plan *plan);
 int tlx_set_socket_option(int fd, int option, int value);
-/// Sets the mode, reduced by the umask, that the file of a Unix socket gets at the bind.
+/// Sets the mode that the file of a Unix socket gets when the socket is bound. The umask reduces it further.
 int tlx_socket_inode_mode(int fd, unsigned int mode);
-/// Sets owner and group. Also works with O_PATH descriptors, which fchown(2) rejects; ~0 leaves a value unchanged.
+/// Sets owner and group of an open file, even one opened with O_PATH, which fchown(2) rejects; ~0 leaves a value
+/// unchanged.
 int tlx_set_owner(int fd, uint32_t user, uint32_t group);
-/// Makes this thread access files as this user, with these supplementary groups (setfsuid(2)); tlx_act_as_before
-/// reverts it. -1 if that is not permitted (EPERM): then nothing has changed.
+/// Makes this thread access files with the rights of this user and these supplementary groups (setfsuid(2)), until
+/// tlx_act_as_before. Fails with EPERM if that is not permitted; then nothing has changed.
 int tlx_act_as(uint32_t user, uint32_t group, const uint32_t *groups, size_t count);
 void tlx_act_as_before(void);
-/// While tlx_act_as is in effect: 1 returns to the original user, 0 back to the other. Otherwise does nothing.
+/// While tlx_act_as is in effect: 1 switches to the process's own rights, 0 back to those of the other user.
+/// Otherwise does nothing.
 void tlx_act_as_oneself(int on);
-/// Attaches a filter to the socket that drops all packets (SO_ATTACH_FILTER), or removes it.
+/// Makes the socket drop all packets (1), by a filter (SO_ATTACH_FILTER), or removes that filter (0).
 int tlx_hold_back(int fd, int on);
-/// The number of connections in the backlog, and its limit.
+/// Reads how many connections wait in a listening socket's backlog, and the backlog's limit.
 int tlx_tcp_backlog(int fd, uint32_t *waiting, uint32_t *most);
 int tlx_unix_backlog(int netlink, uint32_t inode, uint32_t *waiting, uint32_t *most);
-/// The receive buffer: bytes used, its size in bytes, and how many datagrams were dropped.
+/// Reads the state of a receive buffer: bytes used, its size in bytes, and how many datagrams were dropped.
 int tlx_receive_memory(int fd, uint32_t *used, uint32_t *most, uint32_t *dropped);
 
 // Sockets of other processes (foreign.c).
 /// Duplicates another process's descriptor, close-on-exec. Older libcs have no wrapper for pidfd_getfd.
 int tlx_pidfd_getfd(int pidfd, int fd);
-/// Reads the type and addresses of a socket, with macros, unions and casts that Swift cannot write.
+/// Reads the type and addresses of a socket. In C, since the code needs macros, unions and casts that Swift lacks.
 enum { tlx_address_text = 112 };
 enum { tlx_family_other, tlx_family_internet, tlx_family_unix, tlx_family_vsock };
 typedef struct {
@@ -210,11 +217,11 @@ typedef struct {
     uint32_t tied;
 } tlx_socket_traffic;
 int tlx_socket_traffic_of(int fd, tlx_socket_traffic *to);
-/// Reads the queues of the sockets in this network namespace by socket diagnostics: request one kind of sockets, then
-/// read the answer in parts, as with tlx_tcp_answer.
+/// Reads the queues of the sockets in this network namespace by socket diagnostics. As with tlx_tcp_ask and
+/// tlx_tcp_answer, ask for one kind of sockets, then read the answer in parts.
 typedef struct {
     uint32_t inode;
-    /// Connections in the accept queue of a listening socket; for other sockets, bytes.
+    /// For a listening socket, connections in its accept queue; for other sockets, bytes to read.
     uint32_t unread;
     uint64_t place;
     /// The state, one of tlx_tcp_…; a connected datagram socket is "established".
@@ -231,18 +238,18 @@ enum { tlx_queue_piece = 1024 };
 int tlx_queue_ask(int netlink, int kind);
 ssize_t tlx_queue_answer(int netlink, int kind, tlx_socket_queue *to, int *is_last);
 
-/// splice and tee need _GNU_SOURCE; these never block. An `offset` is NULL for a pipe; otherwise it is read and
-/// updated.
+/// splice and tee, which need _GNU_SOURCE; they never block here. An `offset` is NULL for a pipe; otherwise it is
+/// read and updated.
 ssize_t tlx_splice(int in, int64_t *in_offset, int out, int64_t *out_offset, size_t size);
 ssize_t tlx_tee(int in, int out, size_t size);
-/// Swift's Glibc does not import F_SETPIPE_SZ, F_GETPIPE_SZ and FIONREAD.
+/// F_SETPIPE_SZ, F_GETPIPE_SZ and FIONREAD, which Swift's Glibc does not import.
 int tlx_pipe_size(int fd);
 int tlx_set_pipe_size(int fd, int size);
 int tlx_readable_bytes(int fd);
 /// pipe2 needs _GNU_SOURCE. Always close-on-exec; non-blocking on request.
 int tlx_pipe(int fds[2], int nonblocking);
 
-/// Swift's Glibc does not import the W… macros for a wait status.
+/// The W… macros for a wait status, which Swift's Glibc does not import.
 int tlx_wifexited(int status);
 int tlx_wexitstatus(int status);
 int tlx_wifsignaled(int status);
@@ -250,7 +257,7 @@ int tlx_wtermsig(int status);
 int tlx_wcoredump(int status);
 
 /// A timerfd that becomes readable when the clock is set (timerfd_create(2); TFD_TIMER_CANCEL_ON_SET needs
-/// _GNU_SOURCE). After each time it must be armed again.
+/// _GNU_SOURCE). After that, it must be armed again.
 int tlx_clock_watch(void);
 int tlx_clock_watch_arm(int fd);
 /// timerfd on CLOCK_MONOTONIC, since Swift's Glibc lacks its header. The time is absolute, in nanoseconds; 0 disarms.
@@ -270,39 +277,40 @@ int tlx_epoll_ctl(int epoll, int operation, int fd, uint32_t events, uint64_t da
 int tlx_epoll_wait(int epoll, tlx_epoll_event *events, int capacity, int timeout_ms);
 extern const uint32_t tlx_epollin, tlx_epollout, tlx_epollhup, tlx_epollrdhup, tlx_epollerr, tlx_epollet, tlx_epollpri;
 
-/// ioprio_get and ioprio_set have no wrapper in libc. These functions take a thread's id.
+/// ioprio_get and ioprio_set, which have no wrapper in libc. `thread` is a thread's id.
 int tlx_io_priority(int thread);
 int tlx_set_io_priority(int thread, int priority);
-/// Extended attributes are not in Swift's Glibc. Reads at most `size` bytes and returns the length, or -1.
+/// getxattr, which Swift's Glibc lacks. Reads at most `size` bytes and returns the length, or -1.
 long tlx_attribute(const char *path, const char *name, void *value, unsigned long size);
-/// Swift hides the function flock behind the struct of that name. Kind: 0 unlock, 1 shared, 2 exclusive. Never
-/// blocks.
+/// flock(2), which Swift hides behind the struct of that name. Kind: 0 unlock, 1 shared, 2 exclusive. Never blocks.
 int tlx_flock(int fd, int kind);
-/// prctl is variadic, so Swift cannot call it.
+/// prctl, which is variadic, so that Swift cannot call it.
 int tlx_prctl(int option, unsigned long argument);
-/// Blocks or unblocks one signal in this thread: the sigset_t helpers are inline functions with statement
-/// expressions.
+/// Blocks or unblocks one signal in this thread. In C, since the functions for sigset_t are inline functions with
+/// statement expressions.
 int tlx_signal_block(int signo, int block);
 /// Sets a signal's action to SIG_DFL (0) or SIG_IGN (1). Swift cannot set the handler in struct sigaction, an
 /// anonymous union.
 int tlx_signal_disposition(int signo, int ignore);
-/// Makes a signal add 1 to an eventfd. The handler is in C, since it must be async-signal-safe. All signals share one
-/// eventfd.
+/// Makes each arrival of a signal add 1 to an eventfd. In C, since a signal handler must be async-signal-safe. All
+/// signals share one eventfd.
 int tlx_signal_count(int signo, int eventfd);
-/// SIGRTMIN and SIGRTMAX are function calls behind macros.
+/// SIGRTMIN and SIGRTMAX, which are macros that call functions.
 int tlx_sigrtmin(void);
 int tlx_sigrtmax(void);
-/// major and minor of a device number are macros, which Swift cannot import.
+/// major and minor of a device number, which are macros that Swift cannot import.
 unsigned int tlx_major(uint64_t device);
 unsigned int tlx_minor(uint64_t device);
-/// struct rlimit's resource is an enum in Swift's Glibc.
+/// getrlimit and setrlimit, whose `resource` is an enum in Swift's Glibc.
 int tlx_get_limit(int resource, uint64_t *soft, uint64_t *hard);
 int tlx_set_limit(int resource, uint64_t soft, uint64_t hard);
-/// Whether two descriptors are the same open file, by kcmp, which has no wrapper in libc: 1, 0, or -1.
+/// Whether two descriptors refer to the same open file description, by kcmp, which has no wrapper in libc: 1, 0, or
+/// -1.
 int tlx_same_file(int one, int other);
-/// Stores a value with release ordering, for records that another process reads after this one has ended.
+/// Stores a value with release ordering: a process that reads it after this process has died also sees all earlier
+/// writes.
 void tlx_store_release(uint32_t *to, uint32_t value);
-/// Whether a descriptor is on a FUSE filesystem, whose server can make up the owners of files: 1, 0, or -1.
+/// Whether a descriptor is on a FUSE filesystem, whose server may report any owner for a file: 1, 0, or -1.
 int tlx_is_made_up(int fd);
 /// Whether a path is on tmpfs or ramfs: 1, 0, or -1 (Swift's statfs is ambiguous: a function and a struct).
 int tlx_is_memory(const char *path);
@@ -310,69 +318,73 @@ int tlx_is_memory(const char *path);
 void tlx_begin_writing(int fd, off_t offset, off_t count);
 /// memrchr needs _GNU_SOURCE.
 const void *tlx_memrchr(const void *bytes, int byte, size_t count);
-/// mallopt and malloc_trim are not in Swift's Glibc. Sets one heap for all threads, and large blocks that are always
-/// mapped separately: both return freed memory to the kernel.
+/// Calls mallopt, which Swift's Glibc lacks. All threads share one heap, and large blocks are always mapped
+/// separately: both settings help to return freed memory to the kernel.
 void tlx_heap_settings(void);
 /// Makes the heap keep up to 4 MiB of freed memory (1), or reverts that (0).
 void tlx_heap_keep(int keeps);
 /// Returns free heap pages to the kernel, and drops unmodified file pages of the program and its libraries
-/// (dl_iterate_phdr needs _GNU_SOURCE): they are read from the page cache when used again. No other thread may run at
-/// that time.
+/// (dl_iterate_phdr needs _GNU_SOURCE). Dropped pages are read from the page cache when they are used again. No other
+/// thread may run during the call.
 void tlx_release_pages(void);
-/// mlockall's flags are an enum in Swift's Glibc, and MCL_ONFAULT needs _GNU_SOURCE. Locks all present pages, and
-/// later pages once they are touched. -1 and EPERM if a limit applies to the process: mappings beyond it would fail.
+/// mlockall, whose flags are an enum in Swift's Glibc, with MCL_ONFAULT, which needs _GNU_SOURCE. Locks all present
+/// pages, and later pages once they are touched. Fails with EPERM if the process may not lock memory without a limit:
+/// mappings beyond a limit would fail.
 int tlx_lock_memory(void);
 int tlx_unlock_memory(void);
-/// Touches `size` bytes of free heap. In Swift, the compiler might remove such a loop.
+/// Touches `size` bytes of free heap. In C, since Swift's compiler might optimise such a loop away.
 void tlx_touch_heap(size_t size);
 /// sched_getcpu needs _GNU_SOURCE.
 int tlx_processor(void);
-/// sched_setaffinity with a single processor: cpu_set_t and its macros cannot be imported.
+/// sched_setaffinity with a single processor. In C, since Swift cannot import the macros for cpu_set_t.
 int tlx_bind(pid_t pid, int processor);
 /// Turns all of a file's content into zeros that take no memory; its size stays. fallocate's flags need _GNU_SOURCE.
 int tlx_punch(int fd);
-/// Rename without replacing (renameat2 needs _GNU_SOURCE).
+/// renameat2 with RENAME_NOREPLACE, which needs _GNU_SOURCE: fails with EEXIST if the target exists.
 int tlx_rename_exclusive(const char *from, const char *to);
-/// Exchanges two names in one step.
+/// renameat2 with RENAME_EXCHANGE: exchanges two names atomically.
 int tlx_rename_exchange(const char *one, const char *other);
-/// openat2 has no wrapper in libc. Opens one name in a folder. Refuses a symlink and, with `same_device`, a mount
-/// point, since a mounted filesystem could block. Before Linux 5.6, and if openat2 is forbidden, refuses only
-/// symlinks.
+/// openat2, which has no wrapper in libc. Opens a name in a folder, but no symlink and, with `same_device`, no mount
+/// point, since a mounted filesystem could block. Before Linux 5.6, or if openat2 is forbidden, mount points are
+/// opened too.
 int tlx_open_beneath(int folder, const char *name, int flags, int same_device);
-/// The ioctls of fs-verity are variadic. The first makes a file, open for reading, unchangeable, with SHA-256 over
-/// blocks of 4 KiB; the second writes its digest of 32 bytes. -1 and errno: ENOTTY or EOPNOTSUPP where the filesystem
-/// cannot; ENODATA from the second for a file that is not protected, or not in that way.
+/// The ioctls of fs-verity, which are variadic. The first makes a file that is open for reading immutable, with
+/// SHA-256 over blocks of 4 KiB. The second writes the file's digest of 32 bytes. They fail with ENOTTY or EOPNOTSUPP
+/// if the filesystem does not support fs-verity. The second fails with ENODATA for a file without fs-verity, or with
+/// another kind of digest.
 int tlx_verity_enable(int fd);
 int tlx_verity_digest(int fd, uint8_t *digest);
-/// Landlock has no wrapper in libc. The version of its ABI, or -1 and errno.
+/// The version of the kernel's Landlock ABI. Landlock has no wrapper in libc.
 long tlx_landlock_version(void);
-/// A new ruleset of Landlock that handles these rights; a descriptor, or -1 and errno.
+/// Creates a Landlock ruleset that restricts these rights. Returns its descriptor.
 int tlx_landlock_ruleset(uint64_t files, uint64_t network, uint64_t scoped);
-/// Adds a rule for an open file or folder, or for a TCP port. 0, or -1 and errno.
+/// Adds a rule to a Landlock ruleset that allows rights on an open file or folder, or on a TCP port.
 int tlx_landlock_allow(int ruleset, int fd, uint64_t rights);
 int tlx_landlock_allow_port(int ruleset, uint16_t port, uint64_t rights);
-/// Restricts this process to reading below the first `writable` paths, to all access except special files and programs
-/// below those before `executable`, and to reading and executing the others; missing paths are skipped. 1: restricted,
-/// 0: the kernel has no Landlock, -1 and errno: failed.
+/// Restricts this process by Landlock. `paths` has three parts: below the first `writable` paths, it may only read;
+/// below the paths up to `executable`, it has all access except to special files and programs; below the rest, it may
+/// read and execute. Missing paths are skipped. Returns 1 if the process is restricted, 0 if the kernel has no
+/// Landlock.
 int tlx_confine(const char *const *paths, size_t count, size_t writable, size_t executable, int abstract);
-/// Rename without replacing (renameat2 needs _GNU_SOURCE); EEXIST if the target exists. On filesystems without
-/// support it uses link and unlink.
+/// Rename without replacing (renameat2 needs _GNU_SOURCE). Fails with EEXIST if the target exists. On filesystems
+/// without support for that, it uses link and unlink.
 int tlx_rename_absent(int from_folder, const char *from, int to_folder, const char *to);
 
-/// wcwidth(3) needs _XOPEN_SOURCE and depends on the process's locale; this function uses C.UTF-8. -1: not printable.
+/// wcwidth(3), which needs _XOPEN_SOURCE. Always uses the locale C.UTF-8 instead of the process's own. Returns -1 for
+/// characters that are not printable.
 int tlx_columns(uint32_t scalar);
 /// Adopts the environment's locale for character types; returns 1 if it is UTF-8. nl_langinfo's CODESET is an enum in
 /// Swift's Glibc.
 int tlx_adopt_locale(void);
-/// The size of a terminal, since ioctl is variadic. -1 and ENOTTY if it is unknown.
+/// The size of a terminal, by ioctl, which is variadic. Fails with ENOTTY if the size is unknown.
 int tlx_terminal_size(int fd, int *rows, int *columns);
-/// signalfd is not imported. The first function blocks SIGTERM and the signals that a terminal sends, and returns a
-/// descriptor for them. The second reads one signal: returns its number, 0 after an incomplete read, or -1 and
-/// EAGAIN.
+/// signalfd, which Swift's Glibc lacks. The first function blocks SIGTERM and the signals that a terminal sends, and
+/// returns a descriptor for them. The second reads one signal: it returns the signal's number, 0 after an incomplete
+/// read, or fails with EAGAIN.
 int tlx_terminal_signals(void);
 int tlx_next_signal(int fd);
-/// Performs a signal's default action on this process, although the signal is blocked. struct sigaction's handler is
-/// a union in Swift's Glibc.
+/// Performs a signal's default action on this process, even if the signal is blocked. In C, since the handler in
+/// struct sigaction is a union.
 void tlx_take_signal(int signo);
 
 #endif
