@@ -2,13 +2,13 @@
 
 /// Properties of block devices.
 public enum BlockDevice {
-    /// Whether the block device at a path, or the device that stores the file there, is a spinning disk (about a
-    /// hundred reads a second); nil if the kernel does not say.
+    /// Whether a block device, or the device that stores a file, is a spinning disk (about a hundred reads a second);
+    /// nil if the kernel does not report it.
     ///
-    /// - Parameter root: prefix of `/sys`.
+    /// - Parameter root: a prefix for paths below `/sys`; empty except in tests.
     public static func isRotational(_ path: String, root: String = "") -> Bool? {
         for folder in folders(of: path, root: root) {
-            // A partition has no queue directory of its own; the queue directory of its disk is one folder up.
+            // A partition has no queue directory of its own: use that of its disk, one directory up.
             for file in [folder + "/queue/rotational", folder + "/../queue/rotational"] {
                 if let text = try? File.readString(file) { return text.hasPrefix("1") }
             }
@@ -18,7 +18,7 @@ public enum BlockDevice {
 
     private static func folders(of path: String, root: String) -> [String] {
         if path.hasPrefix("/dev/") {
-            // /dev/mapper/swap is a symlink to /dev/dm-1.
+            // Resolve symlinks: /dev/mapper/swap, for example, points to /dev/dm-1.
             let real = (try? File.realPath(path)) ?? path
             return [root + "/sys/class/block/" + (real.split(separator: "/").last ?? "")].map(followed)
         }

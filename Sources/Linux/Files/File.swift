@@ -10,13 +10,13 @@ public struct FileStatus: Hashable, Sendable {
     public enum Kind: Sendable { case regular, directory, link, fifo, socket, character, block, other }
     /// The type of the file.
     public let kind: Kind
-    /// Permission bits, 0o7777.
+    /// The permission bits, at most 0o7777.
     public let mode: UInt32
-    /// The owner.
+    /// The owner's uid.
     public let uid: UInt32
-    /// The owning group.
+    /// The owning group's gid.
     public let gid: UInt32
-    /// Bytes.
+    /// The size in bytes.
     public let size: UInt64
     /// Bytes allocated for the file on disk.
     public let allocated: UInt64
@@ -26,13 +26,15 @@ public struct FileStatus: Hashable, Sendable {
     public let inode: UInt64
     /// The number of hard links; 0 once the file was removed.
     public let links: UInt64
-    /// Last modification, microseconds since 1970.
+    /// The time of the last modification, in microseconds since 1970.
     public let modifiedMicroseconds: Int64
-    /// Last modification, nanoseconds since 1970.
+    /// The time of the last modification, in nanoseconds since 1970.
     public let modifiedNanoseconds: Int64
-    /// Last change of content, mode, owner or links, nanoseconds since 1970. No program can set it.
+    /// The time of the last change of content, mode, owner or links, in nanoseconds since 1970. Unlike the
+    /// modification time, programs cannot set it.
     public let changedNanoseconds: Int64
-    /// Last access, microseconds since 1970, as precise as the mount options allow (mount(8), relatime).
+    /// The time of the last access, in microseconds since 1970. Its precision depends on the mount options (mount(8),
+    /// relatime).
     public let accessedMicroseconds: Int64
 
     init(_ raw: stat) {
@@ -64,9 +66,9 @@ public struct FileStatus: Hashable, Sendable {
 
 /// Flags to open a file with; O_CLOEXEC is always set.
 public struct OpenFlags: OptionSet, Sendable {
-    /// The flags of open(2).
+    /// The flags as open(2) takes them.
     public let rawValue: Int32
-    /// The flags of open(2).
+    /// Wraps flags of open(2).
     public init(rawValue: Int32) { self.rawValue = rawValue }
     /// Read only (O_RDONLY).
     public static let read = OpenFlags([])
@@ -103,13 +105,13 @@ public enum File {
         Descriptor(owning: try call { Glibc.open(path, flags.rawValue | O_CLOEXEC | O_NOCTTY, mode_t(mode)) })
     }
 
-    /// The whole content of a small file. Throws EFBIG above `limit` bytes.
+    /// Returns the whole content of a small file. Throws EFBIG if it has more than `limit` bytes.
     public static func read(_ path: String, limit: Int = 1 << 20) throws(Errno) -> [UInt8] {
         try open(path).withRaw { raw throws(Errno) in try read(descriptor: raw, limit: limit) }
     }
 
-    /// The whole content of the file at a path that a user chose: nil unless it is a regular file. Does not block on
-    /// a FIFO. Throws EFBIG above `limit` bytes.
+    /// Returns the whole content of a regular file at a path that a user chose; nil if another kind of file is there.
+    /// Does not block on a FIFO. Throws EFBIG if the file has more than `limit` bytes.
     public static func readRegular(_ path: String, limit: Int) throws(Errno) -> [UInt8]? {
         try open(path, [.read, .nonBlocking]).withRaw { raw throws(Errno) in
             guard try status(descriptor: raw).kind == .regular else { return nil }
@@ -117,9 +119,9 @@ public enum File {
         }
     }
 
-    /// Reads from the current position to the end. Throws EFBIG above `limit` bytes.
+    /// Reads from the current position to the end. Throws EFBIG for more than `limit` bytes.
     public static func read(descriptor: Int32, limit: Int = 1 << 20) throws(Errno) -> [UInt8] {
-        // Most files read here are short files of /proc or /sys: a stack buffer avoids a large allocation.
+        // Most files read here are short files below /proc or /sys: a buffer on the stack avoids a large allocation.
         var content = try withUnsafeTemporaryAllocation(byteCount: 4096, alignment: 8) {
             buffer throws(Errno) -> [UInt8] in
             var content: [UInt8] = []
@@ -140,19 +142,19 @@ public enum File {
         }
     }
 
-    /// The whole content of a file as text; bytes that are not UTF-8 become U+FFFD.
+    /// Returns the whole content of a file as text; bytes that are not UTF-8 become U+FFFD.
     public static func readString(_ path: String, limit: Int = 1 << 20) throws(Errno) -> String {
         String(wire: try read(path, limit: limit))
     }
 
-    /// Writes the whole content; creates or truncates the file.
+    /// Writes the whole content of a file, which is created or truncated.
     public static func write(_ path: String, _ bytes: [UInt8], mode: UInt32 = 0o644) throws(Errno) {
         try open(path, [.write, .create, .truncate], mode: mode).withRaw { raw throws(Errno) in
             try Descriptor.writeAll(raw, bytes)
         }
     }
 
-    /// Writes the whole content; creates or truncates the file.
+    /// Writes the whole content of a file, which is created or truncated.
     public static func write(_ path: String, _ text: String, mode: UInt32 = 0o644) throws(Errno) {
         try write(path, Array(text.utf8), mode: mode)
     }
@@ -172,9 +174,9 @@ public enum File {
         }
     }
 
-    /// Replaces the content atomically: readers see either the old content or the new. Only with `sync` does the new
-    /// content survive a power failure. `draft` is the name of the temporary file, which must be on the same
-    /// filesystem.
+    /// Replaces a file's content atomically: readers see either the old content or the new. The new content is sure
+    /// to survive a power failure only with `sync`. `draft` is the path of the temporary file, which must be on the
+    /// same filesystem.
     public static func replace(
         _ path: String,
         _ bytes: [UInt8],
@@ -216,7 +218,7 @@ public enum File {
         }
     }
 
-    /// The path without its last component; nil if the path names no directory before it.
+    /// The path without its last component; nil if the path has only one.
     public static func parent(of path: String) -> String? {
         let parts = path.utf8.reversed().drop { $0 == UInt8(ascii: "/") }.drop { $0 != UInt8(ascii: "/") }
         let rest = parts.drop { $0 == UInt8(ascii: "/") }
@@ -244,10 +246,10 @@ public enum File {
     /// Sets a file's modification time to now.
     public static func markChanged(_ path: String) throws(Errno) { try call { utimensat(AT_FDCWD, path, nil, 0) } }
 
-    /// Renames; replaces the target if it exists.
+    /// Renames a file or directory; replaces the target if it exists.
     public static func rename(_ from: String, _ to: String) throws(Errno) { try call { Glibc.rename(from, to) } }
 
-    /// Renames. Throws EEXIST if the target exists.
+    /// Renames a file or directory. Throws EEXIST if the target exists.
     public static func renameExclusively(_ from: String, _ to: String) throws(Errno) {
         try call { tlx_rename_exclusive(from, to) }
     }
@@ -364,21 +366,21 @@ public enum File {
         try call { ftruncate(descriptor, off_t(clamping: size)) }
     }
 
-    /// Allocates at least `size` bytes on the disk: a full disk throws ENOSPC now, instead of raising SIGBUS when a
-    /// mapping of the file is written.
+    /// Allocates at least `size` bytes on the disk. So a full disk throws ENOSPC here; otherwise a later write to a
+    /// mapping of the file would raise SIGBUS.
     public static func allocate(_ descriptor: Int32, size: UInt64) throws(Errno) {
         let error = posix_fallocate(descriptor, 0, off_t(clamping: size))
         if error != 0 { throw Errno(rawValue: error) }
     }
 
-    /// Whether a path is on tmpfs or ramfs, where nothing waits for a disk.
+    /// Whether a path is on tmpfs or ramfs, whose files are never on a disk.
     public static func isInMemory(_ path: String) throws(Errno) -> Bool { try call { tlx_is_memory(path) } == 1 }
 
-    /// Blocks until the content is on the disk (fdatasync). Do not call it on the event loop.
+    /// Blocks until the file's content is on the disk (fdatasync). Do not call it on the event loop.
     public static func synchronise(_ descriptor: Int32) throws(Errno) { try call { fdatasync(descriptor) } }
 
     /// Starts writeback of `count` bytes from `offset`, so that a later ``synchronise(_:)`` waits less
-    /// (sync_file_range(2)). A hint only: on a filesystem that lacks it, nothing happens.
+    /// (sync_file_range(2)). This is only a hint: a filesystem that does not support it does nothing.
     public static func beginWriting(_ descriptor: Int32, from offset: Int64, count: Int64) {
         tlx_begin_writing(descriptor, off_t(offset), off_t(count))
     }

@@ -6,13 +6,13 @@ import Glibc
 extension Folder {
     /// The result of copying a folder.
     public struct Copied: Hashable, Sendable {
-        /// Files, symlinks and folders that were created.
+        /// How many files, symlinks and folders were created.
         public var made = 0
-        /// Bytes of file content copied.
+        /// How many bytes of file content were copied.
         public var bytes: UInt64 = 0
-        /// Entries skipped because their name existed in the target folder.
+        /// How many entries were skipped because their names exist in the target folder.
         public var present = 0
-        /// Devices, FIFOs and sockets found in the source; they are not copied.
+        /// How many devices, FIFOs and sockets were found, which are not copied.
         public var special = 0
         /// The path of the first device, FIFO or socket that was not copied.
         public var firstSpecial: String?
@@ -21,10 +21,10 @@ extension Folder {
     /// The maximum number of entries that are copied, including folders.
     public static let mostEntries = 100_000
 
-    /// Copies files, symlinks (as symlinks) and folders from `source` if this folder has no entry of that name;
+    /// Copies files, symlinks (as symlinks) and folders from `source`, unless this folder has an entry of that name:
     /// nothing is overwritten. Each file is written in `draft`, a folder on the same filesystem, synchronised to the
-    /// disk, and then renamed: no partial file ever appears. The copy gets the permission bits of the file in
-    /// `source` without setuid, setgid and sticky, plus read and write access for its owner.
+    /// disk, and then renamed, so that no partial file ever appears. Copies keep the permission bits without setuid,
+    /// setgid and sticky, and their owner always gets read and write access.
     ///
     /// - Throws: errors of reading or writing; EFBIG for more than ``mostEntries`` or too deep a tree.
     public func copyMissing(from source: Folder, draft: Folder, _ work: TreeWork) throws(TreeError) -> Copied {

@@ -6,11 +6,11 @@ import Glibc
 extension Folder {
     /// The result of emptying a folder.
     public struct Emptied: Hashable, Sendable {
-        /// Files and folders removed.
+        /// How many files and folders were removed.
         public var removed = 0
-        /// Files and folders that could not be removed.
+        /// How many files and folders could not be removed.
         public var left = 0
-        /// The first error.
+        /// The first error; nil if there was none.
         public var first: TreeError?
     }
 
@@ -70,7 +70,7 @@ extension Folder {
         }
     }
 
-    /// Returns whether the file or folder was removed.
+    /// Removes a file, or a folder with its content. Returns whether it was removed.
     private func remove(
         _ name: FileName,
         _ work: TreeWork,
@@ -112,7 +112,8 @@ extension Folder {
             guard error == .directoryNotEmpty || error == .fileExists else { throw error }
         }
         if depth >= Self.deepest {
-            // Too deep: move the subfolder to the top and empty it there, so that descriptors and stack stay bounded.
+            // The tree is too deep: move the subfolder to the top and empty it there, so that the numbers of
+            // descriptors and stack frames stay bounded.
             let hoisted = ".torpor-deep-\(work.entries)"
             try call { renameat(raw, name.bytes, root.raw, hoisted) }
             return true
@@ -124,14 +125,14 @@ extension Folder {
         } catch {
             throw error.errno
         }
-        // The folder is not empty, since an entry in it could not be removed. That entry is counted already.
+        // The folder is not empty, because an entry in it could not be removed, which is counted already.
         if result.left > before { return false }
         try removeFolder(name)
         result.removed += 1
         return true
     }
 
-    /// Opens a folder even if its mode denies its owner access.
+    /// Opens a folder even if its mode denies access to its owner.
     private func openAnyhow(_ name: FileName) throws(Errno) -> Folder {
         do throws(Errno) {
             return try folder(name)

@@ -18,8 +18,8 @@ extension Folder {
         }
     }
 
-    /// Moves a file to a name in another folder of the same filesystem, replacing a file there. Throws EISDIR if that
-    /// name is a folder, EXDEV for another filesystem.
+    /// Moves a file to a name in another folder of the same filesystem, where it replaces an existing file. Throws
+    /// EISDIR if that name is a folder, EXDEV for another filesystem.
     public func rename(_ name: FileName, to folder: Folder, _ other: FileName) throws(Errno) {
         _ = try descriptor.withRaw { raw throws(Errno) in
             try folder.descriptor.withRaw { target throws(Errno) in

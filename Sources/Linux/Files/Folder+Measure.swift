@@ -6,11 +6,11 @@ import Glibc
 extension Folder {
     /// The size of a folder's content.
     public struct Size: Hashable, Sendable {
-        /// Files and folders below the measured folder.
+        /// The number of files and folders below the measured folder.
         public var entries = 0
-        /// Bytes allocated; a file with several hard links counts once for each link.
+        /// The allocated bytes. A file with several hard links counts once for each link.
         public var bytes: UInt64 = 0
-        /// Whether everything was counted: false if a folder was unreadable, or there were too many entries.
+        /// Whether everything was counted. False if a folder could not be read, or if there were too many entries.
         public var isWhole = true
 
         /// The size of an empty folder.
@@ -35,7 +35,7 @@ extension Folder {
         return size
     }
 
-    /// Visits everything in the folder, until `visit` returns false. Returns whether the end was reached.
+    /// Visits everything in the folder until `visit` returns false. Returns whether everything was visited.
     @discardableResult
     private func each(
         _ work: TreeWork,
@@ -67,11 +67,11 @@ extension Folder {
 
     // MARK: Removing what was used longest ago
 
-    /// The result of removing old files.
+    /// The result of removing the oldest files.
     public struct Freed: Hashable, Sendable {
-        /// Files removed.
+        /// How many files were removed.
         public var files = 0
-        /// Bytes that the removed files occupied.
+        /// How many bytes the removed files occupied.
         public var bytes: UInt64 = 0
     }
 
@@ -84,9 +84,9 @@ extension Folder {
 
     private static let mostCandidates = 100_000
 
-    /// Removes the regular files that were neither read nor changed for the longest time, until `bytes` are freed.
-    /// Folders stay, and so do files with several hard links, whose removal would free nothing. ``TreeWork/cancel()``
-    /// stops early.
+    /// Removes regular files, those first that were neither read nor changed for the longest time, until `bytes` are
+    /// freed. Leaves folders, and files with several hard links, whose removal would free nothing.
+    /// ``TreeWork/cancel()`` stops the removal early.
     public func removeOldest(bytes enough: UInt64, _ work: TreeWork) -> Freed {
         // Each folder refers to its parent by index in this array: full paths would take too much memory.
         var folders: [(parent: Int, name: FileName)] = [(-1, FileName("."))]
@@ -147,9 +147,9 @@ extension Folder {
 
     // MARK: Another owner
 
-    /// Gives this folder and everything below that belongs to one user to another user. The folder itself comes last:
-    /// if the work is interrupted, the folder's old owner shows that it must be repeated. Files with several hard
-    /// links keep their owner, since another link may be outside the folder.
+    /// Changes the owner of this folder and of everything below that belongs to one user. The folder itself comes
+    /// last: if the work is interrupted, the folder's old owner shows that it must be repeated. Files with several
+    /// hard links keep their owner, since another link may be outside the folder.
     ///
     /// - Throws: ECANCELED, or the error for the folder itself.
     public func give(
@@ -215,12 +215,12 @@ extension Folder {
 
 /// The space on a filesystem.
 public struct FilesystemSpace: Hashable, Sendable {
-    /// Capacity, bytes.
+    /// The filesystem's capacity in bytes.
     public let total: UInt64
-    /// Bytes available to users without privileges.
+    /// The bytes that users without privileges can still use.
     public let free: UInt64
 
-    /// The space of an open file's filesystem. The call may wait for a disk.
+    /// Reads the space of an open file's filesystem. The call may block on a disk.
     public init(of descriptor: Int32) throws(Errno) {
         var raw = statvfs()
         try call { fstatvfs(descriptor, &raw) }
@@ -228,7 +228,7 @@ public struct FilesystemSpace: Hashable, Sendable {
         free = UInt64(raw.f_bavail) &* UInt64(raw.f_frsize)
     }
 
-    /// The space of a path's filesystem. The call may wait for a disk.
+    /// Reads the space of the filesystem at a path. The call may block on a disk.
     public init(of path: String) throws(Errno) {
         var raw = statvfs()
         try call { statvfs(path, &raw) }

@@ -25,12 +25,13 @@ extension Folder {
     }
 }
 
-/// fs-verity: files that the kernel checks each time it reads a block of them.
+/// fs-verity: the kernel verifies each block of a protected file when the block is read.
 public enum Verity {
-    /// Makes a file unchangeable. The descriptor must be for reading, and no other may be open for writing.
+    /// Enables fs-verity for a file, which makes it immutable. The descriptor must be open for reading, and no
+    /// descriptor may be open for writing.
     public static func enable(_ descriptor: Int32) throws(Errno) { try call { tlx_verity_enable(descriptor) } }
 
-    /// The digest that the kernel holds the file to; nil for a file that it does not protect.
+    /// The digest of a file protected by fs-verity; nil for other files.
     public static func digest(_ descriptor: Int32) -> [UInt8]? {
         var digest = [UInt8](repeating: 0, count: 32)
         return tlx_verity_digest(descriptor, &digest) == 0 ? digest : nil
@@ -38,15 +39,15 @@ public enum Verity {
 }
 
 extension File {
-    /// Exchanges two names in one step. Throws EINVAL on a filesystem that cannot.
+    /// Exchanges two names atomically. Throws EINVAL on a filesystem without support for that.
     public static func exchange(_ one: String, _ other: String) throws(Errno) {
         try call { tlx_rename_exchange(one, other) }
     }
 
-    /// Blocks until content and status are on the disk (fsync). Do not call it on the event loop.
+    /// Blocks until a file's content and metadata are on the disk (fsync). Do not call it on the event loop.
     public static func synchroniseAll(_ descriptor: Int32) throws(Errno) { try call { fsync(descriptor) } }
 
-    /// Blocks until a folder's names are on the disk.
+    /// Blocks until a folder's entries are on the disk (fsync). Do not call it on the event loop.
     public static func synchroniseFolder(_ path: String) throws(Errno) {
         _ = try open(path, [.read, .directory]).withRaw { raw throws(Errno) in try call { fsync(raw) } }
     }

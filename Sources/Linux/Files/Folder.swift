@@ -9,10 +9,10 @@ public struct FileName: Hashable, Sendable {
     /// The name's bytes, with a NUL at the end.
     let bytes: [CChar]
 
-    /// Wraps a name that this program chose.
+    /// Creates a file name from text that this program chose.
     public init(_ text: String) { bytes = Array(text.utf8CString) }
 
-    /// Wraps the bytes of one name; they end at the first NUL.
+    /// Creates a file name from bytes, up to the first NUL.
     public init(bytes: some Sequence<UInt8>) { self.bytes = bytes.map { CChar(bitPattern: $0) } + [0] }
 
     /// The bytes without the NUL.
@@ -36,11 +36,11 @@ public struct TreeError: Error, Hashable, Sendable, CustomStringConvertible {
     /// Creates an error for a path relative to the processed folder.
     public init(_ path: String, _ errno: Errno) { (self.path, self.errno) = (path, errno) }
 
-    /// `a/b: Permission denied`.
+    /// The path and the reason, such as `a/b: Permission denied`.
     public var description: String { path.isEmpty ? "\(errno)" : "\(path): \(errno)" }
 }
 
-/// The progress of work on a file tree. Another thread may read the progress and cancel the work.
+/// The progress of work on a file tree. Another thread may read the progress or cancel the work.
 public final class TreeWork: Sendable {
     private struct State {
         var isCancelled = false
@@ -50,16 +50,16 @@ public final class TreeWork: Sendable {
 
     private let state = Monitor(State())
 
-    /// Work that has not started.
+    /// Creates the progress of work that has not started.
     public init() {}
 
     /// Makes the work stop at the next file with ECANCELED.
     public func cancel() { state.withLock { $0.isCancelled = true } }
 
-    /// Files and folders visited so far.
+    /// The number of files and folders visited so far.
     public var entries: Int { state.withLock { $0.entries } }
 
-    /// Bytes copied so far.
+    /// The number of bytes copied so far.
     public var bytes: UInt64 { state.withLock { $0.bytes } }
 
     func step(_ path: @autoclosure () -> String, entries: Int = 0, bytes: UInt64 = 0) throws(TreeError) {
@@ -72,23 +72,23 @@ public final class TreeWork: Sendable {
     }
 }
 
-/// An open folder whose content is accessed name by name. Symlinks are not followed, and mount points are not
-/// entered, since a mounted filesystem could block. If a path is renamed during the work, the work still stays in
-/// this folder.
+/// An open folder whose entries are accessed by name. Symlinks are not followed, and mount points are not entered,
+/// since a mounted filesystem could block. Even if the folder is renamed, all work stays in this folder.
 ///
-/// The functions wait for the disk: do not call them on the event loop.
+/// The functions may block on the disk: do not call them on the event loop.
 public final class Folder {
     let descriptor: Descriptor
-    /// Whether mount points may be entered (by default they are not, since a mounted filesystem could block).
+    /// Whether mount points below the folder may be entered. By default they are not, since a mounted filesystem
+    /// could block.
     let entersMounts: Bool
-    /// The path relative to the folder where the work started, for messages.
+    /// The folder's path relative to the folder where the work started, for messages.
     let path: String
 
     /// Opens a folder by its path.
     ///
     /// - Parameters:
     ///   - followLinks: whether the path itself may be a symlink.
-    ///   - entersMounts: set only for paths that come from the configuration.
+    ///   - entersMounts: whether mount points may be entered; only for paths that come from the configuration.
     public init(_ path: String, followLinks: Bool = false, entersMounts: Bool = false) throws(Errno) {
         descriptor = try File.open(path, followLinks ? [.read, .directory] : [.read, .directory, .noFollow])
         self.entersMounts = entersMounts
@@ -114,7 +114,7 @@ public final class Folder {
         Folder(try open(name, [.read, .directory]), place(name), entersMounts)
     }
 
-    /// The status of a name in the folder, symlinks not followed; nil if there is no such name.
+    /// The status of an entry of the folder; a symlink is not followed. Nil if there is no such entry.
     public func status(_ name: FileName) throws(Errno) -> FileStatus? {
         do throws(Errno) {
             return try open(name, .path).withRaw { raw throws(Errno) in try File.status(descriptor: raw) }
@@ -150,11 +150,11 @@ public final class Folder {
         _ = try descriptor.withRaw { raw throws(Errno) in try call { fsync(raw) } }
     }
 
-    /// Up to `count` of the names in the folder, unordered.
+    /// At most `count` of the names in the folder, in no order.
     ///
-    /// - Parameter hidden: names to omit.
+    /// - Parameter hidden: names to leave out.
     public func names(atMost count: Int, except hidden: Set<FileName> = []) throws(Errno) -> [FileName] {
-        // Reopen the folder, so that each listing starts at the beginning.
+        // Reopen the folder, since a descriptor's read position continues where the last listing ended.
         let copy = try descriptor.withRaw { raw throws(Errno) in
             try call { openat(raw, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC) }
         }

@@ -4,7 +4,7 @@ import CLinux
 import Glibc
 import WireText
 
-/// Watches files and directories (inotify(7)).
+/// An instance of inotify(7), which watches files and directories.
 public final class Inotify {
     /// Events to watch for, and events that occurred.
     public struct Events: OptionSet, Sendable, Hashable {
@@ -47,7 +47,7 @@ public final class Inotify {
 
     /// One event.
     public struct News: Sendable, Hashable {
-        /// The watch descriptor; −1 if the event is about no single watch.
+        /// The watch descriptor; −1 if the event does not belong to a single watch.
         public let watch: Int32
         /// The event's bits.
         public let events: Events
@@ -55,10 +55,10 @@ public final class Inotify {
         public let name: String?
     }
 
-    /// Readable when events are queued; `drain` or `read` dequeues them.
+    /// The inotify descriptor, which is readable while events are queued; `drain` or `read` dequeues them.
     public let descriptor: Descriptor
 
-    /// Creates an instance without watches.
+    /// Creates an inotify instance without watches.
     public init() throws(Errno) {
         descriptor = Descriptor(owning: try call { inotify_init1(Int32(IN_CLOEXEC) | Int32(IN_NONBLOCK)) })
     }
@@ -69,14 +69,14 @@ public final class Inotify {
         try call { inotify_add_watch(descriptor.raw, directory, UInt32(events)) }
     }
 
-    /// Discards all queued events; afterwards the caller checks by itself what has changed.
+    /// Discards all queued events. The caller must then check itself what has changed.
     public func drain() {
         while let bytes = try? Descriptor.read(descriptor.raw, maximum: 4096), !bytes.isEmpty {}
     }
 
-    /// Watches the file at a path for these events, in addition to events that it is watched for already. A symlink
-    /// is not followed but watched. All hard links of a file share one watch descriptor. May wait for a disk or a
-    /// server.
+    /// Watches the file at a path for these events, in addition to those that it is watched for already. A symlink
+    /// itself is watched, not its target. All hard links of a file share one watch descriptor. May block on a disk or
+    /// a server.
     public static func watch(_ inotify: Int32, _ path: String, _ events: Events) throws(Errno) -> Int32 {
         let flags = events.rawValue | UInt32(IN_DONT_FOLLOW) | UInt32(IN_MASK_ADD)
         return try call { inotify_add_watch(inotify, path, flags) }
@@ -122,16 +122,16 @@ public enum NamePattern {
         text.utf8.contains { $0 == UInt8(ascii: "*") || $0 == UInt8(ascii: "?") || $0 == UInt8(ascii: "[") }
     }
 
-    /// Whether a name or path matches: wildcards do not match `/`, and `*` does not match a leading dot.
+    /// Whether a name or path matches a pattern. Wildcards do not match `/`, and `*` does not match a leading dot.
     public static func fits(_ text: String, path pattern: String) -> Bool {
         fnmatch(pattern, text, Int32(FNM_PATHNAME) | Int32(FNM_PERIOD)) == 0
     }
 
-    /// Whether a C string matches: wildcards do not match `/`, and `*` does not match a leading dot.
+    /// Whether a C string matches a pattern. Wildcards do not match `/`, and `*` does not match a leading dot.
     public static func fits(_ name: UnsafePointer<CChar>, path pattern: String) -> Bool {
         fnmatch(pattern, name, Int32(FNM_PATHNAME) | Int32(FNM_PERIOD)) == 0
     }
 
-    /// Whether a text matches; here wildcards match `/` and leading dots too.
+    /// Whether a text matches a pattern. Here, wildcards also match `/` and leading dots.
     public static func fits(_ text: String, _ pattern: String) -> Bool { fnmatch(pattern, text, 0) == 0 }
 }

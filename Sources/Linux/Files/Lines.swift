@@ -5,20 +5,20 @@ import Glibc
 import WireText
 
 extension UnsafeRawBufferPointer {
-    /// The offset of the first newline, or nil.
+    /// The index of the first newline; nil if there is none.
     public var firstNewline: Int? {
         guard let baseAddress, let hit = memchr(baseAddress, 0x0a, count) else { return nil }
         return UnsafeRawPointer(hit) - baseAddress
     }
 
-    /// The offset of the last newline, or nil.
+    /// The index of the last newline; nil if there is none.
     public var lastNewline: Int? {
         guard let baseAddress, let hit = tlx_memrchr(baseAddress, 0x0a, count) else { return nil }
         return hit - baseAddress
     }
 }
 
-/// Decodes a path from a /proc file, where white space is escaped as three octal digits.
+/// Decodes a path from a /proc file, which writes white space as a backslash and three octal digits.
 func unescaped(_ text: Substring) -> String {
     var bytes: [UInt8] = []
     var rest = Array(text.utf8)[...]

@@ -4,10 +4,11 @@ import CLinux
 import Glibc
 
 extension File {
-    /// Opens a device node or FIFO for reading and polling, without waiting for a carrier or a peer. A terminal does
-    /// not become the controlling terminal. A driver may take milliseconds: do not call it on the event loop.
+    /// Opens a device node or FIFO for reading and polling, without waiting for a modem's carrier or a FIFO's writer.
+    /// A terminal does not become the controlling terminal. A driver may take milliseconds: do not call it on the
+    /// event loop.
     public static func openNode(_ path: String) throws(Errno) -> Descriptor {
-        // Open a FIFO for writing too: then it never reports end-of-file when its last writer leaves.
+        // Open a FIFO for writing too: otherwise it would report end-of-file whenever its last writer closes it.
         let isFIFO = try status(path).kind == .fifo
         return try open(path, isFIFO ? [.readWrite, .nonBlocking] : .nonBlocking)
     }

@@ -4,13 +4,13 @@ import CLinux
 import Glibc
 import WireText
 
-/// Reads files that a configuration names and that may lie where users other than root can write, such as in an app's
-/// own folder. Reading may wait for a disk or a server: do not call it on the event loop.
+/// Reads files that a configuration names and that may be in folders where users other than root can write, such as
+/// an app's own folder. Reading may block on a disk or a server: do not call it on the event loop.
 ///
-/// While only root and this process's user can have created the path's components, the path is followed normally.
-/// From the first component that another user can have created, symlinks are refused, and the permissions of the
-/// reader (the user for whom the file is read) apply. The file must then belong to root, to this process's user, to
-/// its folder's owner or to the reader, and have no other hard link. Ownership alone proves nothing: the owner of a
+/// As long as only root or this process's user can have created the path's components, the path is followed normally.
+/// From the first component that another user can have created, symlinks are refused, and the rights of the reader
+/// (the user for whom the file is read) apply. The file must then belong to root, to this process's user, to its
+/// folder's owner or to the reader, and have no other hard link. A file's owner alone proves nothing: the owner of a
 /// folder can rename a file in it even if the file belongs to root.
 public enum OwnedFile {
     /// Why a file was not read.
@@ -39,10 +39,10 @@ public enum OwnedFile {
 
     private static let mostLinks = 40
 
-    /// The whole content of a regular file. Throws EFBIG above `limit` bytes.
+    /// Returns the whole content of a regular file. Throws EFBIG if it has more than `limit` bytes.
     ///
     /// - Parameters:
-    ///   - path: absolute.
+    ///   - path: an absolute path.
     ///   - reader: the user on whose behalf the file is read; nil for this process's own user.
     public static func read(_ path: String, for reader: FileRights?, limit: Int) throws(Failure) -> [UInt8] {
         let file = try open(path, for: reader)
@@ -53,7 +53,7 @@ public enum OwnedFile {
         do throws(Errno) { return try body() } catch { throw .errno(error) }
     }
 
-    /// Opens a name in a folder, with the permissions of `reader`; nil means this process's own.
+    /// Opens a name in a folder, with the rights of `reader`; nil for this process's own.
     private static func open(
         _ name: Substring,
         in folder: Descriptor,
@@ -82,7 +82,7 @@ public enum OwnedFile {
             var found = try status(next)
             if !isOthers, !isTrusted(around, with: found) || tlx_is_made_up(folder.raw) != 0 {
                 isOthers = true
-                // Open the component again with the reader's permissions: another user may have created it.
+                // Open the component again with the reader's rights: another user may have created it.
                 next = try open(name, in: folder, [.path, .noFollow], as: reader)
                 found = try status(next)
             }
@@ -149,7 +149,7 @@ public enum OwnedFile {
         _ seen: FileStatus,
         as reader: FileRights?
     ) throws(Failure) -> Descriptor {
-        // Open the file non-blocking, in case a FIFO has replaced it.
+        // Open the file non-blocking, since another process may have replaced it by a FIFO.
         let file = try open(name, in: folder, [.read, .noFollow, .nonBlocking], as: reader)
         let opened = try status(file)
         guard opened.device == seen.device, opened.inode == seen.inode else { throw .errno(.noSuchFileOrDirectory) }

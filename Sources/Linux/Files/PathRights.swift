@@ -3,13 +3,13 @@
 import CLinux
 import Glibc
 
-/// The permissions that apply when a path from the configuration is changed.
+/// The rights with which torpord changes a path from the configuration.
 ///
 /// Root may change every file, and a user that can write to a directory of the path can redirect the path to any
-/// file. So torpord creates and removes files at such a path with the permissions of that directory's owner: then the
+/// file. So torpord creates and removes files at such a path with the rights of that directory's owner: then the
 /// kernel allows only what that owner may do (setfsuid(2)).
 public enum PathRights {
-    /// Runs `body` with the permissions for changes at `path`. Throws the errors of `body`.
+    /// Runs `body` with the rights for changes at `path`. Throws the errors of `body`.
     ///
     /// If this process is not root, it just calls `body`.
     @discardableResult
@@ -23,9 +23,9 @@ public enum PathRights {
         return try body()
     }
 
-    /// The user that can redirect a path: the owner of the last of its directories that a user other than root can
-    /// change. If a group may write to that directory, it is user nobody with this group. If the path cannot be
-    /// inspected, it is user nobody. nil if only root and this process's user can redirect the path.
+    /// The user that can redirect a path: the owner of the last of the path's directories that a user other than root
+    /// can change. The result is user nobody if the path cannot be inspected, and user nobody with a group if that
+    /// group may write to the directory. It is nil if only root and this process's user can redirect the path.
     public static func owner(ofWayTo path: String) -> (uid: UInt32, gid: UInt32)? {
         do throws(Errno) {
             return try findOwner(ofWayTo: path)
@@ -49,8 +49,8 @@ public enum PathRights {
             switch found.kind {
             case .directory: folder = next
             case .link:
-                // Another user already controls the path. Do not follow the symlink here: the kernel checks the
-                // target later, with that user's permissions.
+                // Another user already controls the path: do not follow the symlink here. Later the kernel checks the
+                // target with that user's rights.
                 guard who == nil else { return who }
                 links += 1
                 guard links <= 40 else { throw .tooManySymbolicLinkLevels }
@@ -95,7 +95,7 @@ public enum PathRights {
     /// The uid and gid of user nobody.
     private static let nobody: UInt32 = 65534
 
-    /// Opens the socket at a path with O_PATH, and refuses any other file that has replaced the socket.
+    /// Opens the socket at a path with O_PATH. Refuses any other kind of file, which may have replaced the socket.
     ///
     /// - Parameter user: the required owner of the socket.
     /// - Throws: ENOENT if another file or another owner's socket is there.

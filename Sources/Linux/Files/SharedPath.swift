@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// A path in a folder. The paths of many files in the same folder share the folder's string in memory.
+/// A path of a file. The paths of many files in the same folder share the folder's string in memory.
 public struct SharedPath: Sendable, Hashable {
     private let folder: String
     private let name: String
     private let ending: String
 
-    /// The path `folder/name` followed by `ending`. A name or ending of up to 15 bytes needs no allocation of its
-    /// own.
+    /// Creates the path `folder/name` followed by `ending`. A name or ending of up to 15 bytes needs no allocation of
+    /// its own.
     public init(_ folder: String, _ name: String, _ ending: String = "") {
         self.folder = folder
         self.name = name
         self.ending = ending
     }
 
-    /// A path that shares its string with no other path.
+    /// Creates a path that shares its string with no other path.
     public init(_ path: String) { self.init(path, "") }
 
     /// The whole path.

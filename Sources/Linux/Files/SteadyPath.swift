@@ -4,10 +4,10 @@ import CLinux
 import Glibc
 import WireText
 
-/// Opens files whose content a user gets rights on, so that this user must not be able to redirect their paths.
+/// Opens files to which a user will get rights. That user must not be able to redirect the files' paths.
 ///
 /// A symlink is followed only if root owns it and its folder, and no other user can write to the folder. Opening may
-/// wait for a disk or a server: do not call it on the event loop.
+/// block on a disk or a server: do not call it on the event loop.
 public struct SteadyPath {
     /// Why a path was not opened.
     public enum Failure: Error, Hashable, Sendable, CustomStringConvertible {
@@ -39,14 +39,15 @@ public struct SteadyPath {
         public let isFolder: Bool
     }
 
-    /// What patterns may cost: a pattern with wildcards on many levels could be looked for in all folders of a disk.
+    /// Limits the search for patterns: a pattern with wildcards on many levels could otherwise search all folders of
+    /// a disk.
     public struct Budget: Hashable, Sendable {
-        /// How many folders may be searched.
+        /// How many folders may still be searched.
         public var folders: Int
-        /// How many names in them may be compared.
+        /// How many names in these folders may still be compared.
         public var names: Int
 
-        /// A budget for the patterns of one app.
+        /// Creates a budget for the patterns of one app.
         public init(folders: Int = 4096, names: Int = 65_536) { (self.folders, self.names) = (folders, names) }
     }
 
@@ -54,7 +55,7 @@ public struct SteadyPath {
     public struct Matches {
         /// The files, in the order of their paths.
         public var files: [Found] = []
-        /// The first folder that was not searched, or not to its end, since the budget was used up; nil if all were.
+        /// The first folder that was not searched completely because the budget was used up; nil if all were.
         public var unsearched: String?
     }
 
@@ -65,7 +66,7 @@ public struct SteadyPath {
     private var links = 0
     private var found = Matches()
 
-    /// The file at an absolute path; with `isPattern`, all files that match (glob(7)). Empty if no file matches.
+    /// Opens the file at an absolute path; with `isPattern`, all files that match (glob(7)). Empty if there is none.
     public static func open(
         _ path: String,
         isPattern: Bool = false,
@@ -136,7 +137,7 @@ public struct SteadyPath {
     /// Whether only root can change the folder's entries.
     private static func isSteady(_ folder: FileStatus) -> Bool { folder.uid == 0 && folder.mode & 0o022 == 0 }
 
-    /// Opens a name in a folder; nil if there is no such name.
+    /// Opens a name in a folder; nil if the folder has no such name.
     private func find(_ name: Substring, in folder: Descriptor) throws(Failure) -> Descriptor? {
         do throws(Errno) {
             return try File.open(String(name), in: folder.raw, [.path, .noFollow])

@@ -7,7 +7,7 @@ public enum TimeStamp {
     /// The length of a time stamp in bytes, without the space after it.
     public static let length = 24
 
-    /// The stamp of a time in microseconds since 1970, for the years 0 to 9999.
+    /// Formats a time in microseconds since 1970 as a time stamp, for the years 0 to 9999.
     public static func format(microseconds: Int64) -> [UInt8] {
         let second = Int64(1_000_000)
         let seconds = floorDivide(microseconds, second)
@@ -34,7 +34,7 @@ public enum TimeStamp {
         return bytes
     }
 
-    /// The stamp as text.
+    /// The time stamp as text.
     public static func string(microseconds: Int64) -> String {
         String(wire: format(microseconds: microseconds))
     }

@@ -20,12 +20,12 @@ public struct FileLock: Hashable, Sendable {
 
     /// A file as the kernel's lock tables identify it: on some filesystems the device number differs from stat(2)'s.
     public struct File: Hashable, Sendable {
-        /// Major number in the upper half, minor in the lower.
+        /// The device number: the major number in the upper half, the minor in the lower.
         public let device: UInt64
-        /// The inode.
+        /// The file's inode number.
         public let inode: UInt64
 
-        /// An identity from the numbers in the kernel's lock tables.
+        /// Creates an identity from the numbers in the kernel's lock tables.
         public init(device: UInt64, inode: UInt64) {
             self.device = device
             self.inode = inode
@@ -38,7 +38,7 @@ public struct FileLock: Hashable, Sendable {
     public let isExclusive: Bool
     /// The locked file. nil for a process that waits for a lease: the kernel does not name the file.
     public let file: File?
-    /// First and last byte of the locked range; `UInt64.max` means the end of the file.
+    /// The first and the last byte of the locked range; `UInt64.max` stands for the end of the file.
     public let range: ClosedRange<UInt64>
     /// The process that holds the lock or waits for it. For a flock, the process that took it, even if that process
     /// has ended. nil for an OFD lock (the kernel does not name a process) and for a process outside this pid
@@ -60,7 +60,7 @@ public struct FileLock: Hashable, Sendable {
         self.pid = pid
     }
 
-    /// The same request, with the process that makes it, which was found only later.
+    /// The same request, with its process, which was found only after the request was read.
     public func by(_ pid: Int32) -> FileLock {
         FileLock(kind: kind, isExclusive: isExclusive, file: file, range: range, pid: pid)
     }
@@ -68,8 +68,7 @@ public struct FileLock: Hashable, Sendable {
     /// Whether `request`, for a lock on the same file, has to wait for this lock.
     public func blocks(_ request: FileLock) -> Bool {
         switch (kind, request.kind) {
-        // The request comes from a process that opens the file: it waits for the lease, whether it opens to read or to
-        // write.
+        // A lease holds up any process that opens the file, whether it opens the file for reading or writing.
         case (.lease, .lease): true
         case (.flock, .flock): isExclusive || request.isExclusive
         case (.posix, .posix), (.posix, .ofd), (.ofd, .posix), (.ofd, .ofd):
@@ -110,7 +109,7 @@ public struct FileLock: Hashable, Sendable {
 
 /// One line of `/proc/locks`, or one `lock:` line of fdinfo.
 struct LockLine {
-    /// A lock and the requests that wait for it have the same number.
+    /// The number that a lock shares with the requests that wait for it.
     let number: Int
     /// Whether the line is a request that waits for the lock on an earlier line.
     let waits: Bool
@@ -168,7 +167,7 @@ public struct LockTable: Hashable, Sendable {
     /// The locks of the processes in `Question.holders`.
     public private(set) var locks: [FileLock] = []
 
-    /// An empty table.
+    /// Creates an empty table.
     public init() {}
 
     /// Reads the machine's lock table. It may block: do not call it on the event loop. Throws ENOENT if the kernel
@@ -198,6 +197,6 @@ public struct LockTable: Hashable, Sendable {
 }
 
 extension LockTable.Waiter {
-    /// Whether the waiting process is unknown: the kernel does not name it for an OFD lock.
+    /// Whether the waiting process is unknown: for an OFD lock, the kernel does not name it.
     var isUnknown: Bool { request.kind == .ofd && request.pid == nil }
 }

@@ -27,11 +27,11 @@ public struct HeldLock: Hashable, Sendable {
 /// Unlike `/proc/locks` this shows which processes really hold a lock: an OFD lock, and a flock whose process has
 /// ended, belong to every process that shares the open file.
 public final class HeldLockReading {
-    /// The locks found so far, without duplicates.
+    /// The locks found so far, each once.
     public private(set) var locks: [HeldLock] = []
-    /// Processes that this process may not inspect.
+    /// The processes that this process may not inspect.
     public private(set) var unreadable: [Int32] = []
-    /// How many descriptors were inspected.
+    /// How many descriptors were inspected so far.
     public private(set) var count = 0
 
     private var rest: ArraySlice<Int32>
@@ -69,7 +69,7 @@ public final class HeldLockReading {
             guard let walk = current else { continue }
             if !read(walk, until: deadline) { return false }
             current = nil
-            // If a process's main thread has ended, only the other threads still show its descriptors.
+            // If the main thread of a process has ended, only its other threads still show its descriptors.
             if walk.found == 0, let stat = try? ProcFS.stat(walk.pid), stat.hasEnded, stat.threads > 1,
                 let task = (try? ProcFS.tasks(walk.pid))?.first(where: { $0 != walk.pid })
             {
@@ -140,13 +140,13 @@ public final class HeldLockReading {
         }
     }
 
-    /// The `lock:` lines of one descriptor's fdinfo.
+    /// The locks in one descriptor's fdinfo (`lock:` lines).
     private static func locks(_ folder: Int32, _ name: UnsafePointer<CChar>) -> [FileLock] {
         let fd = openat(folder, name, O_RDONLY | O_CLOEXEC)
         guard fd >= 0 else { return [] }
         defer { close(fd) }
         guard let first = Self.first(fd) else { return [] }
-        // Reading the rest of the file costs only microseconds, and happens only for files that may be locked.
+        // Reading the rest takes only microseconds, and happens only for files that may be locked.
         let all = first + ((try? File.read(descriptor: fd, limit: 1 << 22)) ?? [])
         return all.withUnsafeBytes { locks(in: $0) }
     }
@@ -156,7 +156,8 @@ public final class HeldLockReading {
         withUnsafeTemporaryAllocation(byteCount: 4096, alignment: 8) { buffer in
             guard let count = try? Descriptor.read(fd, into: buffer), count > 0 else { return nil }
             let piece = UnsafeRawBufferPointer(rebasing: buffer[..<count])
-            // After more than 2048 bytes, the file may list more locks beyond this buffer: the rest must be read.
+            // If more than 2048 bytes were read, further locks may follow beyond this buffer, so the rest must be
+            // read.
             return count > 2048 || hasLock(piece) ? Array(piece) : nil
         }
     }

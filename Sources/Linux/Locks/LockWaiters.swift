@@ -2,11 +2,11 @@
 
 import Glibc
 
-/// The kernel does not name the process that waits for an OFD lock. This extension finds that process among the
-/// threads that block in fcntl(2) on a descriptor of the locked file.
+/// Finds the processes that wait for OFD locks, which the kernel does not name: their threads block in fcntl(2) on a
+/// descriptor of the locked file.
 extension LockTable {
-    /// Finds the processes that wait for OFD locks, where possible. Reads all of /proc: do not call it on the event
-    /// loop.
+    /// Finds the processes that wait for OFD locks, as far as possible. Reads all of /proc: do not call it on the
+    /// event loop.
     mutating func findWaiters() {
         var missing: [FileLock.File: [Int]] = [:]
         for (index, waiter) in waiters.enumerated().reversed() where waiter.isUnknown {
@@ -15,7 +15,7 @@ extension LockTable {
         for pid in (try? ProcFS.allPids()) ?? [] {
             guard !missing.isEmpty else { return }
             for descriptor in Self.awaited(by: pid) {
-                // Match by inode only, since fdinfo has no device number: the waiting process is assigned to the
+                // fdinfo has no device number, so compare only the inode: the waiting process is assigned to the
                 // first file with that inode.
                 guard let inode = Self.inode(pid, descriptor),
                     let file = missing.keys.first(where: { $0.inode == inode }), let index = missing[file]?.popLast()
@@ -34,7 +34,7 @@ extension LockTable {
             guard let place = try? File.readString("/proc/\(pid)/task/\(task)/wchan"), place.hasPrefix("fcntl_setlk"),
                 let call = try? File.readString("/proc/\(pid)/task/\(task)/syscall")
             else { return nil }
-            // The system call's number and arguments: 72 0x3 0x26 …
+            // The line contains the system call's number and arguments: 72 0x3 0x26 …
             let words = call.split(separator: " ")
             guard words.count > 2, words[2] == "0x26", words[1].hasPrefix("0x") else { return nil }
             return Int32(words[1].dropFirst(2), radix: 16)

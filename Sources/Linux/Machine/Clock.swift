@@ -4,7 +4,7 @@ import Glibc
 
 /// The kernel's clocks.
 public enum Clock {
-    /// Time since boot without suspend, CLOCK_MONOTONIC.
+    /// The time since boot without suspend (CLOCK_MONOTONIC).
     public static func monotonic() -> Duration {
         var time = timespec()
         clock_gettime(CLOCK_MONOTONIC, &time)
@@ -18,31 +18,31 @@ public enum Clock {
         return Int64(time.tv_sec) &* 1_000_000_000 &+ Int64(time.tv_nsec)
     }
 
-    /// Time since boot with suspend, CLOCK_BOOTTIME.
+    /// The time since boot with suspend (CLOCK_BOOTTIME).
     public static func boot() -> Duration {
         var time = timespec()
         clock_gettime(CLOCK_BOOTTIME, &time)
         return Duration(secondsComponent: Int64(time.tv_sec), attosecondsComponent: Int64(time.tv_nsec) * 1_000_000_000)
     }
 
-    /// Wall clock: microseconds since 1970, CLOCK_REALTIME.
+    /// The wall clock in microseconds since 1970 (CLOCK_REALTIME).
     public static func realtimeMicroseconds() -> Int64 {
         var time = timespec()
         clock_gettime(CLOCK_REALTIME, &time)
         return Int64(time.tv_sec) * 1_000_000 + Int64(time.tv_nsec) / 1000
     }
 
-    /// Clock ticks a second, the unit of times in `/proc/PID/stat` (100 on all known machines).
+    /// Clock ticks per second, the unit of times in `/proc/PID/stat` (100 on all known machines).
     public static let ticksPerSecond = UInt64(max(1, sysconf(Int32(_SC_CLK_TCK))))
 
-    /// Clock ticks as a duration.
+    /// Converts clock ticks to a duration.
     public static func duration(ticks: UInt64) -> Duration {
         .microseconds(Int64(clamping: ticks)) * Int(1_000_000 / ticksPerSecond)
     }
 }
 
 extension Duration {
-    /// Whole microseconds, rounded down and clamped to Int64.
+    /// The duration in whole microseconds, rounded down and clamped to Int64.
     public var microseconds: Int64 {
         let parts = components
         let (product, overflow) = parts.seconds.multipliedReportingOverflow(by: 1_000_000)

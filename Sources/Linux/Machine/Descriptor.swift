@@ -3,11 +3,13 @@
 import CLinux
 import Glibc
 
-/// Owns an open file descriptor and closes it. A class, since closures and tables share descriptors.
+/// Owns an open file descriptor, and closes it when the last reference is gone. A class, since closures and tables
+/// share descriptors.
 public final class Descriptor {
-    /// The descriptor's number; −1 once closed or given up by ``take()``.
+    /// The descriptor's number; −1 after ``close()`` or ``take()``.
     public private(set) var raw: Int32
-    /// Whether close(2) must not block, even if another process has set SO_LINGER on the socket (``Promptly``).
+    /// Whether close(2) is kept from blocking, which another process can cause by SO_LINGER on the socket
+    /// (``Promptly``).
     public var closesPromptly = false
 
     /// Takes ownership of `raw`.
@@ -32,7 +34,7 @@ public final class Descriptor {
         raw = -1
     }
 
-    /// Gives up ownership: the caller must close the result.
+    /// Gives up ownership of the descriptor: the caller must close the result.
     public func take() -> Int32 {
         defer { raw = -1 }
         return raw
@@ -96,12 +98,14 @@ public final class Descriptor {
         try call { tlx_close_range(UInt32(bitPattern: first), last.map(UInt32.init(bitPattern:)) ?? .max, 0) }
     }
 
-    /// Reads once, at most `buffer.count` bytes. 0 means the end of the file; nil means nothing to read now (EAGAIN).
+    /// Reads once, at most `buffer.count` bytes. Returns 0 at the end of the file, and nil if there is nothing to
+    /// read now (EAGAIN).
     public static func read(_ raw: Int32, into buffer: UnsafeMutableRawBufferPointer) throws(Errno) -> Int? {
         try callUnlessBlocked { Glibc.read(raw, buffer.baseAddress, buffer.count) }
     }
 
-    /// Reads once, at most `maximum` bytes. Empty means the end of the file; nil means nothing to read now (EAGAIN).
+    /// Reads once, at most `maximum` bytes. Returns an empty array at the end of the file, and nil if there is
+    /// nothing to read now (EAGAIN).
     public static func read(_ raw: Int32, maximum: Int) throws(Errno) -> [UInt8]? {
         var failure: Errno?
         var blocked = false
@@ -118,12 +122,13 @@ public final class Descriptor {
         return blocked ? nil : bytes
     }
 
-    /// Writes once and returns how many bytes were written; nil means no room now (EAGAIN). Ignore SIGPIPE first.
+    /// Writes once and returns how many bytes were written; nil if there is no room now (EAGAIN). The process must
+    /// ignore SIGPIPE.
     public static func write(_ raw: Int32, _ bytes: UnsafeRawBufferPointer) throws(Errno) -> Int? {
         try callUnlessBlocked { Glibc.write(raw, bytes.baseAddress, bytes.count) }
     }
 
-    /// Writes once and returns how many bytes were written; nil means no room now (EAGAIN).
+    /// Writes once and returns how many bytes were written; nil if there is no room now (EAGAIN).
     public static func write(_ raw: Int32, _ bytes: [UInt8]) throws(Errno) -> Int? {
         try callUnlessBlocked { Glibc.write(raw, bytes, bytes.count) }
     }
@@ -148,7 +153,7 @@ public final class Descriptor {
         return (done, nil)
     }
 
-    /// Which of these conditions apply now: readable, writable, closed by the peer. Empty if poll(2) fails.
+    /// Which of these conditions hold now: readable, writable, closed by the peer. Empty if poll(2) fails.
     public static func readiness(_ raw: Int32) -> IOEvents {
         // poll(2) and epoll(7) have the same bits; POLLRDHUP needs _GNU_SOURCE.
         let wanted: IOEvents = [.readable, .writable, .peerClosed]
@@ -170,7 +175,7 @@ public final class Descriptor {
         }
     }
 
-    /// Blocks until `raw` is readable (or, with `writable`, writable), for `timeout` at most. For programs without an
+    /// Blocks until `raw` is readable (or, with `writable`, writable), at most for `timeout`. For programs without an
     /// event loop.
     public static func wait(_ raw: Int32, writable: Bool = false, timeout: Duration?) throws(Errno) -> Bool {
         let deadline = timeout.map { Clock.monotonic() + $0 }

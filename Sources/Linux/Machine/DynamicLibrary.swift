@@ -3,10 +3,10 @@
 import Glibc
 import WireText
 
-/// A shared library loaded into this process. It is never closed: its code may have left threads, handlers and type
+/// A shared library loaded into this process. It is never unloaded: its code may have left threads, handlers and type
 /// metadata behind (dlclose(3)).
 public struct DynamicLibrary: @unchecked Sendable {
-    // A dlopen handle refers to the loader's tables, which have their own locks.
+    // The handle is safe to share: dlsym(3) and the loader's tables have their own locks.
     private let handle: UnsafeMutableRawPointer
 
     /// Why a library cannot be loaded, in the words of the dynamic loader.

@@ -15,12 +15,12 @@ public enum KernelRelease {
         return (release: text(names.release), machine: text(names.machine))
     }()
 
-    /// Its version, such as `6.12.9-amd64`.
+    /// The kernel's version, such as `6.12.9-amd64`.
     public static var version: String { names.release }
 
     /// The processor's architecture, such as `x86_64`.
     public static var architecture: String { names.machine }
 
-    /// The version of Landlock's interface; 0 if the kernel has none.
+    /// The version of the kernel's Landlock ABI; 0 if the kernel has no Landlock.
     public static var landlock: Int { max(0, tlx_landlock_version()) }
 }

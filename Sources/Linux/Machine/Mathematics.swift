@@ -2,7 +2,7 @@
 
 import Glibc
 
-/// Functions that the standard library lacks. Angles are in radians.
+/// Mathematical functions that the standard library lacks. Angles are in radians.
 public enum Mathematics {
     /// The sine.
     public static func sine(_ angle: Double) -> Double { Glibc.sin(angle) }

@@ -4,9 +4,9 @@ import CLinux
 
 /// The events to watch a descriptor for, and those that occurred.
 public struct IOEvents: OptionSet, Hashable, Sendable {
-    /// The bits of epoll(7).
+    /// The events as bits of epoll(7).
     public let rawValue: UInt32
-    /// The bits of epoll(7).
+    /// Wraps bits of epoll(7).
     public init(rawValue: UInt32) { self.rawValue = rawValue }
     /// There is data to read, or the end of file.
     public static let readable = IOEvents(rawValue: tlx_epollin)
@@ -20,7 +20,7 @@ public struct IOEvents: OptionSet, Hashable, Sendable {
     public static let peerClosed = IOEvents(rawValue: tlx_epollrdhup)
     /// Exceptional conditions: PSI triggers, cgroup.events, mount tables.
     public static let priority = IOEvents(rawValue: tlx_epollpri)
-    /// Report each change once (edge-triggered).
+    /// Report each change only once (edge-triggered).
     public static let edgeTriggered = IOEvents(rawValue: tlx_epollet)
 }
 
@@ -46,7 +46,7 @@ public final class Poller {
     /// Stops watching `fd`.
     public func remove(_ fd: Int32) throws(Errno) { try call { tlx_epoll_ctl(descriptor.raw, 2, fd, 0, 0) } }
 
-    /// Calls `body` for up to 256 ready descriptors, without waiting; returns how many.
+    /// Calls `body` for up to 256 ready descriptors, without blocking. Returns their number.
     @discardableResult
     public func drain(_ body: (UInt64, IOEvents) -> Void) throws(Errno) -> Int {
         let count = Int(try call { tlx_epoll_wait(descriptor.raw, &buffer, Int32(buffer.count), 0) })

@@ -6,7 +6,7 @@
 public struct Power: Hashable, Sendable {
     /// A power source.
     public enum Source: Sendable {
-        /// Unknown: most servers and virtual machines have no power supply in sysfs.
+        /// The source is unknown: most servers and virtual machines have no power supply in sysfs.
         case unknown
         /// Mains, with or without a battery.
         case mains
@@ -21,7 +21,7 @@ public struct Power: Hashable, Sendable {
 
     /// Reads the current state. On some laptops the firmware takes milliseconds to answer.
     ///
-    /// - Parameter root: prefix of `/sys`.
+    /// - Parameter root: a prefix for paths below `/sys`; empty except in tests.
     public init(root: String = "") {
         let folder = root + "/sys/class/power_supply"
         var isConnected = false
@@ -34,10 +34,11 @@ public struct Power: Hashable, Sendable {
                 (try? File.readString(folder + "/" + name + "/" + file))?.split(separator: "\n").first.map(String.init)
             }
             func number(_ file: String) -> UInt64? { value(file).flatMap { UInt64($0) } }
-            // The battery of a mouse or headset says nothing about the machine.
+            // Skip the battery of a device such as a mouse or headset, which does not supply the machine.
             if value("scope") == "Device" { continue }
             guard value("type") == "Battery" else {
-                // Mains, USB variants, Wireless. A UPS has a battery, but counts as mains.
+                // The remaining types are Mains, USB variants, Wireless and UPS. A UPS counts as mains, although it
+                // has a battery.
                 if number("online").map({ $0 > 0 }) ?? false { isConnected = true }
                 continue
             }

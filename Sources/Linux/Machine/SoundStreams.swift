@@ -2,12 +2,12 @@
 
 /// A running ALSA stream (the kernel's Documentation/sound/designs/procfile.rst).
 public struct SoundStream: Hashable, Sendable {
-    /// The stream's path below `/proc/asound`: `card0/pcm0p/sub0`; `p` is playback, `c` capture.
+    /// The stream's path below `/proc/asound`, such as `card0/pcm0p/sub0`; `p` stands for playback, `c` for capture.
     public let place: String
     /// The process that opened the stream.
     public let owner: Int32
 
-    /// Whether the stream captures sound.
+    /// Whether the stream records sound.
     public var isRecording: Bool { place.split(separator: "/").dropFirst().first?.hasSuffix("c") ?? false }
 
     /// Creates a stream from its parts.
@@ -16,10 +16,9 @@ public struct SoundStream: Hashable, Sendable {
         self.owner = owner
     }
 
-    /// The running streams. Reading them may block: the kernel locks a device's state while a process opens the
-    /// device.
+    /// Returns the running streams. May block: the kernel locks a device's state while a process opens the device.
     ///
-    /// - Parameter root: prefix of `/proc`.
+    /// - Parameter root: a prefix for paths below `/proc`; empty except in tests.
     public static func running(root: String = "") -> [SoundStream] {
         let top = root + "/proc/asound"
         var streams: [SoundStream] = []
@@ -42,7 +41,8 @@ public struct SoundStream: Hashable, Sendable {
         return names.filter { $0.hasPrefix(kind) && $0.dropFirst(kind.count).first?.isWholeNumber ?? false }.sorted()
     }
 
-    /// The process that has a running or draining stream open, from the thread that the kernel names; nil for none.
+    /// Parses a stream's status: the process that has a running or draining stream open, from the thread that the
+    /// kernel names; nil if there is none.
     static func owner(_ status: String) -> Int32? {
         var isRunning = false
         var thread: Int32?

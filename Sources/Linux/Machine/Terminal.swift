@@ -5,8 +5,8 @@ import Glibc
 
 /// The width of characters on a terminal.
 public enum CharacterWidth {
-    /// Columns that a scalar takes by glibc's UTF-8 tables, whatever the locale: 0 for combining characters, 1 or 2;
-    /// nil if it is not printable.
+    /// How many columns a scalar takes by glibc's UTF-8 tables, whatever the locale: 0 for combining characters,
+    /// otherwise 1 or 2; nil if the scalar is not printable.
     public static func columns(_ scalar: Unicode.Scalar) -> Int? {
         if scalar.value >= 0x20, scalar.value < 0x7f { return 1 }
         let width = tlx_columns(scalar.value)
@@ -35,12 +35,12 @@ public enum TerminalDevice {
         return group < 0 || group == getpgrp()
     }
 
-    /// Returns when this process is in the foreground; in the background, the kernel stops the process (SIGTTOU)
-    /// until then. Call it while signals still have their default action, since a stopped process cannot read
+    /// Blocks while this process is in the background: the kernel then stops the process (SIGTTOU) until it is in the
+    /// foreground. Call this while signals still have their default action, since a stopped process cannot read
     /// signals. Throws EIO if no process could bring this process to the foreground, ENOTTY if the descriptor is not
     /// a terminal.
     public static func waitForForeground(_ descriptor: Int32) throws(Errno) {
-        // tcdrain(3) counts as a change of the terminal, so the kernel stops a background process.
+        // tcdrain(3) counts as a change of the terminal, for which the kernel stops a background process.
         _ = try call { tcdrain(descriptor) }
     }
 }
@@ -60,10 +60,10 @@ public final class TerminalSignals {
         case resized
     }
 
-    /// Readable when a signal is pending.
+    /// The descriptor of the signals, which is readable while a signal is pending.
     public let descriptor: Descriptor
 
-    /// Blocks the signals and opens the descriptor. Throws EMFILE if out of descriptors.
+    /// Blocks the signals and opens the descriptor. Throws EMFILE if the process is out of descriptors.
     public init() throws(Errno) { descriptor = Descriptor(owning: try call { tlx_terminal_signals() }) }
 
     /// The next pending signal; nil if there is none.

@@ -4,16 +4,16 @@ import Glibc
 
 /// A POSIX extended regular expression that must match a whole text.
 ///
-/// Back-references are refused: matching them takes exponential time, and the text may come from untrusted sources. So
-/// are nested repetitions that multiply to more than ``most``: regcomp(3) writes each repetition out, in memory and on
-/// the stack.
+/// Back-references are refused: matching them takes exponential time, and the text may come from untrusted sources.
+/// Nested repetitions that multiply to more than ``most`` are refused too: regcomp(3) writes each repetition out, in
+/// memory and on the stack.
 public final class TextPattern {
     private var compiled = regex_t()
 
     /// The most nodes that a pattern may have once its repetitions are written out.
     public static let most = 1024
 
-    /// Compiles the pattern; nil if the pattern is invalid.
+    /// Compiles the pattern; nil if the pattern is invalid or refused.
     public init?(_ pattern: String) {
         guard Self.hasNoBackReference(pattern), !pattern.utf8.contains(0), Self.cost(pattern) <= Self.most,
             regcomp(&compiled, "^(\(pattern))$", REG_EXTENDED | REG_NOSUB) == 0
@@ -29,7 +29,7 @@ public final class TextPattern {
     /// Whether the whole text matches.
     public func fits(_ text: String) -> Bool { regexec(&compiled, text, 0, nil, 0) == 0 }
 
-    /// About how many nodes regcomp(3) makes; more than ``most`` if it is not worth counting on.
+    /// Estimates how many nodes regcomp(3) makes. The estimate stops once it is above ``most``.
     static func cost(_ pattern: String) -> Int {
         var groups = [0]
         var last = 0
@@ -71,7 +71,7 @@ public final class TextPattern {
         return groups.reduce(0, +)
     }
 
-    /// A number of at most four digits; one too large to be a bound for anything else.
+    /// Parses a number of at most four digits. For other texts, returns a number too large for a repetition.
     private static func number(_ digits: ArraySlice<UInt8>) -> Int {
         guard digits.count <= 4 else { return most }
         return digits.reduce(0) { value, digit in

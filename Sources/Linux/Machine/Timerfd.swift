@@ -14,14 +14,14 @@ public enum Timerfd {
     public static func disarm(_ fd: Int32) throws(Errno) { try call { tlx_timerfd_set(fd, 0) } }
 }
 
-/// Notices when the wall clock is changed: by an administrator, or by a time service that steps it.
+/// Notices when the wall clock is set by an administrator or stepped by a time service.
 public struct ClockWatch: ~Copyable {
-    /// Readable after the clock was set, until ``again()`` is called.
+    /// The descriptor to watch, which is readable after the clock was set, until ``again()`` is called.
     public let descriptor: Descriptor
 
     /// Starts to watch the wall clock.
     public init() throws(Errno) { descriptor = Descriptor(owning: try call { tlx_clock_watch() }) }
 
-    /// Arms the watch again, after the clock was set.
+    /// Must be called after the clock was set, to watch for the next time.
     public func again() throws(Errno) { try call { tlx_clock_watch_arm(descriptor.raw) } }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Average number of tasks that ran or waited for a processor or disk, in hundredths.
+/// The average number of tasks that ran or waited for a processor or disk, in hundredths.
 public struct LoadAverage: Hashable, Sendable {
     /// The average over 1 minute.
     public var minute: UInt32
@@ -11,7 +11,7 @@ public struct LoadAverage: Hashable, Sendable {
 
     /// The current averages; nil if they cannot be read.
     ///
-    /// - Parameter root: prefix of `/proc`.
+    /// - Parameter root: a prefix for paths below `/proc`; empty except in tests.
     public init?(root: String = "") {
         // The content is such as 5.62 5.05 3.35 3/205 18721.
         guard let text = try? File.readString(root + "/proc/loadavg") else { return nil }

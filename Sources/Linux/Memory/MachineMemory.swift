@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The machine's memory in bytes, from `/proc/meminfo`; 0 for what the kernel does not report.
+/// The machine's memory in bytes, from `/proc/meminfo`. Values that the kernel does not report are 0.
 public struct MachineMemory: Hashable, Sendable {
-    /// The memory that the kernel manages.
+    /// All memory that the kernel manages, in bytes.
     public var total: UInt64 = 0
-    /// The kernel's estimate of what can be allocated without swapping.
+    /// The kernel's estimate of how many bytes can be allocated without swapping.
     public var available: UInt64 = 0
-    /// Swap space.
+    /// The size of the swap space in bytes.
     public var swapTotal: UInt64 = 0
-    /// Unused swap space.
+    /// The unused part of the swap space in bytes.
     public var swapFree: UInt64 = 0
 
     /// The current values; nil if they cannot be read.
     ///
-    /// - Parameter root: prefix of `/proc`.
+    /// - Parameter root: a prefix for paths below `/proc`; empty except in tests.
     public init?(root: String = "") {
         guard let text = try? File.readString(root + "/proc/meminfo") else { return nil }
         for line in text.split(separator: "\n") {

@@ -3,22 +3,22 @@
 import CLinux
 import Glibc
 
-/// Memory that processes share or inherit, and this process's own.
+/// This process's memory, and memory that it shares with other processes.
 public enum Memory {
-    /// A memfd of `size` bytes, close-on-exec.
+    /// Creates a memfd of `size` bytes, close-on-exec.
     public static func file(named name: String, size: UInt64 = 0) throws(Errno) -> Descriptor {
         let descriptor = Descriptor(owning: try call { tlx_memfd_create(name) })
         if size > 0 { try File.truncate(descriptor.raw, to: size) }
         return descriptor
     }
 
-    /// Seals a memfd: its size is fixed, and only existing mappings can write to it (F_SEAL_FUTURE_WRITE, Linux 5.1;
-    /// older kernels leave it writable).
+    /// Seals a memfd: its size is fixed, and only mappings that exist already can write to it (F_SEAL_FUTURE_WRITE,
+    /// Linux 5.1; on older kernels the file stays writable).
     public static func seal(_ descriptor: Int32) throws(Errno) {
         try call { tlx_memfd_seal(descriptor) }
     }
 
-    /// Makes the heap return freed memory to the kernel. Call this function before any other.
+    /// Makes the heap return freed memory to the kernel. Must be called before all other functions here.
     public static func setUp() { tlx_heap_settings() }
 
     /// Makes the heap keep up to 4 MiB of freed memory at its end for later allocations. By default the heap keeps
@@ -53,25 +53,25 @@ public enum Memory {
     /// Frees memory that a C library allocated for its caller.
     public static func free(_ pointer: UnsafeMutableRawPointer?) { Glibc.free(pointer) }
 
-    /// The size of a page, bytes.
+    /// The size of a page in bytes.
     public static let pageSize = Int(sysconf(Int32(_SC_PAGESIZE)))
 }
 
-/// A shared mapping of a file; the last reference unmaps it.
+/// A shared mapping of a file. It is unmapped when the last reference is gone.
 public final class Mapping {
     /// The mapped bytes. Reading beyond the end of a truncated file raises SIGBUS: map only files that no other
     /// process can shorten.
     public let bytes: UnsafeMutableRawBufferPointer
 
-    /// Maps the first `size` bytes of a file, shared, readable and optionally writable.
+    /// Maps the first `size` bytes of a file as shared memory, readable and optionally writable.
     public init(descriptor: Int32, size: Int, writable: Bool) throws(Errno) {
         let start = mmap(nil, size, writable ? PROT_READ | PROT_WRITE : PROT_READ, MAP_SHARED, descriptor, 0)
         guard let start, start != MAP_FAILED else { throw Errno(rawValue: errno) }
         bytes = UnsafeMutableRawBufferPointer(start: start, count: size)
     }
 
-    /// Stores four bytes with release ordering: a process that reads this value also sees everything written before
-    /// it.
+    /// Stores four bytes with release ordering: a process that reads this value also sees everything that was written
+    /// before.
     public func publish(_ value: UInt32, at offset: Int) {
         tlx_store_release(bytes.baseAddress?.advanced(by: offset).assumingMemoryBound(to: UInt32.self), value)
     }

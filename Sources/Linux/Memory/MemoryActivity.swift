@@ -2,8 +2,8 @@
 
 import WireText
 
-/// The kernel's reclaim counters since boot, from `/proc/vmstat`; only differences are meaningful. 0 for counters
-/// that the kernel lacks.
+/// The kernel's reclaim counters since boot, from `/proc/vmstat`. Only differences between two readings are
+/// meaningful. Counters that the kernel lacks are 0.
 public struct MemoryActivity: Hashable, Sendable {
     /// Pages scanned for reclaim by kswapd.
     public var scannedInBackground: UInt64 = 0
@@ -22,14 +22,14 @@ public struct MemoryActivity: Hashable, Sendable {
     /// Processes killed by the OOM killer (Linux 4.13).
     public var kills: UInt64 = 0
 
-    /// All zeros.
+    /// Counters that are all zero.
     public static let none = MemoryActivity(nothing: ())
 
     private init(nothing: Void) {}
 
     /// The machine's counters; nil if they cannot be read.
     ///
-    /// - Parameter root: prefix of `/proc`.
+    /// - Parameter root: a prefix for paths below `/proc`; empty except in tests.
     public init?(root: String = "") { self.init(file: root + "/proc/vmstat") }
 
     /// Reads a file with the counters of `/proc/vmstat`: a cgroup's `memory.stat` has some of them.
@@ -62,7 +62,7 @@ public struct MemoryActivity: Hashable, Sendable {
         }
     }
 
-    /// The differences to an earlier reading.
+    /// The differences from an earlier reading.
     public func since(_ earlier: MemoryActivity) -> MemoryActivity {
         var result = MemoryActivity.none
         for field in Self.fields {

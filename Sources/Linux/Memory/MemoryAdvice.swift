@@ -3,21 +3,21 @@
 import CLinux
 import Glibc
 
-/// Advice to the kernel about another process's memory, process_madvise(2).
+/// Advice to the kernel about another process's memory (process_madvise(2)).
 ///
-/// Needs Linux 5.10 (otherwise ENOSYS), and CAP_SYS_NICE and permission to read that process's memory (otherwise
+/// Needs Linux 5.10 (otherwise ENOSYS). Needs CAP_SYS_NICE and permission to read that process's memory (otherwise
 /// EPERM).
 public enum MemoryAdvice: Sendable {
-    /// The memory was not used for a while: reclaim it first when memory is short.
+    /// The memory was not used for a while: the kernel should reclaim it first when memory is short.
     case cold
-    /// Page the memory out now if there is swap; the call blocks until it is written.
+    /// Page the memory out now if there is swap. The call blocks until the memory is written.
     case pageOut
 
     /// A range of a process's memory.
     public struct Range: Hashable, Sendable {
-        /// Start address, page-aligned.
+        /// The start address, aligned to a page.
         public var start: UInt
-        /// Length in bytes, whole pages.
+        /// The length in bytes, a multiple of the page size.
         public var count: Int
 
         /// Creates a range from address and length.
@@ -52,11 +52,11 @@ public enum MemoryAdvice: Sendable {
         case notPermitted
     }
 
-    /// Whether this process can advise on other processes' memory. The kernel checks later, for each process, whether
-    /// its memory may be read.
+    /// Whether this process can advise on other processes' memory. For each process, the kernel later also checks
+    /// whether this process may read that process's memory.
     public static var support: Support {
-        // An invalid descriptor shows whether the kernel has process_madvise(2), which checks the capability only
-        // later.
+        // Call with an invalid descriptor: the error shows whether the kernel has process_madvise(2). The kernel
+        // checks the capability only later, so that is tested separately.
         do throws(Errno) {
             _ = try call { tlx_process_madvise(-1, nil, 0, tlx_madv_cold) }
         } catch {
@@ -64,15 +64,15 @@ public enum MemoryAdvice: Sendable {
             if error.isRefusal { return .notPermitted }
         }
         let effective = (try? ProcFS.statusField(ThisProcess.pid, "CapEff")).flatMap { UInt64($0, radix: 16) } ?? 0
-        // CAP_SYS_NICE
+        // Bit 23 is CAP_SYS_NICE.
         return effective >> 23 & 1 == 1 ? .available : .notPermitted
     }
 }
 
 extension Pidfd {
-    /// Frees the memory of a process that was sent SIGKILL but has not ended yet (process_mrelease(2)); blocks until
-    /// done. Throws ESRCH if the process has no memory left, EINVAL if it is not being killed, EAGAIN if it is
-    /// changing its mappings, ENOSYS before Linux 5.15.
+    /// Frees the memory of a process that was sent SIGKILL but has not ended yet (process_mrelease(2)). Blocks until
+    /// the memory is free. Throws ESRCH if the process has no memory left, EINVAL if it is not being killed, EAGAIN
+    /// if it is changing its mappings, ENOSYS before Linux 5.15.
     public static func releaseMemory(_ pidfd: Int32) throws(Errno) {
         try call { tlx_process_mrelease(pidfd) }
     }

@@ -4,20 +4,21 @@
 public struct MemoryBound: Hashable, Sendable {
     /// The cgroup's directory.
     public let path: String
-    /// The limit in bytes, at which the kernel reclaims memory and then kills.
+    /// The limit in bytes. At the limit, the kernel first reclaims memory and then kills processes.
     public let limit: UInt64
     private let isFirstVersion: Bool
     private let root: String
 
-    /// The lowest memory limit around this process and its apps; nil if no limit is below the machine's memory.
+    /// The cgroup with the lowest memory limit around this process and its apps; nil if no limit is below the
+    /// machine's memory.
     ///
     /// - Parameters:
     ///   - apps: where the apps' cgroups (v2) are, if not below this process's own.
-    ///   - root: prefix of `/proc` and `/sys`.
+    ///   - root: a prefix for paths below `/proc` and `/sys`; empty except in tests.
     public init?(around apps: String? = nil, root: String = "") {
         var found: (path: String, limit: UInt64, isFirst: Bool)?
         for line in ((try? File.readString(root + "/proc/self/cgroup")) ?? "").split(separator: "\n") {
-            // The line 4:memory:/docker/… is of cgroup v1, 0::/docker/… of v2.
+            // A line 4:memory:/docker/… is about cgroup v1, 0::/docker/… about v2.
             let parts = line.split(separator: ":", maxSplits: 2, omittingEmptySubsequences: false)
             guard parts.count == 3 else { continue }
             let isFirst = parts[1].split(separator: ",").contains("memory")
@@ -39,7 +40,7 @@ public struct MemoryBound: Hashable, Sendable {
     }
 
     private static func limit(_ path: String, _ isFirst: Bool) -> UInt64? {
-        // No limit: `max` in v2, a number beyond all memory in v1.
+        // Without a limit, the file contains `max` in v2, and a number beyond all memory in v1.
         Cgroup.number(path, isFirst ? "memory.limit_in_bytes" : "memory.max")
     }
 
@@ -48,8 +49,8 @@ public struct MemoryBound: Hashable, Sendable {
         String((path + (isFirstVersion ? "/memory.limit_in_bytes" : "/memory.max")).dropFirst(root.utf8.count))
     }
 
-    /// The memory left within the cgroup's limit, in the form in which a machine's memory is described. Page cache
-    /// counts as available, except for half of its active part. nil if the cgroup's files cannot be read.
+    /// The memory that is left within the cgroup's limit, as if it were a machine's memory. Page cache counts as
+    /// available, except for half of its active part. nil if the cgroup's files cannot be read.
     public func memory(of machine: MachineMemory) -> MachineMemory? {
         let names =
             isFirstVersion

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
 extension ProcFS {
-    /// The ranges of a process's private memory that are writable or anonymous, except special ones. Clean file pages
-    /// are not included, since the kernel can drop them anyway. Throws ESRCH if the process has ended, EACCES for
-    /// other users' processes.
+    /// The ranges of a process's private memory that are writable or anonymous, without special mappings. Clean file
+    /// pages are not included, since the kernel can drop them anyway. Throws ESRCH if the process has ended, EACCES
+    /// for other users' processes.
     ///
-    /// - Parameter root: prefix of `/proc`.
+    /// - Parameter root: a prefix for paths below `/proc`; empty except in tests.
     public static func privateRanges(_ pid: Int32, root: String = "") throws(Errno) -> [MemoryAdvice.Range] {
         let text = try File.read(root + "/proc/\(pid)/maps", limit: 1 << 26)
         return text.withUnsafeBytes { bytes in

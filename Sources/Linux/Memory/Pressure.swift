@@ -4,7 +4,7 @@
 ///
 /// https://docs.kernel.org/accounting/psi.html
 public struct Pressure: Hashable, Sendable {
-    /// The resource.
+    /// A resource for which tasks wait.
     public enum Resource: String, CaseIterable, Sendable {
         /// Tasks waited for memory.
         case memory
@@ -25,10 +25,10 @@ public struct Pressure: Hashable, Sendable {
     /// kernel does not report it.
     public var fullTotal: UInt64?
 
-    /// The pressure on a resource; nil if the kernel does not track pressure (CONFIG_PSI, `psi=1`) or does not let
-    /// this process read it.
+    /// Reads the pressure on a resource; nil if the kernel does not track pressure (CONFIG_PSI, `psi=1`) or does not
+    /// let this process read it.
     ///
-    /// - Parameter root: prefix of `/proc`.
+    /// - Parameter root: a prefix for paths below `/proc`; empty except in tests.
     public init?(on resource: Resource, root: String = "") {
         self.init(path: root + "/proc/pressure/" + resource.rawValue)
     }

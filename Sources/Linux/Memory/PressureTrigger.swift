@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// A PSI trigger: notifies when tasks have waited for a resource for too long.
+/// A PSI trigger: notifies when tasks have waited too long for a resource.
 ///
 /// Watch the descriptor for `.priority`. The kernel reports this event at most once per window, and each
 /// epoll_wait(2) consumes it. `.error` means that the cgroup was removed: then stop watching, or the event loop
@@ -16,15 +16,15 @@ public struct PressureTrigger {
         case full
     }
 
-    /// The descriptor to watch; closing it removes the trigger. A descriptor has only one trigger.
+    /// The descriptor to watch. Closing it removes the trigger; a descriptor has only one trigger.
     public let descriptor: Descriptor
 
-    /// A trigger for the whole machine.
+    /// Creates a trigger for the whole machine.
     ///
     /// - Parameters:
     ///   - stall: how long tasks must wait in total within `window` to set off the trigger.
     ///   - window: 0.5 to 10 s. Without CAP_SYS_RESOURCE it must be a multiple of ``ordinaryWindow``; older kernels
-    ///     (Debian 12's 6.1) then allow no trigger.
+    ///     (such as Debian 12's 6.1) then allow no trigger.
     /// - Throws: ENOENT or EOPNOTSUPP if the kernel has no PSI, EINVAL for a window that is not allowed, EPERM or
     ///   EACCES without privileges on an older kernel.
     public init(
@@ -36,7 +36,7 @@ public struct PressureTrigger {
         try self.init(path: "/proc/pressure/" + resource.rawValue, share, stall: stall, window: window)
     }
 
-    /// A trigger for the cgroup at a path. Needs write access to the cgroup.
+    /// Creates a trigger for the cgroup at a path. Needs write access to the cgroup.
     public init(
         of cgroup: String,
         on resource: Pressure.Resource,

@@ -6,9 +6,9 @@ public struct SwapSpace: Hashable, Sendable {
     public struct Area: Hashable, Sendable {
         /// The path of the device or file.
         public var path: String
-        /// Capacity, bytes.
+        /// The area's capacity in bytes.
         public var size: UInt64
-        /// Bytes in use.
+        /// The bytes in use.
         public var used: UInt64
         /// The priority: the kernel fills areas of higher priority first.
         public var priority: Int32
@@ -23,7 +23,7 @@ public struct SwapSpace: Hashable, Sendable {
 
     /// Reads the areas; none if they cannot be read, or the kernel has no swap.
     ///
-    /// - Parameter root: prefix of `/proc` and `/sys`.
+    /// - Parameter root: a prefix for paths below `/proc` and `/sys`; empty except in tests.
     public init(root: String = "") {
         let text = (try? File.readString(root + "/proc/swaps")) ?? ""
         for line in text.split(separator: "\n").dropFirst() {
@@ -45,11 +45,11 @@ public struct SwapSpace: Hashable, Sendable {
         isCompressedBefore = zswap == UInt8(ascii: "Y") || zswap == UInt8(ascii: "1")
     }
 
-    /// Total capacity, bytes.
+    /// The total capacity of all areas in bytes.
     public var size: UInt64 { areas.reduce(0) { $0 &+ $1.size } }
-    /// Total use, bytes.
+    /// The bytes in use in all areas together.
     public var used: UInt64 { areas.reduce(0) { $0 &+ $1.used } }
-    /// Total free space, bytes.
+    /// The free bytes in all areas together.
     public var free: UInt64 { size > used ? size - used : 0 }
 }
 
@@ -59,16 +59,16 @@ public struct SwapSpace: Hashable, Sendable {
 public struct ZramDevice: Hashable, Sendable {
     /// The compression algorithm, such as `zstd`; empty if unknown.
     public var algorithm: String
-    /// Bytes stored, uncompressed.
+    /// The size of the stored data in bytes, before compression.
     public var original: UInt64
-    /// Bytes stored, compressed.
+    /// The size of the stored data in bytes, after compression.
     public var compressed: UInt64
-    /// Bytes of memory that the device uses in all.
+    /// All memory that the device uses, in bytes.
     public var memory: UInt64
 
     /// The device at a path; nil if it is not zram.
     ///
-    /// - Parameter root: prefix of `/sys`.
+    /// - Parameter root: a prefix for paths below `/sys`; empty except in tests.
     public init?(path: String, root: String = "") {
         let name = path.split(separator: "/").last ?? ""
         guard path.hasPrefix("/dev/zram"), name.dropFirst(4).allSatisfy({ ("0"..."9").contains($0) }) else {
@@ -80,7 +80,7 @@ public struct ZramDevice: Hashable, Sendable {
             .split(whereSeparator: { $0 == " " || $0 == "\n" }).map { UInt64($0) ?? 0 }
         guard counts.count >= 3 else { return nil }
         (original, compressed, memory) = (counts[0], counts[1], counts[2])
-        // Such as lzo [lzo-rle] lz4 zstd: the algorithm in use is in brackets.
+        // A line such as lzo [lzo-rle] lz4 zstd: the algorithm in use is in brackets.
         let offered = ((try? File.readString(folder + "/comp_algorithm")) ?? "")
             .split(whereSeparator: { $0 == " " || $0 == "\n" })
         algorithm = offered.first { $0.hasPrefix("[") }.map { String($0.dropFirst().dropLast()) } ?? ""

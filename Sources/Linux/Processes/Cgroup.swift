@@ -20,7 +20,7 @@ public enum Cgroup {
     /// The mount point of the v2 hierarchy, looked up once.
     public static let mount = mountPoint()
 
-    /// Creates a cgroup; false if it exists.
+    /// Creates a cgroup. Returns false if the cgroup exists already.
     @discardableResult
     public static func create(_ path: String) throws(Errno) -> Bool {
         do throws(Errno) {
@@ -52,8 +52,8 @@ public enum Cgroup {
         try remove(path)
     }
 
-    /// The cgroups directly below a cgroup. Most cgroups have none: then the directory's link count shows this
-    /// without a stat of each file.
+    /// The cgroups directly below a cgroup. Most cgroups have none, which the directory's link count shows without a
+    /// stat of each file.
     public static func children(_ path: String) -> [String] {
         guard let links = try? File.status(path).links, links != 2 else { return [] }
         return ((try? File.list(path)) ?? []).map { path + "/" + $0 }.filter {
@@ -85,12 +85,12 @@ public enum Cgroup {
     /// Sends SIGKILL to all processes in the cgroup and below, at once (Linux 5.14).
     public static func kill(_ path: String) throws(Errno) { try File.writeControl(path + "/cgroup.kill", "1\n") }
 
-    /// Requests freezing or thawing of the cgroup; ``events(_:)`` shows when this is complete.
+    /// Requests to freeze or thaw the cgroup; ``events(_:)`` reports when that is complete.
     public static func freeze(_ path: String, _ on: Bool) throws(Errno) {
         try File.writeControl(path + "/cgroup.freeze", on ? "1\n" : "0\n")
     }
 
-    /// Requests thawing of the cgroup and of all cgroups below.
+    /// Requests to thaw the cgroup and all cgroups below.
     public static func thawTree(_ path: String) {
         try? freeze(path, false)
         for child in children(path) { thawTree(child) }
@@ -122,7 +122,7 @@ public enum Cgroup {
         }
     }
 
-    /// Whether freezing was requested, even if it is not complete yet.
+    /// Whether freezing of the cgroup was requested, even if it is not complete yet.
     public static func isFreezeWanted(_ path: String) -> Bool {
         (try? File.read(path + "/cgroup.freeze").first) == UInt8(ascii: "1")
     }
@@ -139,16 +139,16 @@ public enum Cgroup {
     /// no memory controller.
     public static func memoryShortage(_ path: String) -> MemoryShortage? {
         guard value(path, "memory.events", key: "oom_kill") ?? 0 > 0 else { return nil }
-        // The kernel counts `oom` in the cgroup whose limit was reached. memory.events.local (Linux 5.2) counts this
-        // cgroup only; memory.events also counts its descendants, which belong to the app. If a cgroup further up
-        // reached its limit, neither file counts it here.
+        // The kernel counts `oom` in the cgroup whose limit was reached. memory.events.local (Linux 5.2) counts only
+        // that cgroup; memory.events, used on older kernels, also counts its descendants, which belong to the same
+        // app. A limit of a cgroup further up is counted in neither file.
         let own = value(path, "memory.events.local", key: "oom") ?? value(path, "memory.events", key: "oom")
         return own ?? 0 > 0 ? .ownLimit : .machine
     }
 
     /// Lowers a memory limit by one step, which the kernel can reclaim within milliseconds. A larger step would block
-    /// the write until all the memory is reclaimed. Returns true when the limit is `wish`. Otherwise call again soon
-    /// with the same `usage`, in which this function keeps the memory use of the last call.
+    /// the write until all the memory is reclaimed. Returns true when the limit has reached `wish`; otherwise call it
+    /// again soon, with the same variable for `usage`, in which this function stores the memory use between calls.
     public static func lowerMemory(
         _ path: String,
         _ file: String,
@@ -157,7 +157,7 @@ public enum Cgroup {
     ) throws(Errno) -> Bool {
         let step: UInt64 = 8 << 20
         let usage = number(path, "memory.current") ?? 0
-        // If usage no longer falls, nothing more can be reclaimed: then even a large last step does not block for
+        // If the usage no longer falls, nothing more can be reclaimed: a large last step then does not block for
         // long.
         let isStuck = before.map { usage &+ (1 << 20) > $0 } ?? false
         before = usage
@@ -167,7 +167,7 @@ public enum Cgroup {
     }
 
     /// Reclaims `bytes` from the cgroup and all below, page cache first, and blocks until done (`memory.reclaim`,
-    /// Linux 5.19). False if the kernel could not reclaim that many.
+    /// Linux 5.19). Returns false if the kernel could not reclaim that much.
     public static func reclaim(_ path: String, _ bytes: UInt64) throws(Errno) -> Bool {
         do throws(Errno) {
             try File.writeControl(path + "/memory.reclaim", "\(bytes)\n")
@@ -178,10 +178,10 @@ public enum Cgroup {
         }
     }
 
-    /// Why the cgroups below `place` cannot use a controller, as half a sentence; nil if the controller is enabled
-    /// there.
+    /// Why the cgroups below `place` cannot use a controller, as the end of a sentence; nil if the controller is
+    /// enabled there.
     ///
-    /// - Parameter root: prefix of `/proc`.
+    /// - Parameter root: a prefix for paths below `/proc`; empty except in tests.
     public static func obstacle(to controller: String, at place: String, mount: String, root: String = "") -> String? {
         func words(_ path: String) -> Set<Substring> {
             Set(((try? File.readString(path)) ?? "").split { $0 == " " || $0 == "\n" })

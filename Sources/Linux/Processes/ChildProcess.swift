@@ -8,7 +8,7 @@ import Glibc
 public final class ChildProcess {
     /// The child's pid; valid until the child is reaped.
     public let pid: Int32
-    /// Readable once the child has ended.
+    /// Becomes readable when the child has ended.
     public let pidfd: Descriptor
 
     /// The child's wait status (``WaitStatus``); nil until the child was reaped.
@@ -18,9 +18,9 @@ public final class ChildProcess {
     /// Runs a program that inherits the given descriptors, at the given numbers.
     ///
     /// - Parameters:
-    ///   - path: the program.
+    ///   - path: the program's path.
     ///   - arguments: argv, starting with the program's name.
-    ///   - environment: as `K=V`.
+    ///   - environment: the environment's variables as `K=V`.
     ///   - descriptors: pairs of the number in the child and the descriptor in this process. Descriptors without
     ///     close-on-exec are inherited too.
     public init(
@@ -29,7 +29,8 @@ public final class ChildProcess {
         environment: [String],
         descriptors: [(there: Int32, here: Int32)]
     ) throws(Errno) {
-        // First move all descriptors above the target numbers: dup2 could overwrite one that is moved later.
+        // First copy all descriptors to numbers above the targets: otherwise dup2 could overwrite one that is copied
+        // later.
         let above = (descriptors.map(\.there).max() ?? 2) + 1
         var copies: [Descriptor] = []
         for (_, here) in descriptors { copies.append(try Descriptor.duplicate(here, minimum: above)) }
@@ -72,8 +73,8 @@ public final class ChildProcess {
         pidfd = try Self.watch(child)
     }
 
-    /// Runs a program that is killed when the calling thread ends, and inherits no descriptor but these (and those
-    /// that are not close-on-exec).
+    /// Runs a program with three descriptors as standard input, output and error. The kernel kills the program when
+    /// the calling thread ends. It also inherits descriptors that are not close-on-exec.
     public init(
         _ path: String,
         arguments: [String],
@@ -114,7 +115,7 @@ public final class ChildProcess {
         return status ?? -1
     }
 
-    /// Waits for the child to end, for `timeout` at most. Returns its wait status; nil after the timeout.
+    /// Waits at most `timeout` for the child to end. Returns its wait status; nil after the timeout.
     public func reap(within timeout: Duration) -> Int32? {
         if let status { return status }
         guard (try? Descriptor.wait(pidfd.raw, timeout: timeout)) ?? true else { return nil }

@@ -5,11 +5,11 @@ import Glibc
 
 /// Rights that this process gives up for good.
 public enum Confinement {
-    /// Restricts this process and its children with Landlock: they may read below `readable` and `writable`, write,
-    /// create and remove files below `writable`, and execute only what is below `executable`. Missing paths are skipped. Returns false
-    /// if the kernel has no Landlock: then nothing is restricted. Call it before the first thread starts, since it
-    /// does not affect other threads. With Landlock 6, abstract Unix sockets of other programs are out of reach too,
-    /// unless `reachingAbstractSockets`.
+    /// Restricts this process and its children with Landlock. They may read below `readable` and `writable`, write,
+    /// create and remove files below `writable`, and execute only what is below `executable`. Missing paths are
+    /// skipped. With Landlock 6, abstract Unix sockets of other programs cannot be reached either, unless
+    /// `reachingAbstractSockets`. Returns false if the kernel has no Landlock, and nothing is restricted. Call it
+    /// before the first thread starts, since it does not affect other threads.
     public static func confine(
         readable: [String],
         writable: [String],
@@ -28,10 +28,10 @@ public enum Confinement {
     /// Whether the kernel has Landlock enabled.
     public static func isAvailable() -> Bool { tlx_landlock_version() > 0 }
 
-    /// The version of the kernel's Landlock; 0 if it has none.
+    /// The version of the kernel's Landlock ABI; 0 if the kernel has no Landlock.
     public static func version() -> Int { max(0, tlx_landlock_version()) }
 
-    /// Keeps this process's memory out of core dumps, and unreadable to other processes of its user
+    /// Prevents core dumps of this process, and other processes of its user from reading its memory
     /// (PR_SET_DUMPABLE).
     public static func keepMemoryPrivate() throws(Errno) { try call { tlx_prctl(4, 0) } }
 }

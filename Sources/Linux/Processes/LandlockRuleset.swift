@@ -3,20 +3,20 @@
 import CLinux
 import Glibc
 
-/// A ruleset of Landlock. Another process can enforce the ruleset if it gets the descriptor. Rights are the kernel's
-/// bits (linux/landlock.h).
+/// A Landlock ruleset. A process that gets its descriptor can enforce it. Rights are the bits of linux/landlock.h.
 public final class LandlockRuleset: Sendable {
     /// The descriptor, close-on-exec.
     public let raw: Int32
 
-    /// Creates a ruleset that forbids all of these rights. Throws EINVAL if the kernel does not know one of them.
+    /// Creates a ruleset that forbids all of these rights, except where ``allow(_:_:)`` or ``allow(port:_:)`` allows
+    /// them. Throws EINVAL if the kernel does not know one of the rights.
     public init(files: UInt64, network: UInt64, scoped: UInt64) throws(Errno) {
         raw = try call { tlx_landlock_ruleset(files, network, scoped) }
     }
 
     deinit { Descriptor(owning: raw).close() }
 
-    /// Allows rights on an open file or folder and all below it; O_PATH is enough.
+    /// Allows rights on an open file, or on a folder and all below it. A descriptor opened with O_PATH suffices.
     public func allow(_ descriptor: Int32, _ rights: UInt64) throws(Errno) {
         try call { tlx_landlock_allow(raw, descriptor, rights) }
     }

@@ -3,25 +3,24 @@
 import CLinux
 import Glibc
 
-/// Processes by descriptor: unlike a pid, a descriptor never refers to a later process with the same pid.
+/// Refers to processes by descriptors: unlike a pid, a pidfd never refers to a later process with the same pid.
 public enum Pidfd {
-    /// A descriptor for the process that has this pid now; readable once the process has ended.
+    /// Opens a descriptor for the process that has this pid now. It becomes readable once the process has ended.
     public static func open(_ pid: Int32) throws(Errno) -> Descriptor {
         Descriptor(owning: try call { tlx_pidfd_open(pid, 0) })
     }
 
-    /// Sends a signal; throws ESRCH once the process was reaped. Signal 0 sends nothing and only tests whether the
-    /// process exists.
+    /// Sends a signal. Throws ESRCH once the process was reaped. Signal 0 only tests whether the process exists.
     public static func sendSignal(_ pidfd: Int32, _ number: Int32) throws(Errno) {
         try call { tlx_pidfd_send_signal(pidfd, number) }
     }
 
-    /// Sends SIGKILL to the process group that the process leads (Linux 6.9); on older kernels to the process only.
+    /// Sends SIGKILL to the process group that the process leads; before Linux 6.9, only to the process.
     public static func killGroup(_ pidfd: Int32) {
         if tlx_pidfd_kill_group(pidfd) != 0 { try? sendSignal(pidfd, 9) }
     }
 
-    /// Whether the process has ended (it may still wait to be reaped).
+    /// Whether the process has ended, even if it was not reaped yet.
     public static func hasEnded(_ pidfd: Int32) -> Bool {
         (try? Descriptor.wait(pidfd, timeout: .zero)) ?? true
     }

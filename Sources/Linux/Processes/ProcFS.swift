@@ -5,27 +5,28 @@ import WireText
 
 /// The fields of `/proc/PID/stat` that torpord needs.
 public struct ProcessStat: Hashable, Sendable {
-    /// The pid.
+    /// The process's pid.
     public var pid: Int32
     /// The parent's pid; 0 for processes that the kernel started.
     public var parent: Int32
-    /// The process group.
+    /// The id of the process group.
     public var group: Int32
-    /// The session.
+    /// The id of the session.
     public var session: Int32
-    /// The state: R, S, D, T, t, Z, X or I (proc_pid_stat(5)).
+    /// The state as a letter: R, S, D, T, t, Z, X or I (proc_pid_stat(5)).
     public var state: Character
-    /// Start time in clock ticks since boot; with the pid it identifies the process even if the pid is reused.
+    /// The start time in clock ticks since boot. Together with the pid, it identifies the process even if the pid is
+    /// reused.
     public var startTime: UInt64
-    /// User time, clock ticks.
+    /// Processor time in user mode, in clock ticks.
     public var userTicks: UInt64
-    /// System time, clock ticks.
+    /// Processor time in kernel mode, in clock ticks.
     public var systemTicks: UInt64
-    /// User time of reaped children, clock ticks.
+    /// Processor time of reaped children in user mode, in clock ticks.
     public var childUserTicks: UInt64
-    /// System time of reaped children, clock ticks.
+    /// Processor time of reaped children in kernel mode, in clock ticks.
     public var childSystemTicks: UInt64
-    /// Resident memory, pages.
+    /// Resident memory in pages.
     public var residentPages: UInt64
     /// The number of threads.
     public var threads: Int32
@@ -35,7 +36,8 @@ public struct ProcessStat: Hashable, Sendable {
     /// Whether the process has ended (zombie or dead).
     public var hasEnded: Bool { state == "Z" || state == "X" }
 
-    /// Parses a stat line. The name in parentheses may itself contain parentheses: the last `)` ends it.
+    /// Parses the content of a stat file. The name in parentheses may itself contain parentheses, so the last `)`
+    /// ends it.
     public init?(parsing bytes: UnsafeRawBufferPointer) {
         guard let open = bytes.firstIndex(of: UInt8(ascii: "(")),
             let close = bytes.lastIndex(of: UInt8(ascii: ")")), open < close, close + 4 < bytes.count
@@ -45,7 +47,7 @@ public struct ProcessStat: Hashable, Sendable {
             (0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
         var field = 4
         var index = close + 4
-        // Field numbers as in proc_pid_stat(5).
+        // The field numbers are those of proc_pid_stat(5).
         while index < bytes.count, field <= 24 {
             var value: UInt64 = 0
             while index < bytes.count, bytes[index] != UInt8(ascii: " ") {
@@ -89,10 +91,10 @@ public struct ProcessStat: Hashable, Sendable {
 
 /// Reads properties of processes from /proc. Throws ESRCH or ENOENT (`isGone`) if the process does not exist.
 public enum ProcFS {
-    /// The stat line of a process.
+    /// The stat file of a process.
     public static func stat(_ pid: Int32) throws(Errno) -> ProcessStat { try statFile("/proc/\(pid)/stat") }
 
-    /// The stat line of one thread.
+    /// The stat file of one thread.
     public static func taskStat(_ pid: Int32, _ task: Int32) throws(Errno) -> ProcessStat {
         try statFile("/proc/\(pid)/task/\(task)/stat")
     }
@@ -123,7 +125,7 @@ public enum ProcFS {
         try taskStat(pid, task).state
     }
 
-    /// Whether the kernel lists children (CONFIG_PROC_CHILDREN).
+    /// Whether the kernel lists a process's children (CONFIG_PROC_CHILDREN).
     public static let listsChildren = File.exists("/proc/thread-self/children")
 
     /// The children of all threads of a process. Throws ENOENT if the kernel does not list children
@@ -144,7 +146,7 @@ public enum ProcFS {
     /// How many descriptors a process has open; nil if this process may not inspect that process.
     public static func descriptorCount(_ pid: Int32) -> Int? { (try? numbers(in: "/proc/\(pid)/fd"))?.count }
 
-    /// All processes.
+    /// The pids of all processes.
     public static func allPids() throws(Errno) -> [Int32] { try numbers(in: "/proc") }
 
     private static func numbers(in path: String) throws(Errno) -> [Int32] {
@@ -224,7 +226,7 @@ public enum ProcFS {
         try statusField(pid, "TracerPid").flatMap { Int32($0) } ?? 0
     }
 
-    /// Signals pending for a thread or its process: bit n−1 for signal n.
+    /// The signals pending for a thread or its process: bit n−1 stands for signal n.
     public static func pendingSignals(_ pid: Int32, task: Int32? = nil) throws(Errno) -> UInt64 {
         var result: UInt64 = 0
         for name in ["SigPnd", "ShdPnd"] {
@@ -233,8 +235,8 @@ public enum ProcFS {
         return result
     }
 
-    /// Whether a signal has its default action in a process: it has no handler, and the main thread neither blocks
-    /// nor ignores it. Throws ESRCH or ENOENT if the process has ended.
+    /// Whether a signal has its default action in a process: the process has no handler for the signal, and the main
+    /// thread neither blocks nor ignores it. Throws ESRCH or ENOENT if the process has ended.
     public static func leavesToDefault(_ number: Int32, _ pid: Int32) throws(Errno) -> Bool {
         for name in ["SigCgt", "SigBlk", "SigIgn"] {
             let mask = try statusField(pid, name).flatMap { UInt64($0, radix: 16) } ?? 0

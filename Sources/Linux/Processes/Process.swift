@@ -6,7 +6,7 @@ import WireText
 
 /// This process.
 public enum ThisProcess {
-    /// Finds a helper program: at the path in an environment variable, beside this program, or in
+    /// Finds a helper program: at the path in an environment variable, beside this program's executable, or in
     /// `../libexec/torpor`.
     public static func companion(_ name: String, variable: String) -> String? {
         if let path = environment(variable), File.isExecutable(path) { return path }
@@ -79,7 +79,7 @@ public enum ThisProcess {
     /// How many processors are online.
     public static var processorCount: Int { max(1, Int(sysconf(Int32(_SC_NPROCESSORS_ONLN)))) }
 
-    /// Enlarges the descriptor table to `count` entries now. The table grows on its own, but in a process with
+    /// Grows the descriptor table to `count` entries now. It would also grow when needed, but in a process with
     /// several threads each growth waits for all processors (synchronize_rcu, 10 to 30 ms).
     public static func reserveDescriptors(_ count: Int) {
         var most: UInt64 = 1024
@@ -89,10 +89,10 @@ public enum ThisProcess {
         if highest >= 0 { close(highest) }
     }
 
-    /// Makes this process the parent of its orphaned descendants (PR_SET_CHILD_SUBREAPER).
+    /// Makes this process the parent of descendants whose own parent has ended (PR_SET_CHILD_SUBREAPER).
     public static func becomeSubreaper() throws(Errno) { try call { tlx_prctl(36, 1) } }
 
-    /// Replaces this process with another program. Returns only if that failed: the error.
+    /// Replaces this process with another program. Returns only on failure, with the error.
     public static func execute(_ path: String, arguments: [String], environment: [String]) -> Errno {
         var argv: [UnsafeMutablePointer<CChar>?] = arguments.map { strdup($0) } + [nil]
         var envp: [UnsafeMutablePointer<CChar>?] = environment.map { strdup($0) } + [nil]
@@ -134,7 +134,7 @@ public enum ThisProcess {
         (try? File.readString("/proc/sys/kernel/hostname").split(separator: "\n").first.map(String.init)) ?? "localhost"
     }
 
-    /// The id of this boot; empty if the kernel has none, or if it could not be read (``readBootID()``).
+    /// The id of this boot; empty if the kernel has none or if the id could not be read (``readBootID()``).
     public static var bootID: String { (try? readBootID()) ?? "" }
 
     /// The id of this boot, read once; empty if the kernel has none.
@@ -165,7 +165,7 @@ public enum ThisProcess {
         return ""
     }
 
-    /// Names of resources in `[apps.NAME.limits]`, with their RLIMIT numbers.
+    /// The names of limits in `[apps.NAME.limits]`, with their RLIMIT numbers.
     public static let resources: [(name: String, number: Int32)] = [
         ("cpu", 0), ("fsize", 1), ("data", 2), ("stack", 3), ("core", 4), ("rss", 5), ("nproc", 6), ("nofile", 7),
         ("memlock", 8), ("as", 9), ("locks", 10), ("sigpending", 11), ("msgqueue", 12), ("nice", 13), ("rtprio", 14),
@@ -179,6 +179,6 @@ public enum ThisProcess {
         nanosleep(&time, nil)
     }
 
-    /// Yields the processor (sched_yield(2)): for a caller that waits for an answer which is only microseconds away.
+    /// Yields the processor (sched_yield(2)), for a caller that waits for a reply which is only microseconds away.
     public static func yield() { sched_yield() }
 }

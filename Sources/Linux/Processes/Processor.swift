@@ -3,12 +3,12 @@
 import CLinux
 import Glibc
 
-/// Which processor a process runs on, sched(7).
+/// The processor that a thread or process runs on (sched(7)).
 public enum Processor {
     /// The processor that this thread runs on now.
     public static var current: Int32 { tlx_processor() }
 
-    /// Pins a process to one processor, sched_setaffinity(2). Throws EPERM for other users' processes without
+    /// Pins a process to one processor (sched_setaffinity(2)). Throws EPERM for other users' processes without
     /// CAP_SYS_NICE, EINVAL if the process may not use that processor (cpuset(7)).
     public static func bind(_ pid: Int32, to processor: Int32) throws(Errno) { try call { tlx_bind(pid, processor) } }
 }

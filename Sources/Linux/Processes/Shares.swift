@@ -10,11 +10,11 @@ public struct IOPriority: Hashable, Sendable, CustomStringConvertible {
     /// Wraps the kernel's encoding of class and level.
     public init(rawValue: Int32) { self.rawValue = rawValue }
 
-    /// Not set: the I/O priority follows the thread's nice value.
+    /// No priority was set: the I/O priority follows the thread's nice value.
     public static let none = IOPriority(rawValue: 0)
-    /// The thread is served only while no other process uses the disk.
+    /// The kernel serves the thread only while no other process uses the disk.
     public static let idle = IOPriority(rawValue: 3 << 13)
-    /// Best effort: levels 0 (first) to 7 (last); 4 is the default of a thread.
+    /// The best-effort class: levels 0 (served first) to 7 (served last); 4 is a thread's default.
     public static func bestEffort(_ level: Int32) -> IOPriority {
         IOPriority(rawValue: 2 << 13 | max(0, min(level, 7)))
     }
@@ -39,8 +39,7 @@ public struct IOPriority: Hashable, Sendable, CustomStringConvertible {
     public func set(_ thread: Int32) throws(Errno) { try call { tlx_set_io_priority(thread, rawValue) } }
 }
 
-/// The share of the machine's processor time and memory that a process gets, as far as it can be set without a
-/// cgroup.
+/// A process's share of the machine's processor time and memory, as far as it can be set without a cgroup.
 extension ProcFS {
     /// The OOM score adjustment, −1000 (never killed) to 1000 (killed first): proc_pid_oom_score_adj(5).
     public static func oomScoreAdjust(_ pid: Int32) throws(Errno) -> Int32 {
@@ -53,8 +52,8 @@ extension ProcFS {
         try File.writeControl("/proc/\(pid)/oom_score_adj", "\(value)\n")
     }
 
-    /// The timer slack of a thread in nanoseconds: how late its timers may fire. Throws EPERM for other threads
-    /// without CAP_SYS_NICE.
+    /// The timer slack of a thread, the most by which its timers may be late, in nanoseconds. Throws EPERM for other
+    /// threads without CAP_SYS_NICE.
     public static func timerSlack(_ thread: Int32) throws(Errno) -> UInt64 {
         guard let value = UInt64(try line("/proc/\(thread)/timerslack_ns")) else { throw .invalidArgument }
         return value
@@ -80,17 +79,17 @@ extension ProcFS {
         try File.writeControl("/proc/\(pid)/autogroup", "\(nice)\n")
     }
 
-    /// Why the nice value of a process's autogroup has no effect, as half a sentence; nil if it has an effect.
+    /// Why the nice value of a process's autogroup has no effect, as the end of a sentence; nil if it has an effect.
     /// Autogroups must be enabled, and the process must be in no cgroup of the cpu controller.
     ///
-    /// - Parameter root: prefix of `/proc`.
+    /// - Parameter root: a prefix for paths below `/proc`; empty except in tests.
     public static func autogroupObstacle(_ pid: Int32, root: String = "", mount: String? = Cgroup.mount) -> String? {
         guard let isEnabled = try? line(root + "/proc/sys/kernel/sched_autogroup_enabled") else {
             return "the kernel has no autogroups"
         }
         if isEnabled != "1" { return "kernel.sched_autogroup_enabled is \(isEnabled)" }
         for line in (try? File.readString(root + "/proc/\(pid)/cgroup"))?.split(separator: "\n") ?? [] {
-            // The line 0::/user.slice/… or 3:cpu,cpuacct:/…
+            // The line is 0::/user.slice/… or 3:cpu,cpuacct:/…
             let fields = line.split(separator: ":", maxSplits: 2, omittingEmptySubsequences: false)
             guard fields.count == 3, fields[2] != "/" else { continue }
             if fields[1].split(separator: ",").contains("cpu") {

@@ -5,10 +5,10 @@ import Glibc
 
 /// A signal by number, with its name.
 public struct Signal: Hashable, Sendable, CustomStringConvertible {
-    /// The number.
+    /// The signal's number.
     public let number: Int32
 
-    /// Wraps a number.
+    /// Creates a signal from its number.
     public init(_ number: Int32) { self.number = number }
 
     /// Parses a name: `SIGUSR1`, `USR1`, `10`, `SIGRTMIN+2`.
@@ -17,7 +17,7 @@ public struct Signal: Hashable, Sendable, CustomStringConvertible {
         self.number = number
     }
 
-    /// `SIGUSR1`.
+    /// The signal's name, such as `SIGUSR1`.
     public var description: String { Signal.name(number) }
 
     /// The terminal was closed; asks a daemon to reload its configuration.
@@ -76,7 +76,7 @@ public struct Signal: Hashable, Sendable, CustomStringConvertible {
         return nil
     }
 
-    /// The name of a signal: `SIGUSR1` for 10; `SIGRTMIN+2`; `signal 99` for a signal without a name.
+    /// The name of a signal, such as `SIGUSR1` or `SIGRTMIN+2`; `signal 99` for a signal without a name.
     public static func name(_ number: Int32) -> String {
         if let known = names.first(where: { $0.1 == number }) { return "SIG" + known.0 }
         let first = tlx_sigrtmin()
@@ -96,9 +96,9 @@ public struct Signal: Hashable, Sendable, CustomStringConvertible {
         try call { tlx_signal_disposition(number, on ? 1 : 0) }
     }
 
-    /// Makes a signal add to a counter instead of its default action, whichever thread receives it. All signals of
-    /// the process share one counter, which must stay open until the signals' default action is restored
-    /// (`ignore(_:false)`).
+    /// Makes each arrival of a signal add to a counter instead of its default action, whichever thread receives the
+    /// signal. All signals of the process share one counter, which must stay open until their default actions are
+    /// restored (`ignore(_:false)`).
     public static func count(_ number: Int32, with counter: EventCounter) throws(Errno) {
         try call { tlx_signal_count(number, counter.raw) }
     }
@@ -107,7 +107,7 @@ public struct Signal: Hashable, Sendable, CustomStringConvertible {
     /// and in tests.
     public static func send(_ number: Int32, to pid: Int32) throws(Errno) { try call { Glibc.kill(pid, number) } }
 
-    /// Whether the process group has any process, whichever user owns it.
+    /// Whether the process group has any process, of any user.
     public static func hasGroup(_ number: Int32) -> Bool {
         do throws(Errno) {
             try call { Glibc.kill(-number, 0) }

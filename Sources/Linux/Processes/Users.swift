@@ -3,11 +3,11 @@
 import Glibc
 import WireText
 
-/// One entry of the user database.
+/// An entry of the user database.
 public struct User: Hashable, Sendable {
     /// The login name.
     public let name: String
-    /// The uid.
+    /// The user's uid.
     public let uid: UInt32
     /// The primary group's gid.
     public let gid: UInt32
@@ -26,8 +26,8 @@ public struct User: Hashable, Sendable {
     }
 }
 
-/// Looks up users and groups through NSS. A lookup may read files or wait for a network directory: call these
-/// functions when the configuration is loaded, not on the event loop.
+/// Looks up users and groups through NSS. A lookup may block on files or a network directory: call these functions
+/// when the configuration is loaded, not on the event loop.
 public enum Users {
     /// A user by name, or by uid if the text is a number and no user has that name; nil if there is none.
     public static func lookup(_ nameOrNumber: String) -> User? {

@@ -7,9 +7,9 @@ import Glibc
 public struct BindFailure: Error, Hashable {
     /// The step that failed.
     public enum Stage: Hashable, Sendable {
-        /// Making the directories of the socket's path.
+        /// Making the directories that contain the socket's path.
         case folder(String)
-        /// socket(2): the kernel may lack the address family.
+        /// socket(2), which fails if the kernel lacks the address family.
         case socket
         /// Setting an option that must be set before the bind.
         case option
@@ -29,7 +29,7 @@ public struct BindFailure: Error, Hashable {
     public var errno: Errno
 }
 
-/// Owner and mode of a Unix socket's node in the file system.
+/// Owner and mode of the file of a Unix socket.
 public struct SocketNode: Hashable, Sendable {
     /// The mode of the node.
     public var mode: UInt32 = 0o666
@@ -40,14 +40,14 @@ public struct SocketNode: Hashable, Sendable {
     /// The mode of directories that are created for the path.
     public var folderMode: UInt32 = 0o755
 
-    /// A node that every user may connect to.
+    /// Creates the default: every user may connect.
     public init() {}
 }
 
 extension Sockets {
-    /// Creates a bound, non-blocking socket; it listens unless it is a datagram socket.
+    /// Creates a bound, non-blocking socket, which listens unless it is a datagram socket.
     ///
-    /// A stale socket at the path (one that no process serves) is removed.
+    /// A stale socket file at the path, one that no process serves, is removed.
     public static func bound(
         _ plan: SocketPlan,
         node: SocketNode = SocketNode(),
@@ -61,7 +61,7 @@ extension Sockets {
             do throws(BindFailure) {
                 socket = try boundOther(plan, tlx_bind_ipv6, "::", port: UInt32(port))
             } catch {
-                // The kernel has no IPv6.
+                // If the kernel has no IPv6, bind an IPv4 socket instead.
                 guard error.errno == .addressFamilyNotSupported || error.errno == .addressNotAvailable,
                     plan.ipv6Only != true
                 else { throw error }
@@ -148,8 +148,8 @@ extension Sockets {
 
     // MARK: Of other processes
 
-    /// Copies the socket that a process has bound to the address in `plan`. nil if the process has no such socket, or
-    /// if this process may not copy descriptors from it (ptrace(2), "Ptrace access mode checking").
+    /// Copies the socket that a process has bound to the address in `plan`. Nil if the process has no such socket, or
+    /// if this process may not copy its descriptors (ptrace(2), "Ptrace access mode checking").
     public static func copy(_ plan: SocketPlan, of pid: Int32, _ pidfd: Int32) -> Descriptor? {
         func copy(_ fd: Int32) -> Int32 {
             func raw(
@@ -188,7 +188,7 @@ extension Sockets {
 
     // MARK: Unix
 
-    /// Creates and binds a Unix socket. `node` is nil for an abstract socket.
+    /// Creates and binds a Unix socket. `node` is nil for an abstract address, which has no file.
     private static func boundUnix(_ kind: Kind, _ path: String, _ node: SocketNode?) throws(BindFailure) -> Descriptor {
         let socket = try at(.socket) { () throws(Errno) in try unix(kind, nonBlocking: true) }
         guard let node else {
@@ -202,7 +202,7 @@ extension Sockets {
                 }
             }
         }
-        // Set the mode before the bind, so that the node never grants more than its final mode. Processes can connect
+        // Set the mode before the bind, so that the file never grants more than its final mode. Clients can connect
         // only after listen(2).
         try at(.owner) { () throws(Errno) in try call { tlx_socket_inode_mode(socket.raw, node.mode) } }
         // Now that the directory exists, look up again which user can redirect the path.
@@ -262,7 +262,7 @@ extension Sockets {
         try File.set(place.raw, uid: node.uid, gid: node.gid, mode: node.mode)
     }
 
-    /// Whether a process serves the socket at the path, even if the process refuses this connection.
+    /// Whether a process serves the socket at the path, even if it refuses this connection.
     private static func answers(_ path: String, _ kind: Kind) -> Bool {
         do throws(Errno) {
             _ = try connect(path: path, kind: kind, nonBlocking: true)
@@ -273,7 +273,7 @@ extension Sockets {
     }
 }
 
-/// Like `withCString`, with a null pointer for nil.
+/// Like `withCString`, but passes a null pointer for nil.
 private func withOptionalCString<T>(_ text: String?, _ body: (UnsafePointer<CChar>?) -> T) -> T {
     guard let text else { return body(nil) }
     return text.withCString { body($0) }

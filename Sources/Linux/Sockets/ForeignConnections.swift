@@ -8,16 +8,16 @@ import WireText
 public struct ForeignConnections: Sendable {
     /// Inode numbers of established connections.
     public private(set) var open: Set<UInt32> = []
-    /// The ports of listening sockets, by inode number.
+    /// The port of each listening socket, by inode number.
     private var listening: [UInt32: UInt16] = [:]
     /// For each port, when the last connection to or from the port was closed (CLOCK_MONOTONIC), computed from the
     /// sockets in TIME_WAIT.
     private var closed: [UInt16: Duration] = [:]
 
-    /// The limit for one file in `/proc/PID/net`: some 7,000 sockets of 150 bytes, which take tens of milliseconds to
-    /// read.
+    /// The limit in bytes for one file in `/proc/PID/net`: some 7,000 sockets of 150 bytes each, which take tens of
+    /// milliseconds to read.
     private static let mostBytes = 1 << 20
-    /// How long a socket stays in TIME_WAIT: TCP_TIMEWAIT_LEN of the kernel.
+    /// How long a socket stays in TIME_WAIT (the kernel's TCP_TIMEWAIT_LEN).
     private static let timeWait = Duration.seconds(60)
 
     /// Reads the TCP sockets of a process's network namespace, which takes the kernel a few milliseconds. Throws

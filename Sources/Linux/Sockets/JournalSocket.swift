@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Sends entries to systemd's journal in the journal's native protocol. Unlike libsystemd's `sd_journal_send`,
-/// sending never blocks while the journal has no room.
+/// Sends entries to systemd's journal in the journal's native protocol. Unlike libsystemd's `sd_journal_send`, it
+/// never blocks when the journal's socket is full.
 public final class JournalSocket {
     /// The journal's socket (systemd-journald.service(8)).
     public static let path = "/run/systemd/journal/socket"
@@ -12,8 +12,8 @@ public final class JournalSocket {
     /// Creates an unconnected socket; the first ``send(_:)`` connects it.
     public init(path: String = JournalSocket.path) { self.path = path }
 
-    /// Sends one encoded entry. Returns false if no journal listens, the journal has no room (EAGAIN), or the entry
-    /// exceeds the size of a datagram (EMSGSIZE).
+    /// Sends one encoded entry. Returns false if no journal listens, the journal's socket is full (EAGAIN), or the
+    /// entry exceeds the size of a datagram (EMSGSIZE).
     public func send(_ entry: [UInt8]) -> Bool {
         if let socket {
             do throws(Errno) {

@@ -38,7 +38,7 @@ public final class SocketReading {
         return true
     }
 
-    /// The number in `socket:[4242]`; nil if the descriptor is not a socket or was closed.
+    /// The inode number in a link `socket:[4242]`; nil if the descriptor is not a socket or was closed.
     static func socket(_ folder: Int32, _ name: UnsafePointer<CChar>) -> UInt32? {
         withUnsafeTemporaryAllocation(of: UInt8.self, capacity: 32) { buffer -> UInt32? in
             let count = buffer.withMemoryRebound(to: CChar.self) {

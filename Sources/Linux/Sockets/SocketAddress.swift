@@ -14,7 +14,7 @@ public enum SocketAddress: Hashable, Sendable {
     case path(String)
     /// A name in the abstract namespace of Unix sockets, without the `@`.
     case abstract(String)
-    /// A port of AF_VSOCK; `UInt32.max` as `cid` means any context.
+    /// A port of AF_VSOCK. `UInt32.max` as `cid` stands for any context.
     case vsock(cid: UInt32, port: UInt32)
 
     /// Any context identifier (VMADDR_CID_ANY).
@@ -41,7 +41,7 @@ public struct SocketPlan: Hashable, Sendable {
     public var kind: Sockets.Kind
     /// The address to bind to.
     public var address: SocketAddress
-    /// Whether an IPv6 socket on all addresses excludes IPv4 (IPV6_V6ONLY); `nil`: the machine's default.
+    /// Whether an IPv6 socket on all addresses excludes IPv4 (IPV6_V6ONLY); `nil` for the machine's default.
     public var ipv6Only: Bool?
     /// Whether other sockets may bind to the same port (SO_REUSEPORT).
     public var reusePort = false
@@ -52,7 +52,7 @@ public struct SocketPlan: Hashable, Sendable {
     /// The only network interface that the socket receives from (SO_BINDTODEVICE); nil for all.
     public var device: String?
 
-    /// A socket with default properties.
+    /// Creates a plan with default properties.
     public init(_ kind: Sockets.Kind, _ address: SocketAddress) {
         self.kind = kind
         self.address = address

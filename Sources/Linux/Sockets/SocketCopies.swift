@@ -74,7 +74,7 @@ extension SocketFacts.Kind {
 /// A duplicate of a socket that another process has open, made by pidfd_getfd(2). While the duplicate is open, the
 /// socket stays open: its port stays taken, and the peer does not notice that the process has ended.
 public struct SocketCopy {
-    /// The duplicate.
+    /// The duplicate's descriptor.
     public let descriptor: Descriptor
     /// The inode number of the socket, as `/proc/PID/fd` shows it.
     public let inode: UInt32
@@ -87,7 +87,7 @@ public struct SocketCopy {
         self.facts = facts
     }
 
-    /// Wraps a duplicate made earlier; nil if the descriptor is not a socket.
+    /// Uses a duplicate that was made earlier; nil if the descriptor is not a socket.
     public init?(_ descriptor: Descriptor) {
         guard let facts = try? SocketFacts(descriptor.raw),
             let inode = try? File.status(descriptor: descriptor.raw).inode
@@ -105,7 +105,7 @@ public struct SocketTraffic: Sendable, Hashable {
     public let unread: Int
     /// Bytes written but not acknowledged by the peer.
     public let unsent: Int
-    /// How long the connection has been idle. Known for TCP only, to about 10 ms; nil for other sockets.
+    /// How long no data has moved on the connection, to about 10 ms. Known for TCP only; nil for other sockets.
     public let quiet: Duration?
     /// How long ago data was last received, to about 10 ms; nil if none was received, and for sockets other than TCP.
     public let received: Duration?
@@ -133,9 +133,10 @@ public struct SocketTraffic: Sendable, Hashable {
 
 /// Copies a process's sockets in steps, because each socket takes the kernel some microseconds.
 public final class SocketCopyReading {
-    /// The copies so far: only of sockets that can receive something (that listen, are connected or take datagrams).
+    /// The copies so far. Only sockets that can receive something are copied: those that listen, are connected or
+    /// take datagrams.
     public private(set) var copies: [SocketCopy] = []
-    /// Inode numbers of all sockets inspected so far, whether copied or not, and of the sockets to skip.
+    /// The inode numbers of all sockets inspected so far, copied or not, and of those to skip.
     public private(set) var seen: Set<UInt32>
     private let pidfd: Descriptor
     private let directory: OpaquePointer

@@ -19,22 +19,22 @@ public enum SocketOption: Int32, Sendable, CaseIterable {
     case packetInfo
     /// SO_PRIORITY: 0 to 6; more needs CAP_NET_ADMIN.
     case priority
-    /// Bytes: SO_RCVBUFFORCE, or SO_RCVBUF without CAP_NET_ADMIN.
+    /// The size of the receive buffer in bytes: SO_RCVBUFFORCE, or SO_RCVBUF without CAP_NET_ADMIN.
     case receiveBuffer
-    /// Bytes: SO_SNDBUFFORCE, or SO_SNDBUF without CAP_NET_ADMIN.
+    /// The size of the send buffer in bytes: SO_SNDBUFFORCE, or SO_SNDBUF without CAP_NET_ADMIN.
     case sendBuffer
 }
 
-/// What is queued in a socket until the program receives it.
+/// What waits in a socket's queue until the program accepts or reads it.
 public struct SocketBacklog: Hashable, Sendable {
-    /// Queued connections; for a datagram socket, bytes of memory.
+    /// The queued connections; for a datagram socket, the memory in bytes that queued datagrams use.
     public var waiting: UInt32
     /// The limit of `waiting`, in the same unit.
     public var most: UInt32
-    /// Datagrams dropped because the queue was full.
+    /// How many datagrams were dropped because the queue was full.
     public var dropped: UInt32 = 0
 
-    /// Creates a backlog from what is queued and the limit.
+    /// Creates a backlog from what is queued and its limit.
     public init(waiting: UInt32, most: UInt32) {
         self.waiting = waiting
         self.most = most
@@ -53,7 +53,7 @@ extension Sockets {
         do throws(Errno) {
             try call { tlx_hold_back(socket, on ? 1 : 0) }
         } catch {
-            // ENOENT: no filter was attached.
+            // ENOENT only means that no filter was attached.
             if on || error != .noSuchFileOrDirectory { throw error }
         }
     }

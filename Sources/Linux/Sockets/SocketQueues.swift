@@ -18,7 +18,7 @@ public struct SocketQueue: Sendable, Hashable {
     public let isConnected: Bool
     /// Whether the peer has shut down its sending side.
     public let isClosing: Bool
-    /// Whether a writer would block since the send buffer is full.
+    /// Whether a writer would block, since the send buffer is full.
     public let isFull: Bool
     /// The traffic of a connection.
     public let traffic: SocketTraffic
@@ -56,7 +56,7 @@ public enum SocketQueues {
                         || one.inode != 0 && kind <= tlx_queue_tcp6 && ports.contains(one.place)
                 }
             } catch {
-                // ENOENT: the kernel lacks the protocol or its diagnostics.
+                // ENOENT only means that the kernel lacks the protocol or its diagnostics.
                 if failure == nil || error != .noSuchFileOrDirectory { failure = error }
             }
         }

@@ -5,13 +5,13 @@ import Glibc
 
 /// The peer of a connection, or the sender of a datagram.
 public struct PeerCredentials: Hashable, Sendable {
-    /// The peer's process; 0 if the kernel does not say.
+    /// The pid of the peer's process; 0 if the kernel does not report it.
     public var pid: Int32
-    /// The peer's user.
+    /// The uid of the peer's user.
     public var uid: UInt32
-    /// The peer's group.
+    /// The gid of the peer's group.
     public var gid: UInt32
-    /// The peer's supplementary groups; known for connections only.
+    /// The gids of the peer's supplementary groups; known only for connections.
     public var groups: [UInt32]
 }
 
@@ -31,7 +31,7 @@ public struct ReceivedMessage {
 
 /// Unix sockets, and the parts of TCP that readiness checks and socket activation need.
 public enum Sockets {
-    /// The longest path of a Unix socket in bytes (unix(7): 108 with the NUL).
+    /// The longest path of a Unix socket in bytes (unix(7) allows 108 with the NUL).
     public static let longestPath = 107
     /// The most descriptors that one message carries (SCM_MAX_FD).
     public static let mostDescriptors = 253
@@ -46,12 +46,12 @@ public enum Sockets {
         case sequenced = 2
     }
 
-    /// An unbound Unix socket, close-on-exec.
+    /// Creates an unbound Unix socket, close-on-exec.
     public static func unix(_ kind: Kind, nonBlocking: Bool = false) throws(Errno) -> Descriptor {
         Descriptor(owning: try call { tlx_unix_socket(kind.rawValue, nonBlocking ? 1 : 0) })
     }
 
-    /// A pair of connected Unix sockets.
+    /// Creates a pair of connected Unix sockets.
     public static func pair(_ kind: Kind, nonBlocking: Bool = false) throws(Errno) -> (Descriptor, Descriptor) {
         var pair: (Int32, Int32) = (-1, -1)
         try withUnsafeMutableBytes(of: &pair) { bytes throws(Errno) in
@@ -66,8 +66,8 @@ public enum Sockets {
         return both
     }
 
-    /// A listening Unix stream (or sequenced-packet) socket at `path`, non-blocking. An old socket at that path is
-    /// removed first. `@name` means an abstract socket.
+    /// Creates a non-blocking Unix stream (or sequenced-packet) socket that listens at `path`. An old socket file at
+    /// that path is removed first. `@name` stands for an abstract socket.
     public static func listen(
         path: String,
         kind: Kind = .stream,
@@ -80,9 +80,9 @@ public enum Sockets {
         return socket
     }
 
-    /// A datagram socket at `path`, non-blocking, that receives the sender's credentials (SO_PASSCRED). An old socket
-    /// at that path is removed first. `receiveBuffer` is the size of the receive buffer in bytes; the kernel may
-    /// grant less.
+    /// Creates a non-blocking datagram socket at `path` that receives the sender's credentials (SO_PASSCRED). An old
+    /// socket file at that path is removed first. `receiveBuffer` is the size of the receive buffer in bytes; the
+    /// kernel may grant less.
     public static func bindDatagram(
         path: String,
         mode: UInt32 = 0o666,
@@ -106,8 +106,8 @@ public enum Sockets {
         if !path.hasPrefix("@") { try File.setMode(path, mode) }
     }
 
-    /// Connects to a Unix socket. A blocking socket waits while the backlog is full, for `sendTimeout` at most, which
-    /// also limits later sends.
+    /// Connects to a Unix socket. While the listener's backlog is full, a blocking socket waits at most for
+    /// `sendTimeout`, which also limits later sends.
     public static func connect(
         path: String,
         kind: Kind = .stream,
@@ -120,14 +120,14 @@ public enum Sockets {
         return socket
     }
 
-    /// Whether a process serves the Unix socket at a path. This function connects, because the file alone proves
-    /// nothing: it stays when the socket is closed. A listening process sees a connection that is closed at once.
+    /// Whether a process serves the Unix socket at a path. The file alone proves nothing, since it stays when the
+    /// socket is closed, so this function connects: a listening process sees a connection that is closed at once.
     public static func isServed(path: String, kind: Kind = .stream) -> Bool {
         do throws(Errno) {
             _ = try connect(path: path, kind: kind, nonBlocking: true)
             return true
         } catch {
-            // EAGAIN: the listener's backlog is full.
+            // EAGAIN means that the listener's backlog is full.
             return error == .resourceTemporarilyUnavailable
         }
     }
@@ -172,7 +172,7 @@ public enum Sockets {
     }
 
     /// Receives one message through a scratch buffer that many sockets can share; the message has a copy of its
-    /// bytes. With `leaving` the message stays queued (MSG_PEEK) and its descriptors are duplicates: ``drop(_:)``
+    /// bytes. With `leaving`, the message stays queued (MSG_PEEK) and its descriptors are duplicates; ``drop(_:)``
     /// then removes the message.
     public static func receive(
         _ socket: Int32,
@@ -216,11 +216,11 @@ public enum Sockets {
         )
     }
 
-    /// Drops the next datagram, if any.
+    /// Discards the next datagram, if there is one.
     public static func drop(_ socket: Int32) { _ = tlx_drop(socket) }
 
-    /// Sends one message with at most 253 descriptors; returns the bytes sent, nil if there is no room now. Never
-    /// raises SIGPIPE.
+    /// Sends one message with at most 253 descriptors. Returns how many bytes were sent; nil if there is no room now.
+    /// Never raises SIGPIPE.
     @discardableResult
     public static func send(
         _ socket: Int32,
@@ -233,14 +233,14 @@ public enum Sockets {
         }
     }
 
-    /// Sends raw bytes; returns how many were sent, nil if there is no room now. Never raises SIGPIPE.
+    /// Sends raw bytes. Returns how many were sent; nil if there is no room now. Never raises SIGPIPE.
     public static func send(_ socket: Int32, _ bytes: UnsafeRawBufferPointer) throws(Errno) -> Int? {
         try callUnlessBlocked { tlx_send(socket, bytes.baseAddress, bytes.count, nil, 0, 0) }
     }
 
-    /// Receives one message without descriptors into `buffer` and returns its size; bytes that do not fit are lost. 0
-    /// means the end of the connection. nil means that no message is queued; with `wait`, that no message came within
-    /// the time of ``setReceiveTimeout(_:_:)``.
+    /// Receives one message without descriptors into `buffer` and returns its size; bytes that do not fit are lost.
+    /// Returns 0 at the end of the connection. Returns nil if no message is queued or, with `wait`, if none came
+    /// within the time of ``setReceiveTimeout(_:_:)``.
     public static func receive(
         _ socket: Int32,
         into buffer: UnsafeMutableRawBufferPointer,
@@ -256,8 +256,8 @@ public enum Sockets {
     }
 
     /// Makes a Unix socket, and the connections it accepts, refuse descriptors: a sender gets EPERM. Otherwise a peer
-    /// could send a socket with SO_LINGER and unsent data, and closing that socket, or dropping the message that
-    /// carries it, would block. Throws ENOPROTOOPT before Linux 6.16.
+    /// could send a socket with SO_LINGER and unsent data, and this process would block when it closes that socket or
+    /// discards the message that carries it. Throws ENOPROTOOPT before Linux 6.16.
     public static func refuseDescriptors(_ socket: Int32) throws(Errno) { try setOption(socket, 83, 0) }
 
     /// Makes close(2) reset the connection, so that neither end keeps it in TIME_WAIT (SO_LINGER with zero time).
@@ -266,37 +266,38 @@ public enum Sockets {
         try call { setsockopt(socket, SOL_SOCKET, SO_LINGER, &value, socklen_t(MemoryLayout<linger>.size)) }
     }
 
-    /// Limits how long a send on a blocking socket waits for room (SO_SNDTIMEO); nil: forever.
+    /// Limits how long a send on a blocking socket waits for room (SO_SNDTIMEO); nil for no limit.
     public static func setSendTimeout(_ socket: Int32, _ timeout: Duration?) throws(Errno) {
         let microseconds = max(0, timeout?.microseconds ?? 0)
         var time = timeval(tv_sec: Int(microseconds / 1_000_000), tv_usec: Int(microseconds % 1_000_000))
         try call { setsockopt(socket, SOL_SOCKET, SO_SNDTIMEO, &time, socklen_t(MemoryLayout<timeval>.size)) }
     }
 
-    /// Limits how long a receive on a blocking socket waits for a message (SO_RCVTIMEO); nil: forever.
+    /// Limits how long a receive on a blocking socket waits for a message (SO_RCVTIMEO); nil for no limit.
     public static func setReceiveTimeout(_ socket: Int32, _ timeout: Duration?) throws(Errno) {
-        // A timeval of zero would mean forever.
+        // A timeval of zero would mean no limit.
         let microseconds = max(timeout == nil ? 0 : 1, timeout?.microseconds ?? 0)
         var time = timeval(tv_sec: Int(microseconds / 1_000_000), tv_usec: Int(microseconds % 1_000_000))
         try call { setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &time, socklen_t(MemoryLayout<timeval>.size)) }
     }
 
-    /// Shuts down the receiving side.
+    /// Shuts down the receiving direction of a connection.
     public static func shutdownReading(_ socket: Int32) throws(Errno) { try call { shutdown(socket, Int32(SHUT_RD)) } }
 
-    /// Shuts down the sending side.
+    /// Shuts down the sending direction of a connection.
     public static func shutdownWriting(_ socket: Int32) throws(Errno) { try call { shutdown(socket, Int32(SHUT_WR)) } }
 
-    /// Ends the connection in both directions, for every process that has the socket. Data written before is sent.
+    /// Ends the connection in both directions, for every process that has the socket open. Data written before is
+    /// still sent.
     public static func shutDown(_ socket: Int32) throws(Errno) { try call { shutdown(socket, Int32(SHUT_RDWR)) } }
 
-    /// Starts a TCP connection to a numeric address (`127.0.0.1`, `::1`), non-blocking. When the socket becomes
+    /// Starts a non-blocking TCP connection to a numeric address (`127.0.0.1`, `::1`). When the socket becomes
     /// writable, `pendingError` gives the result.
     public static func connectTCP(address: String, port: UInt16) throws(Errno) -> Descriptor {
         Descriptor(owning: try call { tlx_tcp_connect(address, port) })
     }
 
-    /// A listening TCP socket at a numeric address, non-blocking.
+    /// Creates a non-blocking TCP socket that listens at a numeric address.
     public static func listenTCP(
         address: String,
         port: UInt16,
@@ -310,15 +311,15 @@ public enum Sockets {
     public enum TCPPeer: Hashable, Sendable {
         /// A process of this user on this machine accepted the connection. This cannot change later.
         case user(UInt32)
-        /// The other end is on this machine, but the user is unknown: the connection is not accepted yet (or already
-        /// closed), or the kernel does not say.
+        /// The other end is on this machine, but the user is unknown: the connection is not accepted yet, is closed
+        /// already, or the kernel does not report the user.
         case unknown
         /// The other end is on another machine.
         case elsewhere
     }
 
-    /// Finds the user at the other end of a TCP connection (sock_diag(7)). If data came from the other end, some
-    /// process has accepted the connection there.
+    /// Finds the user at the other end of a TCP connection (sock_diag(7)). Once the other end has sent data, some
+    /// process there has accepted the connection.
     public static func peer(ofTCP socket: Int32) -> TCPPeer {
         var user: UInt32 = 0
         switch tlx_tcp_peer_user(socket, &user) {

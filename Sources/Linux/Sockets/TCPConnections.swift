@@ -25,7 +25,7 @@ public enum TCPConnections {
 
     /// All established connections from `/proc/net/tcp` and `tcp6`, which lack the time of the last traffic.
     ///
-    /// - Parameter root: prefix of `/proc`.
+    /// - Parameter root: a prefix for paths below `/proc`; empty except in tests.
     public static func listed(root: String = "") throws(Errno) -> [TCPConnection] {
         var connections: [TCPConnection] = []
         for name in ["tcp", "tcp6"] {
@@ -33,7 +33,7 @@ public enum TCPConnections {
             do throws(Errno) {
                 text = try File.read(root + "/proc/net/" + name, limit: 1 << 28)
             } catch {
-                // A kernel without IPv6 has no tcp6.
+                // A kernel without IPv6 has no file tcp6.
                 if name == "tcp6", error == .noSuchFileOrDirectory { continue }
                 throw error
             }
@@ -57,8 +57,8 @@ public enum TCPConnections {
 public final class TCPConnectionReading {
     /// The connections found so far.
     public private(set) var connections: [TCPConnection] = []
-    /// The listening sockets. Their `lastClosed` is complete when all sockets were read: it is computed from sockets
-    /// in TIME_WAIT, which are read only if any socket listens, and are not stored.
+    /// The listening sockets. Their `lastClosed` is complete only when all sockets were read: it is computed from
+    /// sockets in TIME_WAIT, which are read only if any socket listens, and are not stored.
     public var listeners: [TCPListener] { table.listeners }
 
     private let socket: Descriptor
@@ -70,7 +70,7 @@ public final class TCPConnectionReading {
         let version: Int32
         let listens: Bool
 
-        /// Listening sockets come first, for both IP versions, because an IPv6 socket may have IPv4 connections.
+        /// Listening sockets are read first, for both IP versions, because an IPv6 socket may have IPv4 connections.
         static let all = [true, false].flatMap { listens in [4, 6].map { Question(version: $0, listens: listens) } }
 
         func states(hasListeners: Bool) -> UInt32 {
@@ -103,7 +103,7 @@ public final class TCPConnectionReading {
         return questions.isEmpty
     }
 
-    /// Reads one piece of the kernel's answer. Returns true if it was the last piece.
+    /// Reads one part of the kernel's answer. Returns true if it was the last part.
     private func takePiece() throws(Errno) -> Bool {
         try withUnsafeTemporaryAllocation(of: tlx_tcp_socket.self, capacity: Int(tlx_tcp_piece)) {
             piece throws(Errno) in

@@ -9,8 +9,8 @@ public struct TCPListener: Sendable {
     /// The port that the socket listens on.
     public let port: UInt16
     /// When a connection to this listener was last closed normally (CLOCK_MONOTONIC, to about 10 ms), as far as this
-    /// machine knows: the end that closes first stays in TIME_WAIT for 60 s. A remote client that closes first leaves
-    /// no trace here, and a reset connection leaves none anywhere.
+    /// machine knows. The end that closes first stays in TIME_WAIT for 60 s: if that is a remote client, this machine
+    /// has no trace of it. A reset connection leaves no trace at all.
     public internal(set) var lastClosed: Duration?
 
     fileprivate let high: UInt64
@@ -23,8 +23,9 @@ public struct TCPListener: Sendable {
         isV6Only = socket.is_v6_only != 0
     }
 
-    /// How well the listener matches a connection to the address `end`. The kernel prefers a listener on exactly this
-    /// address (3), then one on all addresses of this IP version (2), then one on all addresses (1). 0: no match.
+    /// How well the listener matches a connection to the address `end`, as the kernel chooses listeners: 3 for a
+    /// listener on exactly this address, 2 for one on all addresses of this IP version, 1 for one on all addresses, 0
+    /// for no match.
     fileprivate func fit(_ end: tlx_tcp_end) -> Int {
         if high == end.high, low == end.low { return 3 }
         guard high == 0 else { return 0 }
@@ -41,7 +42,7 @@ struct TCPListenerTable {
 
     /// The prefix of an IPv4 address that is mapped to IPv6 (::ffff:0:0/96).
     fileprivate static let mapped: UInt64 = 0xffff
-    /// How long a socket stays in TIME_WAIT: TCP_TIMEWAIT_LEN of the kernel.
+    /// How long a socket stays in TIME_WAIT (the kernel's TCP_TIMEWAIT_LEN).
     private static let timeWait = Duration.seconds(60)
 
     mutating func add(_ listener: tlx_tcp_socket) {
@@ -49,18 +50,19 @@ struct TCPListenerTable {
         listeners.append(TCPListener(listener))
     }
 
-    /// Records when a connection was closed, from its socket in TIME_WAIT. The listener may be at either end.
+    /// Records when a connection was closed, from its socket in TIME_WAIT. The listener may be at either end of the
+    /// connection.
     mutating func closed(_ socket: tlx_tcp_socket, _ now: Duration) {
         guard socket.milliseconds != .max else { return }
         let time = now - max(.zero, Self.timeWait - .milliseconds(socket.milliseconds))
         if note(time, at: socket.local, isHere: true) { return }
-        // The remote end matches a listener on all addresses only if that end's address belongs to this machine.
+        // A listener on all addresses matches the remote end only if that end's address belongs to this machine.
         let isHere = socket.remote.isLoopback || socket.remote.hasAddress(of: socket.local)
         _ = note(time, at: socket.remote, isHere: isHere)
     }
 
-    /// Records the time at the listeners that match best; returns whether any matches. `isHere`: the address is known
-    /// to belong to this machine.
+    /// Records the time at the listeners that match best. Returns whether any matches. `isHere`: whether the address
+    /// is known to belong to this machine.
     private mutating func note(_ time: Duration, at end: tlx_tcp_end, isHere: Bool) -> Bool {
         guard let candidates = byPort[end.port] else { return false }
         var best = isHere ? 1 : 3

@@ -2,9 +2,9 @@
 
 import CLinux
 
-/// flock(2): the lock belongs to the open file, so it survives exec and is released when the process ends.
+/// Locks by flock(2). A lock belongs to the open file, so it survives exec and is released when the process ends.
 public enum Locks {
-    /// Takes the lock without waiting; false if another process holds it.
+    /// Takes the lock without blocking. Returns false if another process holds it.
     public static func tryLock(_ descriptor: Int32, exclusive: Bool = true) throws(Errno) -> Bool {
         try callUnlessBlocked { tlx_flock(descriptor, exclusive ? 2 : 1) } != nil
     }

@@ -3,8 +3,8 @@
 import CLinux
 import Glibc
 
-/// A thread beside the event loop, for work that may wait for a disk. The thread blocks all signals, which the loop
-/// handles.
+/// A thread beside the event loop, for work that may block on a disk. The thread blocks all signals, which the event
+/// loop handles.
 public enum WorkerThread {
     private final class Body {
         let name: String
@@ -37,7 +37,7 @@ public enum WorkerThread {
             &attributes,
             { argument in
                 let body = Unmanaged<Body>.fromOpaque(argument!).takeRetainedValue()
-                // PR_SET_NAME: pthread_setname_np needs _GNU_SOURCE.
+                // PR_SET_NAME, since pthread_setname_np needs _GNU_SOURCE.
                 _ = body.name.withCString { tlx_prctl(15, UInt(bitPattern: $0)) }
                 body.run()
                 return nil
@@ -49,7 +49,7 @@ public enum WorkerThread {
         try result(code)
     }
 
-    /// The pthread functions return errno instead of setting it.
+    /// Throws the error that a pthread function returns, since these functions do not set errno.
     static func result(_ code: Int32) throws(Errno) {
         if code != 0 { throw Errno(rawValue: code) }
     }
@@ -95,7 +95,7 @@ public final class Monitor<State>: @unchecked Sendable {
         return try body(&state)
     }
 
-    /// If exactly `count` threads are in ``wait(until:for:)``, runs `body` while these threads stay there; otherwise
+    /// If exactly `count` threads are in ``wait(until:for:)``, runs `body` while all of them stay there. Otherwise
     /// returns false.
     public func whileAllWait(_ count: Int, _ body: () -> Void) -> Bool {
         pthread_mutex_lock(mutex)
@@ -108,7 +108,7 @@ public final class Monitor<State>: @unchecked Sendable {
     /// Wakes all threads in ``wait(until:for:)``.
     public func wake() { pthread_cond_broadcast(condition) }
 
-    /// Waits until `body` returns a value, and calls `body` again after each `wake()`; returns nil at `deadline`
+    /// Waits until `body` returns a value, and calls `body` again after each `wake()`. Returns nil at `deadline`
     /// (CLOCK_MONOTONIC). `body` runs under the lock, also before the first wait, and may change the deadline.
     public func wait<Result>(
         until deadline: Duration? = nil,
