@@ -31,7 +31,7 @@ extension Store {
 }
 
 extension Database {
-    /// Calls `each` for every row. If a read fails, the caller keeps the rows that it already got.
+    /// Calls `each` for every stored alert and badge. If a read fails, the caller keeps the rows that it already got.
     func alerts(_ each: (StoredAlert) -> Void) throws(DatabaseError) {
         let statement = try prepare("SELECT id, app, json FROM alerts")
         defer { statement.reset() }

@@ -60,7 +60,7 @@ final class Database {
 
     enum Mode {
         case readWrite
-        /// Read-only, for a file on a disk that cannot be written: SQLite then ignores the write-ahead log.
+        /// Read-only, for a file on a disk that cannot be written. SQLite then ignores the write-ahead log.
         case immutable
     }
 
@@ -81,7 +81,8 @@ final class Database {
             throw error
         }
         sqlite3_busy_timeout(handle, 1_000)
-        // Until the file is known to be torpord's, keep its log: another program's database may need it.
+        // The file may be another program's, which may need its write-ahead log: keep the log until the file is known
+        // to be torpord's.
         keepLogOnClose(true)
     }
 
@@ -139,7 +140,7 @@ final class Database {
             try run(commits ? "COMMIT" : "ROLLBACK")
         } catch {
             for statement in statements.values { statement.reset() }
-            // If the disk is full, SQLite has already rolled back.
+            // If the disk is full, SQLite has already rolled back the transaction.
             if sqlite3_get_autocommit(handle) == 0 { try? run("ROLLBACK") }
             throw error
         }

@@ -12,11 +12,11 @@ public struct StoredMail: Sendable, Hashable {
     public var message: String
     /// The message's content, a JSON text.
     public var payload: String
-    /// How to merge the message with queued messages of its topic, one word.
+    /// How the message merges with queued messages of its topic, as one word.
     public var coalescing: String
-    /// The message's key within the topic.
+    /// The message's key within the topic; nil for none. Messages merge only with those of the same key.
     public var key: String?
-    /// The sender.
+    /// The app or program that sent the message.
     public var sender: String
     /// How many posted messages were merged into this message.
     public var count: Int64 = 1
@@ -26,7 +26,7 @@ public struct StoredMail: Sendable, Hashable {
     public var lastAt: Int64
     /// How the message wakes the app, one word; nil if it does not.
     public var wake: String?
-    /// The message's delivery attempts, and the recipients asked before.
+    /// The message's delivery attempts, and the recipients that were asked before.
     public var standing = MailStanding()
 
     /// Creates a message from the fields that all messages have.
@@ -54,9 +54,9 @@ public struct StoredMail: Sendable, Hashable {
 
 /// The delivery state of a message, which changes with each attempt.
 public struct MailStanding: Sendable, Hashable {
-    /// In how many runs of the app the message was delivered without an answer.
+    /// How many runs (launches) of the app got the message without answering it.
     public var attempts: Int64 = 0
-    /// The number of the run to which the message is being delivered; nil while it is queued.
+    /// The number of the run (launch) of the app to which the message is being delivered; nil while it is queued.
     public var run: Int64?
     /// Which recipients were asked before and which come next, a JSON text; nil if the message has only one
     /// recipient.
@@ -70,11 +70,11 @@ public struct MailStanding: Sendable, Hashable {
 public struct StoredUnhandled: Sendable, Hashable {
     /// The message. `app` is its first recipient.
     public var mail: StoredMail
-    /// Why torpord gave up the delivery, one word.
+    /// Why torpord gave up delivering the message, as one word.
     public var why: String
-    /// When torpord gave up the delivery, microseconds since 1970.
+    /// When torpord gave up delivering the message, in microseconds since 1970.
     public var at: Int64
-    /// The number of the last run that ended during the delivery, counted from 1; nil if none did.
+    /// The number of the last run (launch) that ended during the delivery, counted from 1; nil if none did.
     public var run: Int64?
 
     /// Creates an unhandled message from its parts.
@@ -100,16 +100,17 @@ public struct UnhandledQuery: Sendable, Hashable {
     public var ids: [Int64]?
     /// Whether to read the payload; if false, it is empty.
     public var hasPayload = true
-    /// Topics whose payload is read even if `hasPayload` is false: their payloads are short and tell messages apart.
+    /// Topics whose payloads are read even if `hasPayload` is false. These payloads are short, and users need them to
+    /// tell the messages apart.
     public var topicsWithPayload: [String] = []
-    /// The maximum number of messages; the newest are selected.
+    /// The maximum number of messages. If more match, the newest are selected.
     public var limit = Int.max
 
     /// Selects all unhandled mail.
     public init() {}
 }
 
-/// The state of a recurring event of an app, such as a timer.
+/// The stored state of a recurring event of an app, such as a timer.
 public struct StoredSchedule: Sendable, Hashable {
     /// The app and the event's name.
     public struct Key: Sendable, Hashable {
@@ -125,11 +126,11 @@ public struct StoredSchedule: Sendable, Hashable {
         }
     }
 
-    /// The app and the event's name.
+    /// Identifies the event: the app and the event's name.
     public var key: Key
     /// When the event last occurred, microseconds since 1970; nil for never.
     public var lastFired: Int64?
-    /// Data that torpord has learned about the event, a JSON text.
+    /// Further state of the event, such as what torpord learned from earlier fetches, as a JSON text.
     public var learned: String?
 
     /// Creates a state from its parts.
@@ -140,7 +141,7 @@ public struct StoredSchedule: Sendable, Hashable {
     }
 }
 
-/// A topic that an app has subscribed to while it ran.
+/// A topic that an app subscribed to at run time.
 public struct StoredSubscription: Sendable, Hashable {
     /// The app and the topic.
     public struct Key: Sendable, Hashable {
@@ -156,7 +157,7 @@ public struct StoredSubscription: Sendable, Hashable {
         }
     }
 
-    /// The app and the topic.
+    /// Identifies the subscription: the app and the topic.
     public var key: Key
     /// How messages of the topic are delivered, a JSON text.
     public var rule: String

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// A row that belongs to an app, and is removed when the app is.
+/// A row that belongs to an app, and is removed together with the app.
 protocol StoredRow: Sendable, Hashable {
     associatedtype Key: Sendable, Hashable
     /// The row's key, unique among rows of its kind.
@@ -33,7 +33,7 @@ extension StoredSubscription: StoredRow {
 struct PendingRows<Row: StoredRow>: Sendable {
     private(set) var changed: [Row.Key: Row] = [:]
     private(set) var removed: Set<Row.Key> = []
-    /// Keys of rows that were never in the database: to remove such a row needs no write.
+    /// Keys of queued rows that were never in the database: removing such a row needs no write.
     private var fresh: Set<Row.Key> = []
 
     init() {}
@@ -60,7 +60,7 @@ struct PendingRows<Row: StoredRow>: Sendable {
 
     mutating func remove(_ key: Row.Key) {
         let wasThere = changed.removeValue(forKey: key) != nil
-        // While the writer thread writes a row, `changed` no longer contains the row: then its removal must be
+        // While the writer thread writes a row, `changed` no longer contains the row: then the removal must be
         // queued.
         if fresh.remove(key) == nil || !wasThere { removed.insert(key) }
     }
@@ -88,7 +88,8 @@ struct PendingRows<Row: StoredRow>: Sendable {
     }
 }
 
-/// A change of an app's mail, schedules, subscriptions, settings, transfers, alerts or permissions.
+/// A change that waits to be written: of an app's messages, schedules, subscriptions, settings, transfers, alerts or
+/// permissions.
 package enum MailChange: Sendable, Hashable {
     /// A message was queued or changed.
     case mail(StoredMail)
@@ -102,7 +103,7 @@ package enum MailChange: Sendable, Hashable {
     case scheduleRemoval(StoredSchedule.Key)
     case subscription(StoredSubscription)
     case subscriptionRemoval(StoredSubscription.Key)
-    /// Settings of an app were changed: either all of them are saved or none.
+    /// Settings of an app were changed. Either all of them are saved or none.
     case settings([StoredSetting], app: String)
     case transfer(StoredTransfer)
     case transferRemoval(Int64, app: String)
@@ -124,7 +125,7 @@ struct MailWork: Sendable {
     var transfers = PendingRows<StoredTransfer>()
     var alerts = PendingRows<StoredAlert>()
     var permissions = PendingRows<StoredPermission>()
-    /// Whether a client waits until these changes are on disk, safe from power loss.
+    /// Whether a client waits until these changes are on the disk and survive a power failure.
     var isSynced = false
 
     init() {}
@@ -176,7 +177,7 @@ struct MailWork: Sendable {
         }
     }
 
-    /// Drops the queued changes of an app that is removed with all its rows. Answers to it are not among them.
+    /// Drops the queued changes of an app that is removed with all its rows. Answers to its permission requests stay.
     mutating func remove(app: String) {
         mail.remove(app: app)
         unhandled.remove(app: app)
@@ -228,7 +229,7 @@ extension StoreContents {
         }
     }
 
-    /// Removes all rows of an app, except for answers to it.
+    /// Removes all rows of an app, except answers to its permission requests.
     mutating func forget(app: String) {
         apps[app] = nil
         mail = mail.filter { $0.value.app != app }

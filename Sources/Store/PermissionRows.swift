@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// A person's answer to an app that asks for a permission, or that people were asked for one.
+/// A user's answer to an app's permission request, or the record that users were asked.
 public struct StoredPermission: Sendable, Hashable {
     /// The app and the permission's name.
     public struct Key: Sendable, Hashable {
@@ -16,37 +16,38 @@ public struct StoredPermission: Sendable, Hashable {
         }
     }
 
-    /// The app and the permission's name.
+    /// Identifies the answer: the app and the permission.
     public var key: Key
     /// Whether the user allowed the permission; nil if the answer was withdrawn while the app may still run with it.
     public var isAllowed: Bool?
-    /// What the answer covers: for `network` the ports, separated by spaces; empty for all ports.
+    /// The ports that the answer for `network` covers, separated by spaces; empty for all ports, and for other
+    /// permissions.
     public var scope: String
     /// The user who answered.
     public var by: String
     /// When the user answered, microseconds since 1970.
     public var at: Int64
-    /// Whether the app may still run with the permission that applied before this answer.
+    /// Whether the app may still run with the permission that it had before this answer.
     public var isPending = true
 
-    /// What the name of a row begins with that says that people were asked; no permission has such a name.
+    /// The prefix of the name in rows that record a question instead of an answer. No permission has such a name.
     static let mark = "?"
 
-    /// That people were asked for a permission at the app's request, without an answer so far.
+    /// Creates the record that users were asked for a permission and have not answered yet.
     ///
-    /// It has the form of an answer that was taken back, so that earlier versions of Torpor ignore it.
+    /// It looks like an answer that was withdrawn, so that earlier versions of Torpor ignore it.
     public static func question(_ name: String, of app: String, scope: String, at: Int64) -> StoredPermission {
         var row = StoredPermission(app: app, name: mark + name, isAllowed: nil, scope: scope, by: "", at: at)
         row.isPending = false
         return row
     }
 
-    /// The permission that people were asked for; nil if the row is an answer.
+    /// The permission that users were asked for; nil if the row is an answer.
     public var asked: String? {
         key.name.utf8.starts(with: Self.mark.utf8) ? String(key.name.dropFirst(Self.mark.count)) : nil
     }
 
-    /// Creates an answer that the running app does not follow yet.
+    /// Creates an answer that does not apply to the running app yet.
     public init(app: String, name: String, isAllowed: Bool?, scope: String, by: String, at: Int64) {
         key = Key(app: app, name: name)
         self.isAllowed = isAllowed
@@ -57,7 +58,7 @@ public struct StoredPermission: Sendable, Hashable {
 }
 
 extension StoredPermission {
-    /// The answer as a number: 0 denied, 1 allowed, 2 withdrawn.
+    /// The answer as a number for the database: 0 denied, 1 allowed, 2 withdrawn.
     var number: Int64 { isAllowed.map { $0 ? 1 : 0 } ?? 2 }
 }
 
@@ -75,7 +76,7 @@ extension Store {
 }
 
 extension Database {
-    /// Calls `each` for every row. If a read fails, the caller keeps the rows that it already got.
+    /// Calls `each` for every answer and question. If a read fails, the caller keeps the rows that it already got.
     func permissions(_ each: (StoredPermission) -> Void) throws(DatabaseError) {
         let statement = try prepare("SELECT app, name, allowed, scope, by, at, pending FROM permissions")
         defer { statement.reset() }

@@ -4,10 +4,10 @@ import Linux
 
 /// Keeps unusable database files beside the new file, for inspection.
 enum Quarantine {
-    /// How many unusable files of each kind are kept: without a limit, they would fill up a broken disk.
+    /// The most unusable files of each kind that are kept: otherwise a defective disk would be filled with them.
     static let kept = 5
 
-    /// Renames a database and its log, without changing their content; returns the new name.
+    /// Renames a database and its log, without changing their content. Returns the new name.
     static func move(_ path: String, suffix: String) throws(Errno) -> String {
         let stamp = TimeStamp.string(microseconds: Clock.realtimeMicroseconds()).filter { $0.isLetter || $0.isNumber }
         let base = "\(path).\(suffix)-\(stamp)"
@@ -18,7 +18,7 @@ enum Quarantine {
             target = "\(base)-\(number)"
         }
         try File.rename(path, target)
-        // Rename the log too: SQLite would apply it to a new file at the old path.
+        // Rename the log too: otherwise SQLite would apply it to a new database at the old path.
         for tail in ["-wal", "-shm", "-journal"] {
             do throws(Errno) {
                 try File.rename(path + tail, target + tail)

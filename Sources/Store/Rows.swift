@@ -4,30 +4,30 @@
 public struct AppRow: Sendable, Hashable {
     /// The app's name.
     public var name: String
-    /// The goal that a user set, by its name in `Lifecycle`; nil if the configuration decides.
+    /// The goal that a user set, by its name in `Lifecycle`; nil if none, so that the configuration decides.
     public var goal: String?
-    /// Whether a user stopped the app: then neither the supervisor's start nor an event launches it.
+    /// Whether a user stopped the app. Then neither the supervisor's start nor an event launches it.
     public var isStopped = false
-    /// Whether a user force-quit the app during this boot: then no event launches it.
+    /// Whether a user force-quit the app during this boot. Then no event launches it.
     public var isForceQuit = false
     /// Whether the restart policy has given up on the app.
     public var isFailed = false
     /// How often the restart policy has restarted the app since the last reset.
     public var restarts: Int64 = 0
-    /// How often the app was restarted without a stable run in between.
+    /// How often the app was restarted in a row without running long enough in between to count as stable.
     public var attempt: Int64 = 0
-    /// The number of the app's last run.
+    /// The number of the app's last run (launch).
     public var incarnation: Int64 = 0
     /// How the app's last run ended.
     public var lastExit: StoredExit?
-    /// When the app was restarted: times in microseconds since 1970, oldest first.
+    /// When the app was restarted, in microseconds since 1970, the oldest first.
     public var ledger: [Int64] = []
 
-    /// An app without stored state.
+    /// Creates the row of an app without stored state.
     public init(name: String) { self.name = name }
 
-    /// The ledger at `now`, the current time in microseconds: future times, left by a clock that was set back, are
-    /// replaced by `now`. Times that are older than `window` microseconds are removed.
+    /// The ledger at `now`, in microseconds since 1970. Times in the future, which are there after the clock was set
+    /// back, are replaced by `now`. Times that are older than `window` microseconds are removed.
     public func ledger(at now: Int64, window: Int64) -> [Int64] {
         ledger.map { min($0, now) }.filter {
             let (age, overflow) = now.subtractingReportingOverflow($0)
@@ -36,9 +36,9 @@ public struct AppRow: Sendable, Hashable {
     }
 }
 
-/// How a run ended.
+/// How a run (launch) of an app ended.
 public struct StoredExit: Sendable, Hashable {
-    /// A termination reason.
+    /// The termination reason, as a word.
     public var reason: String
     /// The exit status, if the app exited by itself.
     public var code: Int32?
@@ -58,15 +58,15 @@ public struct StoredExit: Sendable, Hashable {
 
 /// An event that torpord has logged.
 public struct StoredEvent: Sendable, Hashable {
-    /// The event's unique number, which defines the order of all events; 0 until ``Store/append(_:)`` assigns it. It
-    /// increases across boots and databases: it is the time in microseconds since 1970, or one more than the last
-    /// number if the clock stood still or was set back. So it is never less than `at`.
+    /// The event's unique number, which defines the order of events; 0 until ``Store/append(_:)`` assigns it. It
+    /// increases across boots and databases: it is the time in microseconds since 1970 or, if the clock stood still
+    /// or was set back, one more than the last number. So it is never less than `at`.
     public var sequence: Int64 = 0
     /// When the event happened, microseconds since 1970.
     public var at: Int64
     /// The app; nil for events that concern the supervisor.
     public var app: String?
-    /// The number of the app's run, counted from 1.
+    /// The number of the app's run (launch), counted from 1; nil if the event belongs to none.
     public var incarnation: Int64?
     /// The kind of event, one word.
     public var kind: String
@@ -76,7 +76,7 @@ public struct StoredEvent: Sendable, Hashable {
     public var to: String?
     /// The event as a sentence for users.
     public var text: String
-    /// A termination reason, or the client that requested the change.
+    /// The termination reason, or the client that requested the change.
     public var reason: String?
     /// Further data for programs, a JSON text.
     public var details: String?
@@ -95,11 +95,11 @@ public struct StoredEvent: Sendable, Hashable {
     }
 }
 
-/// A termination report.
+/// The report of how a run (launch) of an app ended.
 public struct StoredReport: Sendable, Hashable {
     /// The app's name.
     public var app: String
-    /// The number of the app's run, counted from 1.
+    /// The number of the app's run (launch), counted from 1.
     public var incarnation: Int64
     /// When the run ended, microseconds since 1970.
     public var at: Int64
@@ -126,7 +126,7 @@ public struct EventQuery: Sendable, Hashable {
     public var since: Int64?
     /// Select only events before this time, microseconds since 1970.
     public var until: Int64?
-    /// Select only events with a greater sequence.
+    /// Select only events with a greater sequence number.
     public var after: Int64?
     /// The maximum number of events.
     public var limit = 1_000
@@ -137,7 +137,7 @@ public struct EventQuery: Sendable, Hashable {
     public init() {}
 }
 
-/// How long events are kept: until they exceed the age or the count, whichever happens first.
+/// How long events are kept: until they exceed the maximum age or the maximum number.
 public struct Retention: Sendable, Hashable {
     /// Maximum age of events in microseconds; nil for no limit.
     public var maxAge: Int64?
@@ -185,13 +185,13 @@ public struct StoreContents: Sendable, Hashable {
     public var permissions: [StoredPermission.Key: StoredPermission] = [:]
     /// Which torpord wrote the database last.
     public var origin = Origin.nobody
-    /// The greatest sequence of the stored events; 0 if there are none.
+    /// The highest sequence number of the stored events; 0 if there are none.
     public var lastSequence: Int64 = 0
 
     /// The content of an empty database.
     public init() {}
 
-    /// Whether there is no data of any app.
+    /// Whether the content has no data of any app.
     var holdsNothing: Bool {
         apps.isEmpty && mail.isEmpty && unhandled.isEmpty && schedules.isEmpty && subscriptions.isEmpty
             && settings.isEmpty && transfers.isEmpty && alerts.isEmpty && permissions.isEmpty
@@ -210,7 +210,7 @@ public struct StoreContents: Sendable, Hashable {
         permissions = [:]
     }
 
-    /// Removes data of another boot or machine that no longer applies, such as force-quit marks. Goals set by users
+    /// Removes data of another boot or machine that no longer applies, such as force-quit marks. Goals that users set
     /// stay.
     mutating func forgetWhatIsOver() {
         switch origin {

@@ -156,14 +156,15 @@ enum Schema {
         """,
     ]
 
-    /// The tables whose rows go with their app, each with its column for the app's name. Answers to apps that asked for
-    /// permissions stay: otherwise a denial would be forgotten when its app leaves the configuration and comes back.
+    /// The tables whose rows are removed together with their app, each with its column for the app's name. Answers to
+    /// permission requests are not among them: otherwise a denial would be forgotten when an app leaves the
+    /// configuration and returns.
     static let rowsOfApps = [
         ("apps", "name"), ("reports", "app"), ("mail", "app"), ("unhandled", "app"), ("schedules", "app"),
         ("subscriptions", "app"), ("settings", "app"), ("transfers", "app"), ("alerts", "app"),
     ]
 
-    /// Migrates an older version or an empty file to version `target`. Call this function in a transaction.
+    /// Migrates an older version or an empty file to version `target`. Must be called in a transaction.
     static func migrate(_ database: Database, from version: Int64, to target: Int64 = version) throws(DatabaseError) {
         if version == 0 { try database.run("PRAGMA application_id = \(applicationID)") }
         for step in steps[Int(version)..<Int(target)] { try database.run(step) }

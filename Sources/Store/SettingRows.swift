@@ -16,13 +16,14 @@ public struct StoredSetting: Sendable, Hashable {
         }
     }
 
-    /// The app and the setting's name.
+    /// Identifies the value: the app and the setting.
     public var key: Key
     /// The value in its normal form; nil if the setting was unset and the app must still be notified of that.
     public var value: String?
     /// When the setting was changed, microseconds since 1970.
     public var at: Int64
-    /// The last value that the app was notified of, while it does not know `value` yet; nil if the setting was unset.
+    /// While the app was not notified of `value` yet: the value that it was notified of last; nil if the setting was
+    /// unset then.
     public var known: String?
     /// Whether the app was notified of `value`.
     public var isTold = true
@@ -34,7 +35,7 @@ public struct StoredSetting: Sendable, Hashable {
         self.at = at
     }
 
-    /// Whether the value need not be stored: it is unset, and the app was notified of that.
+    /// Whether no row is needed: the setting is unset, and the app was notified of that.
     public var isNothing: Bool { value == nil && isTold }
 }
 
@@ -51,7 +52,7 @@ extension Store {
 }
 
 extension Database {
-    /// Calls `each` for every row. If a read fails, the caller keeps the rows that it already got.
+    /// Calls `each` for every stored setting. If a read fails, the caller keeps the rows that it already got.
     func settings(_ each: (StoredSetting) -> Void) throws(DatabaseError) {
         let statement = try prepare("SELECT app, name, value, at, known, told FROM settings")
         defer { statement.reset() }

@@ -50,8 +50,8 @@ extension Store {
     /// Removes a subscription.
     public func remove(_ key: StoredSubscription.Key) { change(.subscriptionRemoval(key)) }
 
-    /// Writes all messages saved so far to disk, safe from power loss. Then calls back with nil on success, otherwise
-    /// with the reason. Calls that wait at the same time share one write.
+    /// Writes all messages saved so far to the disk, so that they survive a power failure. Then calls back with nil
+    /// on success, otherwise with the reason. Calls that wait at the same time share one write.
     public func sync(within limit: Duration = .seconds(5), _ completion: @escaping (Unavailable?) -> Void) {
         waitingForSync.append((loop.now + limit, completion))
         if !isSyncing { syncNext() }

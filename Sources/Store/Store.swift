@@ -3,32 +3,33 @@
 public import EventLoop
 import Linux
 
-/// Stores the state that outlives a boot, such as goals set by users, restart ledgers, events and termination
-/// reports, in an SQLite database. Only a thread of its own accesses the database.
+/// Stores the state that survives a reboot, such as goals set by users, restart ledgers, events and termination
+/// reports, in an SQLite database. Only one thread, which belongs to the store, accesses the database.
 ///
-/// The event loop never waits for the database. Saves are queued (bounded, coalesced by app) and committed in
-/// batches, about 10 ms after the first save of a batch. While the disk is not writable, or hangs, only the queue
+/// The event loop never waits for the database. Saves are queued (in a bounded queue, coalesced by app) and committed
+/// in batches, about 10 ms after the first save of a batch. While the disk cannot be written or hangs, only the queue
 /// grows: beyond its limit the oldest events are dropped and counted, but never rows of apps. No call fails: errors
-/// are reported to `onNotice` as a sentence, and the write is retried with back-off.
+/// are reported to `onNotice` as a sentence, and the write is retried with increasing delays.
 ///
 /// Use it on the event loop only.
 public final class Store {
-    /// How long the disk may block the writer thread before that is reported.
+    /// If the disk blocks the writer thread for longer than this, that is reported.
     static let patience = Duration.seconds(5)
 
     /// Called on the event loop with notices for users about the database.
     public var onNotice: ((StoreNotice) -> Void)?
-    /// Called when a new database has replaced a lost one: the callee must save the row of every app again.
+    /// Called when a new database has replaced a lost one. The closure must then save the row of every app again.
     public var onRowsWanted: (() -> Void)?
 
     /// How many events, reports and other changes were recovered from the journal of a torpord that was killed.
     public private(set) var replayed = 0
     /// Changes made before the database was read, by an earlier torpord or this one. They are newer than the
-    /// database, and are applied to what is read from it.
+    /// database, so they are applied to the content that is read from it.
     var beforeLoad: [StoreJournal.Item] = []
     /// Whether the content of the database was read.
     public private(set) var isLoaded = false
-    /// Calls of `sync` that wait until data is on disk. `isSyncing`: the writer thread is handling earlier ones.
+    /// Calls of `sync` whose data is not on the disk yet. `isSyncing`: whether the writer thread is handling earlier
+    /// calls.
     var waitingForSync: [(deadline: Duration, completion: (Unavailable?) -> Void)] = []
     var isSyncing = false
 
@@ -49,14 +50,14 @@ public final class Store {
     private struct Pending {
         let deadline: Duration
         let completion: (StoreAnswer) -> Void
-        /// Called with an answer that arrives after the deadline; nil to discard a late answer.
+        /// Called with an answer that arrives after the deadline; nil if late answers are discarded.
         var late: ((StoreAnswer) -> Void)?
     }
 
-    /// How long after the deadline an answer is still accepted. If none arrives, the database is treated as empty.
+    /// How long after the deadline an answer is still accepted. Then the database is treated as empty.
     private static let latePatience = Duration.seconds(60)
 
-    /// Why a request got no answer.
+    /// Why a request got no result.
     public struct Unavailable: Error, Sendable, Hashable, CustomStringConvertible {
         /// The reason as a sentence.
         public let description: String
@@ -65,13 +66,14 @@ public final class Store {
     /// Starts the writer thread, which opens the database at its first use.
     ///
     /// - Parameters:
-    ///   - path: the database's path; the file and its directory are created if missing.
-    ///   - machine: /etc/machine-id. If another machine wrote the database, only what users have set is used.
+    ///   - path: the database's path. The file and its directory are created if missing.
+    ///   - machine: the content of /etc/machine-id. From a database that another machine wrote, only what users have
+    ///     set is used.
     ///   - boot: the boot's id. Force-quit marks from another boot are ignored.
     ///   - journal: keeps changes that are not in the database yet, for the next torpord. Changes that the journal
     ///     contains now are written to the database.
-    ///   - holdsWrites: if true, the file is not changed before ``releaseWrites()``: if an upgrade fails, the older
-    ///     torpord continues with the file.
+    ///   - holdsWrites: if true, the file is not changed before ``releaseWrites()``. So if an upgrade fails, the
+    ///     older torpord can continue with the file.
     public convenience init(
         path: String,
         machine: String,
@@ -115,7 +117,7 @@ public final class Store {
 
     deinit { close(within: .zero) }
 
-    /// Queues the changes in the journal, which an earlier torpord did not write to the database.
+    /// Queues the changes in the journal that an earlier torpord did not write to the database.
     private func replay() {
         guard let journal else { return }
         let now = loop.now
@@ -143,7 +145,7 @@ public final class Store {
 
     // MARK: Writing
 
-    /// Saves an app's row; replaces a row of the app that is still queued.
+    /// Saves an app's row. It replaces an earlier row of the app that is still queued.
     public func save(_ row: AppRow) {
         let now = loop.now
         push { $0.save(row, now: now) }
@@ -158,8 +160,8 @@ public final class Store {
         push { $0.remove(app: app, mark: mark, now: now) }
     }
 
-    /// Saves an event. Returns its sequence number: the event's own if that is greater than all before, otherwise a
-    /// new one.
+    /// Saves an event. Returns its sequence number: the one that the event already has if it is greater than all
+    /// before, otherwise a new one.
     @discardableResult
     public func append(_ event: StoredEvent) -> Int64 {
         var event = event
@@ -196,7 +198,7 @@ public final class Store {
         guard doorbell != nil, !isClosed else { return }
         let now = loop.now
         let (busySince, stored, wakes) = queue.withLock { queue in
-            // The writer may already wait for the end of a batch's delay: then do not wake it for each change.
+            // If the writer already waits for the end of a batch's delay, do not wake it for each change.
             let wasGathering = queue.isGathering
             change(&queue)
             defer { queue.stored = nil }
@@ -225,8 +227,8 @@ public final class Store {
         return true
     }
 
-    /// Wakes the writer at the end of this turn of the event loop: woken earlier, it would compete with the loop for
-    /// a CPU.
+    /// Wakes the writer at the end of this turn of the event loop: otherwise it would compete with the loop for a
+    /// processor.
     private func wakeLater() {
         guard !isWakeDue else { return }
         isWakeDue = true
@@ -241,8 +243,8 @@ public final class Store {
     /// Reads the file's content. Call it once, before any other request.
     ///
     /// - Parameters:
-    ///   - limit: if the disk takes longer than this, the completion gets an empty content.
-    ///   - late: if the disk answers after `limit`, this closure gets the actual content. Until then, for a minute at
+    ///   - limit: if the disk takes longer than this, `completion` gets empty content.
+    ///   - late: called with the actual content if the disk answers after `limit`. Until then, but for a minute at
     ///     most, ``isLoaded`` is false.
     public func load(
         within limit: Duration = .seconds(10),
@@ -306,7 +308,7 @@ public final class Store {
         }
     }
 
-    /// Writes all queued changes at once; calls back with true on success.
+    /// Writes all queued changes at once, then calls back with whether that succeeded.
     public func flush(within limit: Duration = .seconds(2), _ completion: @escaping (Bool) -> Void) {
         ask(.flush, within: limit) { answer in
             if case .flushed = answer { completion(true) } else { completion(false) }
@@ -380,11 +382,12 @@ public final class Store {
 
     // MARK: The end
 
-    /// Writes queued changes and closes the file. Blocks for `limit` at most. Returns false if `limit` was too short
+    /// Writes queued changes and closes the file. Blocks at most for `limit`. Returns false if `limit` was too short
     /// or a change could not be written. Pending requests get no answer. A second call only waits for the first to
     /// finish.
     ///
-    /// - Parameter quickly: skips the checkpoint of the write-ahead log, which syncs to the disk once or twice.
+    /// - Parameter quickly: whether to skip the checkpoint of the write-ahead log, which syncs to the disk once or
+    ///   twice.
     @discardableResult
     public func close(within limit: Duration = .seconds(1), quickly: Bool = false) -> Bool {
         guard doorbell != nil else { return true }

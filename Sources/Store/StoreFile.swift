@@ -6,7 +6,7 @@ import Linux
 /// The location of a database, and the machine and boot that use it.
 struct StorePlace: Sendable {
     var path: String
-    /// /etc/machine-id; empty if there is none.
+    /// The content of /etc/machine-id; empty if there is none.
     var machine: String
     /// The id of this boot; empty if unknown.
     var boot: String
@@ -16,15 +16,16 @@ struct StorePlace: Sendable {
     var retention: Retention
 }
 
-/// The open database, after it was verified to be torpord's and migrated to the current schema version.
+/// The open database. It was verified to be torpord's, and migrated to the current schema version unless writes are
+/// held back.
 final class StoreFile {
     let database: Database
     let isReadOnly: Bool
     /// Whether the file still has an older schema version, because it must not be migrated yet.
     let isBehind: Bool
-    /// The content of the file, as far as it is valid on this machine and in this boot.
+    /// The content of the file, as far as it applies to this machine and this boot.
     private var contents = StoreContents()
-    /// The highest sequence number that any event in the file has or had; 0 if there never was one.
+    /// The highest sequence number of any event that is or was in the file; 0 if there never was one.
     private(set) var lastSequence: Int64 = 0
     private let place: StorePlace
     private let inode: UInt64?
@@ -34,7 +35,7 @@ final class StoreFile {
 
     /// Opens the file, creates it if missing, and migrates it to the current schema version.
     ///
-    /// - Parameter holds: if true, nothing in the file is changed yet, not even its schema version.
+    /// - Parameter holds: whether to change nothing in the file yet, not even its schema version.
     init(_ place: StorePlace, mode: Database.Mode = .readWrite, holds: Bool) throws(DatabaseError) {
         self.place = place
         isReadOnly = mode == .immutable
@@ -104,7 +105,7 @@ final class StoreFile {
         var apps: [String: AppRow] = [:]
         try database.apps { apps[$0.name] = $0 }
         contents.apps = apps
-        // A file of an older version that must not be migrated yet lacks these tables.
+        // These tables are missing in a file of an older version that must not be migrated yet.
         if try database.integer("PRAGMA user_version") ?? 0 >= 3 { try readMail() }
         let machine = try database.meta("machine")
         contents.origin =
@@ -125,7 +126,7 @@ final class StoreFile {
     private func readMail() throws(DatabaseError) {
         try database.mail { contents.mail[$0.id] = $0 }
         if try database.integer("PRAGMA user_version") ?? 0 >= 4 {
-            // The payload of unhandled messages is read on request only.
+            // The payloads of unhandled messages are read only on request.
             var query = UnhandledQuery()
             query.hasPayload = false
             try database.unhandled(query) { contents.unhandled[$0.mail.id] = $0 }
@@ -189,7 +190,7 @@ final class StoreFile {
 
     // MARK: Writing
 
-    /// Writes all changes of the batch or, after an error, none.
+    /// Writes all changes of the batch; on an error, none of them.
     func write(_ work: StoreWork) throws(DatabaseError) {
         if isReadOnly { throw DatabaseError(kind: .refused, "it is read-only") }
         var last = lastSequence
@@ -221,7 +222,7 @@ final class StoreFile {
     /// The maximum number of events that one call of `tidy` removes: some milliseconds of work.
     static let step: Int64 = 500
 
-    /// Removes some expired events. Returns whether further work remains.
+    /// Removes some expired events. Returns whether more remain.
     func tidy(_ retention: Retention, now: Duration, wallClock: Int64) throws(DatabaseError) -> Bool {
         guard !isReadOnly else { return false }
         var removed: Int64 = 0
@@ -247,7 +248,7 @@ final class StoreFile {
         }
         if hasShrunk {
             hasShrunk = false
-            // Only a checkpoint makes the file itself smaller.
+            // Only a checkpoint shrinks the file itself.
             try database.run("PRAGMA wal_checkpoint")
         }
         return removed > 0

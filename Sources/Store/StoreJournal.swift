@@ -73,16 +73,17 @@ public final class StoreJournal {
         cutDamage()
     }
 
-    /// The offset of the oldest frame.
+    /// The offset of the oldest frame, as in the header.
     private var begin: UInt32 { mapping.bytes.load(fromByteOffset: 4, as: UInt32.self) }
-    /// The offset where the next frame will begin. Used as a mark, it stands for all frames before it.
+    /// The offset at which the next frame will begin, as in the header. As a mark, it stands for all frames before
+    /// it.
     var end: UInt32 { mapping.bytes.load(fromByteOffset: 8, as: UInt32.self) }
 
     private func place(_ offset: UInt32) -> Int { Self.headSize + Int(offset) & (capacity - 1) }
 
-    /// Drops all frames before the mark, since their changes are in the database.
+    /// Drops all frames before the mark, because their changes are in the database.
     func release(through mark: UInt32) {
-        // A mark outside this range belongs to frames that were already dropped.
+        // A mark outside this range belongs to frames that were dropped already.
         if Int(mark &- begin) <= Int(end &- begin) { mapping.publish(mark, at: 4) }
     }
 
@@ -106,7 +107,7 @@ public final class StoreJournal {
                 mail.app, mail.topic, mail.message, mail.payload, mail.coalescing, mail.key, mail.sender, mail.wake,
             ]
             append(kind: 4, [mail.id, mail.count, mail.firstAt, mail.lastAt], texts)
-            // The delivery state is in a separate frame, which older versions of torpord skip.
+            // The delivery state is in a separate frame, because older versions of torpord skip unknown frames.
             if mail.standing != MailStanding() { append(.standing(mail.standing, of: mail.id, app: mail.app)) }
         case .mailRemoval(let id, let app): append(kind: 5, [id], [app])
         case .schedule(let schedule):
@@ -130,7 +131,7 @@ public final class StoreJournal {
             append(kind: 11, numbers, texts)
         case .unhandledRemoval(let id, let app): append(kind: 12, [id], [app])
         case .settings(let settings, let app):
-            // All settings are in one frame: settings that a user changed together must not be saved in part.
+            // All settings are in one frame, because settings that a user changed together must not be saved in part.
             append(
                 kind: 13,
                 [Int64(settings.count)] + settings.flatMap { [$0.at, $0.isTold ? 1 : 0] },
@@ -192,7 +193,7 @@ public final class StoreJournal {
 
     // MARK: Reading
 
-    /// Drops a damaged frame and all frames after it: a reader could not skip the damage to reach frames appended
+    /// Drops a damaged frame and all frames after it: a reader cannot skip damage to reach frames that are appended
     /// later.
     private func cutDamage() {
         var offset = begin
@@ -204,7 +205,7 @@ public final class StoreJournal {
         }
     }
 
-    /// All items, oldest first, up to the first damaged frame.
+    /// All items, the oldest first, up to the first damaged frame.
     package func items() -> [Item] {
         var items: [Item] = []
         var offset = begin

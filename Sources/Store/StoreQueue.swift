@@ -12,8 +12,7 @@ struct StoreWork: Sendable {
     /// Changes of messages, schedules and the like.
     var mail = MailWork()
 
-    /// A position in the journal: this batch and earlier batches contain the changes of all frames before the
-    /// position.
+    /// A position in the journal. This batch and earlier ones contain the changes of all frames before it.
     var mark: UInt32?
 
     var isEmpty: Bool { rows.isEmpty && removed.isEmpty && events.isEmpty && reports.isEmpty && mail.isEmpty }
@@ -38,14 +37,14 @@ enum StoreAnswer: Sendable {
     case unhandled([StoredUnhandled])
     case flushed
     case failed(String)
-    /// The writer takes longer than the requester's limit; another answer will follow.
+    /// The writer takes longer than the requester's limit. A second answer will follow.
     case later
 }
 
-/// The queue between the event loop and the writer thread: bounded, with changes coalesced by app.
+/// The queue between the event loop and the writer thread. It is bounded, and coalesces changes by app.
 struct StoreQueue: Sendable {
-    /// Limits of the queue. Beyond them the oldest events and reports are dropped. Rows of apps never are, since
-    /// there is only one per app.
+    /// Limits of the queue. Beyond them, the oldest events and reports are dropped. Rows of apps are never dropped,
+    /// since there is only one per app.
     struct Limits: Sendable {
         var events = 20_000
         var reports = 1_000
@@ -66,7 +65,7 @@ struct StoreQueue: Sendable {
     private var requests: [(ticket: Int, request: StoreRequest)] = []
     /// When the oldest queued change was queued; nil if there is none.
     private var since: Duration?
-    /// After a failed write, when to retry: until then nothing is written.
+    /// When to retry after a failed write. Nothing is written until then.
     var notBefore: Duration?
     /// Whether the file must not be changed yet.
     var holds: Bool
@@ -74,12 +73,12 @@ struct StoreQueue: Sendable {
     var isUntidy = false
     var retention: Retention
     var isClosing = false
-    /// Whether to keep the write-ahead log on close; the next process checkpoints it.
+    /// Whether to keep the write-ahead log on close, for the next process to checkpoint it.
     var leavesLog = false
-    /// When the writer started its current work; nil while it is idle.
+    /// When the writer began what it is doing now; nil while it is idle.
     var busySince: Duration?
     var isFinished = false
-    /// A position in the journal: the database contains the changes of all frames before the position.
+    /// A position in the journal. The database contains the changes of all frames before it.
     var stored: UInt32?
     /// Answers of the writer that the event loop has not handled yet.
     var answers: [(ticket: Int, answer: StoreAnswer)] = []
@@ -161,7 +160,7 @@ struct StoreQueue: Sendable {
 
     // MARK: From the writer's thread
 
-    /// The work that the writer takes from the queue at one time.
+    /// The work that the writer dequeues at one time.
     struct Turn: Sendable {
         var work = StoreWork()
         var requests: [(ticket: Int, request: StoreRequest)] = []
@@ -171,14 +170,14 @@ struct StoreQueue: Sendable {
         var isLast: Bool
     }
 
-    /// Takes the work that is due at `now`. If none is due, returns nil and sets `deadline` to the time to check
+    /// Dequeues the work that is due at `now`. If none is due, returns nil and sets `deadline` to the time to check
     /// again.
     mutating func take(now: Duration, _ deadline: inout Duration?) -> Turn? {
         let isDue = { (time: Duration?) in time.map { $0 <= now } ?? true }
         let writes = !work.isEmpty && !holds
         let due = max((since ?? now) + Self.delay, notBefore ?? .zero)
         let tidies = isUntidy && isDue(notBefore) && !holds
-        // A sync must not be answered before writes are permitted.
+        // A sync must not be answered before writes are allowed.
         let asked = requests.filter { !holds || isClosing || !$0.request.isSync }
         guard isClosing || !asked.isEmpty || (writes && due <= now) || tidies else {
             deadline = writes ? due : isUntidy && !holds ? notBefore : nil

@@ -10,9 +10,9 @@ final class StoreWriter {
 
     private var file: StoreFile?
     private var isHeld = true
-    /// Rows that were read from a damaged database, until they are written to the new one.
+    /// Rows that were read from a damaged database. They are kept until they are written to the new one.
     private var salvaged = StoreContents()
-    /// The content of the first database that could be read, until the event loop requests the content.
+    /// The content of the first database that could be read. It is kept until the event loop requests it.
     private var contents: StoreContents?
     private var trouble: String?
     private var retryDelay = Duration.seconds(1)
@@ -21,10 +21,10 @@ final class StoreWriter {
     /// How often, since the last write, a file reported as damaged was found intact.
     private var falseAlarms = 0
     private static let mostFalseAlarms = 8
-    /// How often to try to open the file at the start, before torpord continues with the file opened read-only.
-    /// SQLite then ignores the write-ahead log, and a single failed read must not lose the changes in it.
+    /// How often to try to open the file at the start before torpord falls back to opening it read-only. Then SQLite
+    /// ignores the write-ahead log, and a single failed read must not lose the changes in the log.
     private static let mostFirstTries = 64
-    /// Whether to reopen the file, since the connection may have caused the last error.
+    /// Whether to reopen the file, because the connection may be the cause of the last error.
     private var isSuspect = false
 
     init(_ place: StorePlace, queue: Monitor<StoreQueue>, doorbell: EventCounter) {
@@ -33,7 +33,7 @@ final class StoreWriter {
         self.doorbell = doorbell
     }
 
-    /// Works until the queue is closed.
+    /// The writer thread's main loop, which ends when the queue is closed.
     func run() {
         while true {
             let turn = queue.wait { (queue, deadline) -> StoreQueue.Turn? in
@@ -81,10 +81,10 @@ final class StoreWriter {
 
     // MARK: Writing
 
-    /// Writes a batch; if the file proves damaged, writes the batch into a new file.
+    /// Writes a batch. If the file turns out to be damaged, writes the batch into a new file.
     private func write(_ turn: StoreQueue.Turn, isLoading: Bool) {
-        // Normally the first try succeeds. But a file may be reported as damaged several times though it is intact,
-        // and once more when it really is damaged.
+        // Normally the first try succeeds. But an intact file may be reported as damaged several times, and then once
+        // more after it really was damaged.
         for _ in 0..<Self.mostFalseAlarms + 2 {
             do throws(DatabaseError) {
                 let file = try openFile(isPatient: turn.isLast || isLoading)
@@ -107,8 +107,8 @@ final class StoreWriter {
         failed(DatabaseError(kind: .damaged, "a new one is damaged at once: is the disk broken?"), turn.work)
     }
 
-    /// Returns the open file; opens it if necessary. After an error the file is reopened only at `retryAt`, or at
-    /// once if `isPatient`.
+    /// Returns the open file, and opens it if necessary. After an error, the file is reopened only at `retryAt`, or
+    /// at once if `isPatient`.
     private func openFile(isPatient: Bool) throws(DatabaseError) -> StoreFile {
         if let file, file.isInPlace, !file.isReadOnly, !isSuspect { return file }
         if let retryAt, !isPatient, Clock.monotonic() < retryAt {
@@ -120,8 +120,8 @@ final class StoreWriter {
         let isAnother = contents != nil
         let origin = took(opened)
         guard !isHeld, origin == .nobody else { return opened }
-        // A new file starts with the rows that were salvaged from the lost file. The apps' current state is saved
-        // over them later.
+        // A new file starts with the rows that were salvaged from the lost file. The current state of the apps is
+        // saved over them later.
         if !salvaged.holdsNothing {
             var known = StoreWork()
             known.rows = salvaged.apps
@@ -183,7 +183,7 @@ final class StoreWriter {
         tell(.available(lost: lost), "\(place.path) can be written again: \(loss)")
     }
 
-    /// Requeues the changes, to retry the write later.
+    /// Requeues the changes, so that the write is retried later.
     private func failed(_ error: DatabaseError, _ work: StoreWork) {
         let now = Clock.monotonic()
         if retryAt.map({ $0 <= now }) ?? true {
@@ -211,7 +211,7 @@ final class StoreWriter {
         )
     }
 
-    /// If the error means that the file is unusable, and a second check confirms it, renames the file. Returns
+    /// If the error means that the file is unusable, and a second check confirms that, renames the file. Returns
     /// whether to retry at once.
     private func setAside(_ error: DatabaseError) -> Bool {
         let suffix: String
@@ -222,7 +222,7 @@ final class StoreWriter {
         case .inUse, .full, .refused, .input, .other: return false
         }
         file?.database.keepLogOnClose(true)
-        // Close the file now: a caller may still hold a reference, and a locked file cannot be salvaged.
+        // Close the file now: a caller may still have a reference, and a locked file cannot be salvaged.
         file?.database.close()
         file = nil
         if suffix == "corrupt", isFalseAlarm() { return true }

@@ -57,8 +57,8 @@ extension Database {
     private static let mailColumns =
         "id, app, topic, message, payload, coalescing, key, sender, count, first_at, last_at"
 
-    /// Calls `each` for every row. If a read fails, the caller keeps the rows that it already got. Also reads version
-    /// 3 of the table.
+    /// Calls `each` for every queued message. If a read fails, the caller keeps the rows that it already got. Also
+    /// reads version 3 of the table.
     func mail(_ each: (StoredMail) -> Void) throws(DatabaseError) {
         let hasStanding = try integer("PRAGMA user_version") ?? 0 >= 4
         let statement = try prepare(
@@ -188,7 +188,7 @@ extension Database {
 
     // MARK: schedules
 
-    /// Calls `each` for every row. If a read fails, the caller keeps the rows that it already got.
+    /// Calls `each` for every schedule. If a read fails, the caller keeps the rows that it already got.
     func schedules(_ each: (StoredSchedule) -> Void) throws(DatabaseError) {
         let statement = try prepare("SELECT app, name, last_fired, learned FROM schedules")
         defer { statement.reset() }

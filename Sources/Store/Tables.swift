@@ -20,7 +20,7 @@ extension Database {
 
     // MARK: apps
 
-    /// Calls `each` for every row. If a read fails, the caller keeps the rows that it already got.
+    /// Calls `each` for every app's row. If a read fails, the caller keeps the rows that it already got.
     func apps(_ each: (AppRow) -> Void) throws(DatabaseError) {
         let statement = try prepare(
             """
@@ -87,10 +87,10 @@ extension Database {
 
     // MARK: events
 
-    /// The events that the query selects, oldest first.
+    /// Returns the events that the query selects, the oldest first.
     func events(_ query: EventQuery) throws(DatabaseError) -> [StoredEvent] {
-        // An event's sequence is never less than its time, so `since` can use the primary key. The SQL does not
-        // depend on the number of apps: so at most six prepared statements are cached.
+        // An event's sequence number is never less than its time, so `since` can use the primary key. The SQL text
+        // does not depend on the number of apps, so at most six prepared statements are cached.
         let apps =
             switch query.apps?.count {
             case nil: ""
@@ -132,8 +132,8 @@ extension Database {
         return query.prefersNewest ? events.reversed() : events
     }
 
-    /// Whether the event is already stored: torpord may have been killed after it wrote an event to the database,
-    /// while the journal still contained the event.
+    /// Whether the event is stored already. If torpord was killed after it wrote the event to the database, the
+    /// journal may still contain the event.
     func has(_ event: StoredEvent) throws(DatabaseError) -> Bool {
         let statement = try prepare(
             "SELECT 1 FROM events WHERE sequence = ? AND at = ? AND kind = ? AND text = ? AND app IS ?"
@@ -167,7 +167,7 @@ extension Database {
         try statement.run()
     }
 
-    /// Of the `limit` oldest events, removes those from before `time`; returns how many were removed.
+    /// Removes those of the `limit` oldest events that are from before `time`. Returns how many were removed.
     func removeEvents(before time: Int64, limit: Int64) throws(DatabaseError) -> Int64 {
         let statement = try prepare(
             """
@@ -181,7 +181,7 @@ extension Database {
         return changes
     }
 
-    /// Removes the oldest `count` events; returns how many were removed.
+    /// Removes the oldest `count` events. Returns how many were removed.
     func removeOldestEvents(_ count: Int64) throws(DatabaseError) -> Int64 {
         let statement = try prepare(
             "DELETE FROM events WHERE sequence IN (SELECT sequence FROM events ORDER BY sequence LIMIT ?)"
@@ -193,10 +193,10 @@ extension Database {
 
     // MARK: reports
 
-    /// The number of reports kept per app.
+    /// The most reports that are kept per app.
     static let reportsOfApp: Int64 = 10
 
-    /// The reports of an app, or of all apps, newest first.
+    /// Returns the reports of an app, or of all apps, the newest first.
     func reports(app: String?) throws(DatabaseError) -> [StoredReport] {
         let statement = try prepare(
             "SELECT app, incarnation, at, json FROM reports\(app == nil ? "" : " WHERE app = ?1") ORDER BY id DESC"

@@ -31,7 +31,7 @@ extension Store {
 }
 
 extension Database {
-    /// Calls `each` for every row. If a read fails, the caller keeps the rows that it already got.
+    /// Calls `each` for every stored transfer. If a read fails, the caller keeps the rows that it already got.
     func transfers(_ each: (StoredTransfer) -> Void) throws(DatabaseError) {
         let statement = try prepare("SELECT id, app, json FROM transfers")
         defer { statement.reset() }
