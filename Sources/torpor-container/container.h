@@ -7,14 +7,14 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-/* Exit statuses that podman itself uses for no other purpose: podman failed (125, as podman's own); a child could not
-   execute podman. */
+/* Exit statuses of torpor-container and its children: podman failed (125, which podman itself uses for that); a child
+   could not execute podman (119, which podman uses for nothing). */
 enum { FAILED = 125, NOT_EXECUTED = 119 };
 
-/* How long podman may take to answer a question. */
+/* How many seconds podman may take to answer a query. */
 enum { QUERY_SECONDS = 60 };
 
-/* The command line of `start` (main.c). */
+/* The arguments of `torpor-container start` (see main.c). */
 struct order {
     const char *folder, *name, *owner, *image, *pull;
     long pull_seconds, launch_ms;
@@ -22,38 +22,39 @@ struct order {
     char **arguments;
 };
 
-/* Prepares the environment for podman: remembers NOTIFY_SOCKET and LISTEN_FDS, and removes variables that podman would
-   act on itself. */
+/* Prepares the environment for podman: stores NOTIFY_SOCKET and LISTEN_FDS, and removes variables that podman
+   itself would act on. */
 void prepare_environment(void);
 
-/* Writes variables whose names begin with TORPOR_INSIDE_, without that prefix, into a file for podman's --env-file.
-   Removes them from the environment. */
+/* Writes the variables whose names begin with TORPOR_INSIDE_ into a file for podman's --env-file, without that
+   prefix. Removes them from the environment. */
 void write_variables(const char *path);
 
-/* Sets NOTIFY_SOCKET again, for the program that replaces this process. */
+/* Sets NOTIFY_SOCKET again, for the program that will replace this process. */
 void restore_environment(void);
 
-/* Closes the descriptors that torpord has passed for the container, which has its own copies now. */
+/* Closes the descriptors that torpord has passed for the container. The container has its own copies now. */
 void leave_to_container(void);
 
 int start_container(const struct order *order);
 
-/* Paths of files in a folder, and their first lines. `place` returns false if the path is too long (PATH_MAX);
+/* Paths and first lines of files in a folder. `place` returns false if the path is too long (PATH_MAX),
    `read_line` if the file or the line is missing. */
 bool place(char *path, const char *folder, const char *name);
 bool read_line(const char *folder, const char *name, char *text, size_t size);
 void write_line(const char *folder, const char *name, const char *text);
 void delete(const char *folder, const char *name);
 
-/* Notes in the folder that podman is about to start the container, and what podman's networks have made before; and
-   that the container runs. */
+/* note_run records in the folder that podman is about to start the container, and which network namespaces existed
+   before. forget_run removes that record once the container runs. */
 void note_run(const char *folder, const char *name);
 void forget_run(const char *folder);
 
-/* Removes what a `podman run` has left that was noted and has not come to its end; returns false if it cannot. */
+/* Removes what a `podman run` left behind that note_run has recorded and that did not complete. Returns false on
+   failure. */
 bool undo_run(const char *folder);
 
-/* Removes the folder that contains the temporary files of a pull. */
+/* Removes the folder with the temporary files of an interrupted pull. */
 void remove_pulled(const char *folder);
 
 /* Deletes the container with this ID or name. */
@@ -63,58 +64,58 @@ bool remove_by_id(const char *id);
    while it creates the container. */
 bool is_external(const char *name);
 
-/* Deletes the container whose ID is in the folder; returns true if it does not exist any longer. */
+/* Deletes the container whose ID is in the folder. Returns true if the container no longer exists. */
 bool remove_container(const char *folder);
 
-/* Blocks signals, so that they wait until this process reads them, and makes this process the parent of orphaned
-   descendants: of conmon, which podman leaves running. */
+/* Blocks signals until this process reads them, and makes this process the parent of orphaned descendants, such as
+   conmon, which podman leaves running. */
 void take_signals(void);
 
-/* Restores the original signal mask; for a child of this process. */
+/* Restores the original signal mask, for a child of this process. */
 void leave_signals(void);
 
-/* A descriptor that is readable when signals have arrived. */
+/* The descriptor that is readable when signals have arrived. */
 int signals(void);
 
-/* Reads the signals that have arrived, and stores them to be passed on. */
+/* Reads the signals that have arrived, and stores them to be passed on later. */
 void note_signals(void);
 
-/* The number of a stored signal that asks this process to end, or 0. */
+/* The number of a stored signal that asks this process to end; 0 if there is none. */
 int is_asked_to_end(void);
 
-/* Replaces this process by a fresh image of the same program, which takes little memory and has a short command line:
-   `follow NAME CONMON FIRST WAITING MESSAGE`. It sends the message and follows the container. `first` is a pidfd of
-   the first process inside the container, or -1. */
+/* Replaces this process by a new image of the same program, which takes little memory and has a short command
+   line: `follow NAME CONMON FIRST WAITING MESSAGE`. The new image sends the message and follows the container.
+   `first` is a pidfd of the first process inside the container, or -1. */
 int follow_anew(const char *name, pid_t conmon, int first, const char *message);
 int follow_words(char **words);
 
-/* Sends a message to the app's notify socket; does nothing without one. */
+/* Sends a message to the app's notify socket. Does nothing if there is none. */
 void notify(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* Writes a sentence to standard error and into the app's status. Returns FAILED. */
 int fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* A command line under construction. If memory is short, adding to it ends the process. */
+/* A command line under construction. If memory runs out while a word is added, the process exits. */
 struct words {
     char **all;
     size_t count, room;
 };
 
-/* Begins a command line of podman. */
+/* Begins a command line of podman, to which `add` and `addf` add words. */
 void begin(struct words *words);
 void add(struct words *words, const char *word);
 void addf(struct words *words, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Where the output of a command goes. */
+/* What happens to the output of a command. */
 enum output {
-    OUTPUT_KEPT,      /* standard output is read into `answer`, standard error is dropped */
-    OUTPUT_FOLLOWED,  /* standard error is passed on, and its last line kept in `answer` */
-    OUTPUT_PASSED     /* to standard output and standard error of this process */
+    OUTPUT_KEPT,      /* standard output is read into `answer`, standard error is discarded */
+    OUTPUT_FOLLOWED,  /* standard error is passed on, and its last line is stored in `answer` */
+    OUTPUT_PASSED     /* both go to standard output and standard error of this process */
 };
 
-/* Runs `podman`, or the program that is the first word. Returns its exit status; 128 and more if a signal ended it; -1 if it cannot be started or took
-   longer than `seconds` (0: no limit). `answer` always ends with NUL. With OUTPUT_FOLLOWED, `line` is called with
-   each line, and from time to time with NULL. */
+/* Runs `podman`, or the program that is the first word. Returns its exit status; 128 plus the number of the signal
+   that ended it; -1 if it cannot be started or took longer than `seconds` (0: no limit). `answer` always ends with
+   NUL. With OUTPUT_FOLLOWED, `line` is called with each line, and from time to time with NULL. */
 int podman(struct words *words, enum output output, char *answer, size_t size, long seconds, void (*line)(const char *));
 
 #endif

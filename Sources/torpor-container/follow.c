@@ -21,7 +21,7 @@
 
 static int descriptor = -1;
 static sigset_t before;
-/* The signals that have arrived and were not passed on yet: bit n - 1 for signal n. */
+/* The signals that have arrived and were not passed on yet: bit n - 1 stands for signal n. */
 static uint64_t waiting;
 
 static uint64_t bit(int number) { return (uint64_t)1 << (number - 1); }
@@ -51,7 +51,7 @@ void note_signals(void) {
 }
 
 int is_asked_to_end(void) {
-    // Other signals have a meaning for the program inside the container, or none.
+    // Other signals have a meaning only for the program inside the container, or none.
     for (int number = 1; number <= 64; number++)
         if ((waiting & bit(number)) != 0 && (number == SIGTERM || number == SIGINT || number == SIGQUIT || number >= SIGRTMIN))
             return number;
@@ -64,7 +64,7 @@ static void pass_on(int first) {
     waiting = 0;
 }
 
-/* Ends this process by the same signal as conmon. */
+/* Ends this process by the signal that ended conmon. */
 static int end_by(int number) {
     struct rlimit none = {0, 0};
     sigset_t set;
@@ -77,8 +77,8 @@ static int end_by(int number) {
     return 128 + number;
 }
 
-/* Passes on all signals to the first process in the container (a pidfd, or -1), also those that arrived before. When
-   conmon has ended, returns its exit status, which is that of the container. */
+/* Passes all signals on to the first process in the container (a pidfd, or -1), including those that arrived
+   before. When conmon has ended, returns its exit status, which is the container's. */
 static int follow(pid_t conmon, int first, const char *message) {
     notify("%s", message);
     for (;;) {

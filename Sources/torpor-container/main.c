@@ -4,23 +4,24 @@
 // torpor-container follow NAME CONMON FIRST WAITING MESSAGE
 // torpor-container remove FOLDER
 //
-// `start` is the main process of an app that podman runs in a container. It removes what an earlier run left, pulls the
-// image if PULL (missing, always, newer, never) requires that, and runs `podman run --detach` with the arguments. Then
-// it reports that the container runs (X_TORPOR_CONTAINER, with the stop signal that the image names; also READY=1 if
-// READY is 1) and becomes `follow`. That waits for conmon, which is its child now, and exits as conmon does; conmon
-// exits as the container does. Signals that it gets are passed on to the first process in the container.
+// `start` is the main process of an app that podman runs in a container. It removes what an earlier run left behind,
+// pulls the image if PULL (missing, always, newer, never) requires that, and runs `podman run --detach` with the
+// arguments. Then it reports that the container runs (X_TORPOR_CONTAINER, with the stop signal that the image names;
+// also READY=1 if READY is 1) and replaces itself by `follow`. `follow` is now the parent of conmon. It passes on
+// signals to the first process in the container, waits for conmon, and exits with conmon's status, which is the
+// container's.
 //
 // During a pull, `start` extends the launch's deadline (EXTEND_TIMEOUT_USEC), for PULL-SECONDS at most (0: no limit).
-// If LAUNCH-MS is not 0, podman has another 60 s, and then the program inside has LAUNCH-MS to become ready. If
+// If LAUNCH-MS is not 0, podman then has 60 s, and after that the program inside has LAUNCH-MS to become ready. If
 // anything fails before the container runs, `start` exits with 125, as podman does.
 //
-// `remove` deletes the container that `start` has created, unless podman has done so already.
+// `remove` deletes the container that `start` has created, unless podman has already done so.
 //
-// FOLDER belongs to the app, and is kept until the machine is shut down. Its file `id` contains the container's ID,
-// `bundle` the path of the folder that podman removes with the container, and `pull` the path of the folder for the
-// temporary files of a pull that has not ended. Its file `begun` is there while `podman run` runs, and `namespaces`
-// lists what /run/netns contained before. OWNER is a label of the container: a container of the same NAME with
-// another owner is never touched.
+// FOLDER belongs to the app, and is kept until the machine shuts down. Its files: `id` contains the container's ID;
+// `bundle` the path of the folder that podman removes together with the container; `pull` the path of the folder for
+// the temporary files of a pull in progress. `begun` exists while `podman run` runs, and `namespaces` lists what
+// /run/netns contained before. OWNER is a label of the container: a container of the same NAME with another owner is
+// never touched.
 
 #include "container.h"
 

@@ -43,7 +43,8 @@ void prepare_environment(void) {
     const char *count = getenv("LISTEN_FDS");
     if (count != NULL) passed = atoi(count);
     if (passed < 0 || passed > 4096) passed = 0;
-    // Rootless podman keeps the data of the current boot in XDG_RUNTIME_DIR. Without a login session it is not set.
+    // Rootless podman keeps its data of the current boot in XDG_RUNTIME_DIR, which is not set without a login
+    // session.
     char folder[64];
     struct stat status;
     snprintf(folder, sizeof folder, "/run/user/%u", (unsigned)geteuid());
@@ -63,7 +64,7 @@ void write_variables(const char *path) {
         }
         if (fd < 0) fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
         if (fd >= 0) dprintf(fd, "%s\n", *entry + sizeof prefix - 1);
-        // unsetenv moves the next variable to this place: so do not advance the pointer.
+        // unsetenv moves the next variable to this place, so do not advance the pointer.
         char name[512];
         size_t length = strcspn(*entry, "=");
         if (length >= sizeof name) {
@@ -138,15 +139,16 @@ void addf(struct words *words, const char *format, ...) {
     free(text);
 }
 
-/* Runs in the child between fork and exec. `write_end` is that end of the pipe that the parent reads, or -1. */
+/* Runs in the child between fork and exec. `write_end` is the child's end of the pipe that the parent reads, or
+   -1. */
 static void become(struct words *words, enum output output, int write_end, bool passes) {
-    // Kill podman if this process ends: no other process would follow it. torpord's `remove` then deletes what podman
-    // has begun.
+    // Kill podman if this process ends, since nothing would follow it then. torpord's call of `remove` deletes what
+    // podman has begun.
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     leave_signals();
     if (passes && passed > 0) {
-        // podman supports systemd's socket activation: it passes the descriptors on to the container, with LISTEN_FDS
-        // there.
+        // podman supports systemd's socket activation: it passes the descriptors on to the container and sets
+        // LISTEN_FDS there.
         char pid[16];
         snprintf(pid, sizeof pid, "%d", (int)getpid());
         setenv("LISTEN_PID", pid, 1);
@@ -174,7 +176,7 @@ static int64_t milliseconds(void) {
     return now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-/* Splits the output of a command into lines. The last line is kept. */
+/* Splits the output of a command into lines, and keeps the last line. */
 struct lines {
     char text[512];
     size_t used;
@@ -211,13 +213,13 @@ int podman(struct words *words, enum output output, char *answer, size_t size, l
     size_t used = 0;
     struct lines lines = {.used = 0};
     bool is_open = ends[0] >= 0;
-    // Wait for podman itself to end, not for the end of the pipe: a process that podman leaves behind keeps the pipe
+    // Wait for podman itself to end, not for the end of the pipe: a process that podman leaves running keeps the pipe
     // open.
     while (pidfd >= 0) {
         if (line != NULL) line(NULL);
         struct pollfd waits[3] = {{pidfd, POLLIN, 0}, {is_open ? ends[0] : -1, POLLIN, 0}, {signals(), POLLIN, 0}};
-        // If this process is asked to end, terminate a pull, since it takes long. Do not terminate other commands:
-        // they are brief, and change podman's records.
+        // If this process is asked to end, terminate a pull, which takes long. Other commands are brief and change
+        // podman's records, so let them finish.
         if (output == OUTPUT_FOLLOWED && line != NULL && is_asked_to_end() != 0 && !is_asked) {
             is_asked = true;
             kill(child, SIGTERM);

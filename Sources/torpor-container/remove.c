@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Removes a container, and what belongs to it.
+// Removes a container, and what was created for it.
 
 #define _GNU_SOURCE
 #include "container.h"
@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 
 void begin(struct words *words) {
-    // cgroupfs: with systemd as manager, podman would be moved out of the app's cgroup.
+    // Use cgroupfs: with systemd as cgroup manager, podman would be moved out of the app's cgroup.
     add(words, "podman");
     add(words, "--cgroup-manager=cgroupfs");
 }
@@ -50,7 +50,7 @@ bool remove_container(const char *folder) {
     remove_pulled(folder);
     if (!undo_run(folder)) return false;
     if (!read_line(folder, "id", id, sizeof id)) return true;
-    // podman removes the container itself when it ends (--rm), so usually nothing is left to do.
+    // podman usually removes the container itself when the container ends (--rm): then nothing is left to do.
     bool is_gone = read_line(folder, "bundle", bundle, sizeof bundle) && stat(bundle, &status) != 0 && errno == ENOENT;
     if (!is_gone && !remove_by_id(id)) return false;
     delete(folder, "id");
@@ -58,7 +58,7 @@ bool remove_container(const char *folder) {
     return true;
 }
 
-// podman must report this for certain: a failed query proves nothing.
+// Only a clear reply of podman counts: a failed query proves nothing.
 bool is_external(const char *name) {
     struct words words = {0};
     char answer[64 * 1024];

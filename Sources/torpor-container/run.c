@@ -19,8 +19,8 @@
 
 enum { PODMAN_SECONDS = 60, EXTENSION_SECONDS = 15 };
 
-/* Whether podman still has a record of this app's container with this name, though it was killed while it removed the
-   container. */
+/* Whether podman still has a record of a container with this name and this app's label. That happens if podman is
+   killed while it removes the container. */
 static bool is_half_removed(const struct order *order) {
     struct words words = {0};
     char answer[1024];
@@ -35,9 +35,8 @@ static bool is_half_removed(const struct order *order) {
     return false;
 }
 
-/* Frees the container's name. Removes a container with this name if it is this app's, from before the machine was
-   started, or if podman has only its files. Returns false if it is the container of another app, or cannot be
-   removed. */
+/* Frees the container's name: removes a container with this name if it is this app's or if podman has only its
+   files. Returns false if it is another app's container or cannot be removed. */
 static bool claim_name(const struct order *order, bool *has_changed) {
     struct words words = {0};
     char answer[1024];
@@ -47,8 +46,8 @@ static bool claim_name(const struct order *order, bool *has_changed) {
     add(&words, "--format={{.ID}} {{index .Config.Labels \"io.torpor.app\"}}");
     add(&words, order->name);
     if (podman(&words, OUTPUT_KEPT, answer, sizeof answer, QUERY_SECONDS, NULL) != 0) {
-        // podman cannot inspect the container, since it was killed while it removed it (then the record has this
-        // app's label) or while it created it (then podman has only files of that name).
+        // podman cannot inspect the container: it was killed while it removed the container (then the record has this
+        // app's label) or while it created the container (then podman has only files of that name).
         if ((is_half_removed(order) || is_external(order->name)) && remove_by_id(order->name)) *has_changed = true;
         return true;
     }
@@ -60,13 +59,13 @@ static bool claim_name(const struct order *order, bool *has_changed) {
     return remove_by_id(answer);
 }
 
-/* Whether a word is an option of podman: after the image come the options of the program inside. */
+/* Whether a word is an option of podman. The options of the program inside come after the image. */
 static bool is_option(const struct order *order, const char *word) {
     return word != NULL && strcmp(word, order->image) != 0;
 }
 
-/* Creates the networks that the container's options name, if they do not exist yet. Returns false if it cannot; the
-   reason was reported. */
+/* Creates the networks that the container's options name, unless they exist. Returns false on failure, after it
+   has reported the reason. */
 static bool make_networks(const struct order *order, bool *has_changed) {
     static const char *const modes[] = {"bridge", "container", "host", "none", "ns", "pasta", "private", "slirp4netns"};
     static const char option[] = "--network=";
@@ -97,8 +96,8 @@ static bool make_networks(const struct order *order, bool *has_changed) {
     return true;
 }
 
-/* Whether the image exists on this machine. `facts` receives the signal that the image names to stop its program (may
-   be empty), a space, and the image's digest. */
+/* Whether the image exists on this machine. `facts` receives the image's stop signal (may be empty), a space, and
+   the image's digest. */
 static bool has_image(const char *image, char *facts, size_t size) {
     struct words words = {0};
     begin(&words);
@@ -112,7 +111,7 @@ static bool has_image(const char *image, char *facts, size_t size) {
     return status == 0;
 }
 
-/* How far a pull has got. */
+/* The progress of a pull. */
 static const char *pulled_image;
 static unsigned layers_begun, layers_done;
 static time_t said;
@@ -133,8 +132,8 @@ static void follow_pull(const char *line) {
     else notify("EXTEND_TIMEOUT_USEC=%d000000\nSTATUS=pulling %s", EXTENSION_SECONDS, pulled_image);
 }
 
-/* Runs `podman pull` with a folder for its temporary files, which is removed afterwards: a podman that is killed
-   leaves image layers there. */
+/* Runs `podman pull` with a folder for its temporary files, and removes the folder afterwards: if podman is
+   killed, it leaves image layers there. */
 static int run_pull(const struct order *order, char *last, size_t size) {
     struct words words = {0};
     begin(&words);
@@ -145,7 +144,7 @@ static int run_pull(const struct order *order, char *last, size_t size) {
     char folder[PATH_MAX];
     bool has_folder = snprintf(folder, sizeof folder, "%s/torpor-pull-XXXXXX", usual != NULL ? usual : "/var/tmp") < PATH_MAX &&
                       mkdtemp(folder) != NULL;
-    // If this process is killed too, `remove` deletes the folder.
+    // If this process is killed too, `torpor-container remove` deletes the folder.
     if (has_folder) write_line(order->folder, "pull", folder);
     if (has_folder) setenv("TMPDIR", folder, 1);
     int status = podman(&words, OUTPUT_FOLLOWED, last, size, order->pull_seconds, follow_pull);
@@ -156,7 +155,7 @@ static int run_pull(const struct order *order, char *last, size_t size) {
     return status;
 }
 
-/* Pulls the image if the configuration wants that; returns true if the image exists afterwards. */
+/* Pulls the image if the configuration requires that. Returns true if the image exists afterwards. */
 static bool pull(const struct order *order, char *facts, size_t size) {
     bool is_there = has_image(order->image, facts, size);
     if (is_there && (strcmp(order->pull, "missing") == 0 || strcmp(order->pull, "never") == 0)) return true;
@@ -178,7 +177,7 @@ static bool pull(const struct order *order, char *facts, size_t size) {
     return false;
 }
 
-/* Whether this process may raise its resource limits. */
+/* Whether this process may raise its resource limits (CAP_SYS_RESOURCE). */
 static bool may_raise_limits(void) {
     char line[256];
     unsigned long long effective = 0;
@@ -198,22 +197,22 @@ static bool has_limit(const struct order *order, const char *name) {
     return false;
 }
 
-/* Passes this process's limits of descriptors and processes to podman. podman's own limits are higher than root may
-   set without CAP_SYS_RESOURCE, so the launch would fail. */
+/* Passes this process's limits on descriptors and processes to podman. podman's own defaults are higher than root
+   may set without CAP_SYS_RESOURCE, so the launch would fail. */
 static void keep_limits(struct words *words, const struct order *order) {
     if (geteuid() != 0 || may_raise_limits()) return;
     struct rlimit files, processes;
     if (getrlimit(RLIMIT_NOFILE, &files) == 0 && !has_limit(order, "nofile"))
         addf(words, "--ulimit=nofile=%llu:%llu", (unsigned long long)files.rlim_cur, (unsigned long long)files.rlim_max);
-    // podman caps its own limit at this value.
+    // podman caps its own limit at the same value.
     if (getrlimit(RLIMIT_NPROC, &processes) == 0 && !has_limit(order, "nproc")) {
         unsigned long long most = processes.rlim_max < 32768 ? processes.rlim_max : 32768;
         addf(words, "--ulimit=nproc=%llu:%llu", most, most);
     }
 }
 
-/* Stores the path of the folder in which podman keeps the running container; conmon has it as an argument (-b). When
-   podman has removed the container, the folder does not exist any longer. */
+/* Stores the path of the folder in which podman keeps the running container, which is an argument of conmon (-b).
+   podman removes that folder together with the container. */
 static void note_bundle(const char *folder, const char *conmon) {
     char path[64], words[4096];
     snprintf(path, sizeof path, "/proc/%s/cmdline", conmon);
@@ -231,7 +230,7 @@ static void note_bundle(const char *folder, const char *conmon) {
     }
 }
 
-/* The path of cgroup.procs in a process's cgroup (version 2); false if there is none. */
+/* Finds the path of cgroup.procs in a process's cgroup (version 2). Returns false if there is none. */
 static bool cgroup_of(const char *process, char *path, size_t size) {
     char name[64], line[PATH_MAX];
     snprintf(name, sizeof name, "/proc/%s/cgroup", process);
@@ -251,10 +250,10 @@ static bool cgroup_of(const char *process, char *path, size_t size) {
     return is_found;
 }
 
-/* Moves helpers that serve all containers of this user out of the app's cgroup, to that of torpor-keeper, the parent
-   of this process. Without systemd they run in the cgroup of the app whose container came first, and would be frozen
-   and killed with it. They are aardvark-dns, which resolves names in podman's networks, and rootless podman's pause
-   process (catatonit, or podman itself), which keeps its user namespace. */
+/* Moves helpers that serve all containers of this user from the app's cgroup to the cgroup of torpor-keeper, the
+   parent of this process. Without systemd, they start in the cgroup of the app whose container came first, and
+   would be frozen and killed with that app. These helpers are aardvark-dns, which resolves names in podman's
+   networks, and rootless podman's pause process (catatonit, or podman itself), which keeps its user namespace. */
 static void free_common_helpers(void) {
     static const char *const names[] = {"aardvark-dns", "catatonit", "podman pause"};
     char own[PATH_MAX + 64], other[PATH_MAX + 64], parent[16], line[32], comm[32];
@@ -284,8 +283,9 @@ static void free_common_helpers(void) {
     fclose(file);
 }
 
-/* Removes what prevents the container from being started, and creates what it needs. Returns 1 if something was
-   changed, so that the start can be retried; 0 if not; -1 if it cannot be started: the reason was reported. */
+/* Removes what prevents the start of the container, and creates what it needs. Returns 1 if anything was changed,
+   so that the start can be retried; 0 if not; -1 if the container cannot be started, after the reason was
+   reported. */
 static int make_way(const struct order *order) {
     bool has_changed = false;
     if (!claim_name(order, &has_changed)) {
@@ -313,11 +313,11 @@ static int run(const struct order *order) {
     delete(order->folder, "id");
     delete(order->folder, "conmon");
     delete(order->folder, "first");
-    // The time that podman takes is not part of the app's launch: extend the launch deadline until the container
-    // runs.
+    // The time that podman takes does not count as the app's launch, so extend the launch deadline until the
+    // container runs.
     if (order->launch_ms > 0) notify("EXTEND_TIMEOUT_USEC=%d000000", PODMAN_SECONDS);
     note_run(order->folder, order->name);
-    // podman's output goes where the container's output goes: so its error message is in the app's log.
+    // podman's output goes where the container's output goes, so that its error messages are in the app's log.
     return podman(&words, OUTPUT_PASSED, answer, sizeof answer, 0, NULL);
 }
 
@@ -327,7 +327,7 @@ int start_container(const struct order *order) {
     if (!place(path, order->folder, "claimed")) return fail("cannot keep its container's ID in %s: the path is too long", order->folder);
     if (!remove_container(order->folder)) return fail("could not remove the container of its last run: see its log");
     struct stat status;
-    // Free the name only at the first launch since the machine was started. Later launches do this only if they fail,
+    // Free the name only at the first launch since the machine was booted. Later launches do so only if they fail,
     // which saves time.
     if (stat(path, &status) != 0) {
         if (make_way(order) < 0) return FAILED;
@@ -338,7 +338,7 @@ int start_container(const struct order *order) {
     int ended = run(order);
     if (ended > 128 && !undo_run(order->folder)) return fail("could not remove what a podman left that was killed: see its log");
     if (ended != 0 && ended != NOT_EXECUTED) {
-        // Perhaps a network was removed, or a podman that was killed left something behind.
+        // A network may have been removed, or a killed podman may have left something behind.
         int way = make_way(order);
         if (way < 0) return FAILED;
         if (way > 0) ended = run(order);
@@ -349,7 +349,8 @@ int start_container(const struct order *order) {
     forget_run(order->folder);
     leave_to_container();
     if (!read_line(order->folder, "conmon", conmon, sizeof conmon)) return fail("was started, but podman did not say which process is conmon");
-    // There is no first process if the program inside has ended already: conmon then is a zombie, or about to be.
+    // If the program inside has ended already, there is no first process, and conmon is a zombie or about to become
+    // one.
     int pidfd = read_line(order->folder, "first", first, sizeof first) ? (int)syscall(SYS_pidfd_open, atoi(first), 0) : -1;
     note_bundle(order->folder, conmon);
     free_common_helpers();

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Undoes a `podman run` that was killed before the container ran. podman keeps no record of a network namespace until
-// it is set up, so `podman rm` does not know what a killed podman has made: the namespace in /run/netns with its pair
-// of interfaces, and the rules of iptables for published ports. These rules would send the connections to the next
-// container's ports to the address of the killed one.
+// Undoes a `podman run` that was killed before the container ran. Until a network namespace is set up, podman keeps
+// no record of it, so `podman rm` does not remove what a killed podman has made: the namespace in /run/netns with its
+// pair of interfaces, and the iptables rules for published ports. These rules would send connections for the next
+// container's ports to the old container's address.
 
 #define _GNU_SOURCE
 #include "container.h"
@@ -28,15 +28,15 @@
 #include <unistd.h>
 
 static const char namespaces[] = "/run/netns";
-/* What the names of podman's network namespaces begin with. */
+/* The prefix of the names of podman's network namespaces. */
 static const char prefix[] = "netns-";
 
 enum {
     MOST_NAMESPACES = 16,
     MOST_ADDRESSES = 16,
-    /* How long other podmans may take with network namespaces that they have begun. */
+    /* How many milliseconds other podman processes may take to finish setting up their networks. */
     OTHERS_MS = 10000,
-    /* A podman that is older does not set up a network: it follows a container, or is a service. */
+    /* A podman process older than this is not setting up a network: it follows a container, or is a service. */
     OLD_SECONDS = 60,
 };
 
@@ -58,7 +58,7 @@ void forget_run(const char *folder) {
     delete(folder, "namespaces");
 }
 
-/* Whether a line of the file `namespaces` is this name. */
+/* Whether the file `namespaces` contains this name, so that the namespace existed before. */
 static bool was_there(const char *folder, const char *name) {
     char path[PATH_MAX], line[NAME_MAX + 2];
     FILE *file = place(path, folder, "namespaces") ? fopen(path, "re") : NULL;
@@ -71,7 +71,7 @@ static bool was_there(const char *folder, const char *name) {
     return is_found;
 }
 
-/* Calls a function with the ID of each process, until it returns true; returns whether it did. */
+/* Calls a function with the ID of each process until it returns true. Returns whether it did. */
 static bool any_process(bool (*is_it)(const char *pid, void *with), void *with) {
     DIR *entries = opendir("/proc");
     bool is_found = false;
@@ -89,8 +89,8 @@ static bool is_in_namespace(const char *pid, void *with) {
     return stat(path, &status) == 0 && status.st_dev == other->st_dev && status.st_ino == other->st_ino;
 }
 
-/* Whether a network namespace is new since the run began, and has no process. A file of that name on which nothing is
-   mounted is one that podman was about to mount. */
+/* Whether a network namespace is left over: it is new since `podman run` began, and no process is in it. A file
+   without a mounted namespace counts too: podman was about to mount one there. */
 static bool is_left(const char *folder, const char *name) {
     char path[PATH_MAX];
     struct stat status;
@@ -99,7 +99,7 @@ static bool is_left(const char *folder, const char *name) {
            !any_process(is_in_namespace, &status);
 }
 
-/* pidfds of podmans that may be setting up a network. */
+/* pidfds of other podman processes that may be setting up a network. */
 struct others {
     struct pollfd all[64];
     nfds_t count;
@@ -112,7 +112,7 @@ static bool note_other(const char *pid, void *with) {
     snprintf(folder, sizeof folder, "/proc/%s", pid);
     if (!read_line(folder, "comm", comm, sizeof comm) || strcmp(comm, "podman") != 0) return false;
     if (!read_line(folder, "stat", stat, sizeof stat)) return false;
-    // The start time is field 22; the name, field 2, may contain spaces.
+    // Field 22 is the start time. Field 2, the name, may contain spaces, so count from its closing parenthesis.
     char *field = strrchr(stat, ')');
     for (int i = 2; i < 22 && field != NULL; i++) field = strchr(field + 1, ' ');
     if (field == NULL || others->now - strtol(field, NULL, 10) / sysconf(_SC_CLK_TCK) > OLD_SECONDS) return false;
@@ -121,7 +121,7 @@ static bool note_other(const char *pid, void *with) {
     return others->count == sizeof others->all / sizeof *others->all;
 }
 
-/* Waits until the podmans that run now have ended. Returns false if one of them takes too long. */
+/* Waits until the podman processes that run now have ended. Returns false if one of them takes too long. */
 static bool outlast_others(void) {
     struct timespec now;
     clock_gettime(CLOCK_BOOTTIME, &now);
@@ -137,7 +137,8 @@ static bool outlast_others(void) {
     return has_ended;
 }
 
-/* The addresses in a network namespace, each with a colon, as iptables shows it before a port. Returns their number. */
+/* Reads the addresses in a network namespace, each with a colon, as iptables prints them before a port. Returns
+   their number. */
 static int addresses_in(const char *path, char addresses[][INET6_ADDRSTRLEN + 4]) {
     int ends[2], count = 0;
     if (pipe2(ends, O_CLOEXEC) != 0) return 0;
@@ -170,7 +171,8 @@ static int addresses_in(const char *path, char addresses[][INET6_ADDRSTRLEN + 4]
     return count;
 }
 
-/* Deletes one rule of the table nat, as `-S` shows it: `-A CHAIN …`, with quotes around words with spaces. */
+/* Deletes one rule of the table nat, given as `-S` prints it: `-A CHAIN …`, with quotes around words that contain
+   spaces. */
 static void delete_rule(const char *program, char *rule) {
     struct words words = {0};
     add(&words, program);
@@ -189,7 +191,7 @@ static void delete_rule(const char *program, char *rule) {
     podman(&words, OUTPUT_KEPT, answer, sizeof answer, QUERY_SECONDS, NULL);
 }
 
-/* Deletes the rules of iptables that netavark has made for a container: they contain its ID (may be NULL), or send
+/* Deletes the iptables rules that netavark made for a container: those that contain its ID (may be NULL) or send
    connections to its addresses. */
 static void delete_rules(const char *id, char addresses[][INET6_ADDRSTRLEN + 4], int count) {
     static const char *const programs[] = {"iptables", "ip6tables"};
@@ -213,8 +215,8 @@ static void delete_rules(const char *id, char addresses[][INET6_ADDRSTRLEN + 4],
     }
 }
 
-/* Removes the network namespaces that podman made in this run, and the rules for a container with this ID (NULL: none
-   is known). */
+/* Removes the network namespaces that the killed `podman run` made, and the rules for a container with this ID
+   (NULL if unknown). */
 static void remove_network(const char *folder, const char *id) {
     char names[MOST_NAMESPACES][NAME_MAX + 1];
     int count = 0;
@@ -222,7 +224,8 @@ static void remove_network(const char *folder, const char *id) {
     for (struct dirent *entry; entries != NULL && count < MOST_NAMESPACES && (entry = readdir(entries)) != NULL;)
         if (is_left(folder, entry->d_name)) snprintf(names[count++], sizeof names[0], "%s", entry->d_name);
     if (entries != NULL) closedir(entries);
-    // Another podman may have made a namespace since this run began, and no process yet.
+    // A new namespace without a process may also belong to another podman that has just made it: wait for that to
+    // finish.
     if (count == 0 || !outlast_others()) return delete_rules(id, NULL, 0);
     for (int i = 0; i < count; i++) {
         char path[sizeof namespaces + NAME_MAX + 2], addresses[MOST_ADDRESSES][INET6_ADDRSTRLEN + 4];
@@ -234,8 +237,8 @@ static void remove_network(const char *folder, const char *id) {
     }
 }
 
-/* Unmounts what is mounted in a container's folders: otherwise a killed podman's shm stays, and podman cannot delete
-   the folder that contains it. */
+/* Unmounts everything in a container's folders. Otherwise the shm of a killed podman stays mounted, and podman
+   cannot delete the folder that contains it. */
 static void unmount_all(const char *id) {
     char line[2 * PATH_MAX], point[PATH_MAX];
     FILE *file = fopen("/proc/self/mountinfo", "re");
@@ -248,7 +251,7 @@ static void unmount_all(const char *id) {
 bool undo_run(const char *folder) {
     char name[512], owner[PATH_MAX], answer[1024];
     if (!read_line(folder, "begun", name, sizeof name)) return true;
-    // The folder is in that of the app, which is the label of its container.
+    // The folder is inside the app's folder, whose path is the label of the app's container.
     snprintf(owner, sizeof owner, "%s", folder);
     char *slash = strrchr(owner, '/');
     if (slash != NULL) *slash = 0;
@@ -260,7 +263,7 @@ bool undo_run(const char *folder) {
     add(&words, "--format={{.ID}}");
     addf(&words, "--filter=label=io.torpor.app=%s", owner);
     if (podman(&words, OUTPUT_KEPT, answer, sizeof answer, QUERY_SECONDS, NULL) != 0) return false;
-    // There is one at most, since its name is taken.
+    // There is at most one container, since its name can be used only once.
     answer[strcspn(answer, "\n")] = 0;
     bool is_root = geteuid() == 0, is_removed = true;
     if (answer[0] != 0) {
@@ -268,7 +271,7 @@ bool undo_run(const char *folder) {
         is_removed = remove_by_id(answer);
     }
     if (is_external(name)) is_removed &= remove_by_id(name);
-    // A rootless podman's networks are in a namespace of its own, where root's rules and mounts do not exist.
+    // A rootless podman's networks are in its own namespace, which contains none of root's rules and mounts.
     if (is_root) remove_network(folder, answer[0] != 0 ? answer : NULL);
     if (is_removed) forget_run(folder);
     return is_removed;
