@@ -74,7 +74,7 @@ enum Amounts {
         return "\(bytes)B"
     }
 
-    /// Parses a boolean as Go does (strconv.ParseBool), and therefore docker and podman; nil for anything else.
+    /// Parses a boolean by Go's rules (strconv.ParseBool), which docker and podman use; nil for other texts.
     static func truth(_ text: String) -> Bool? {
         switch text {
         case "1", "t", "T", "true", "TRUE", "True": true
@@ -83,7 +83,7 @@ enum Amounts {
         }
     }
 
-    /// The name of a signal in capitals, with the prefix `SIG`; a number stays.
+    /// The name of a signal in capitals, with the prefix `SIG`. A number stays as it is.
     static func signal(_ text: String) -> String {
         let name = text.trimmed.uppercased()
         return name.hasPrefix("SIG") || Int(name) != nil ? name : "SIG" + name

@@ -3,10 +3,10 @@
 import Configuration
 import WireText
 
-/// Imports a compose file: each service becomes a container or, on request, only its command becomes a program on
-/// this machine.
+/// Imports a compose file. Each service becomes an app that runs in a container or, on request, an app that runs the
+/// service's command on this machine.
 enum Compose {
-    /// - Parameter others: further compose files, which are merged over the first in this order.
+    /// - Parameter others: further compose files, which are merged over the first, in this order.
     static func read(
         _ text: String,
         others: [(path: String, text: String)] = [],
@@ -114,8 +114,9 @@ enum Compose {
         "compose.override.yml", "compose.override.yaml", "docker-compose.override.yml", "docker-compose.override.yaml",
     ]
 
-    /// The other files that COMPOSE_FILE names, in the environment or in `.env`, if this is the first of them; nil if
-    /// the variable is not set, or the file has no usual name. compose reads these instead of an override file.
+    /// The further files that COMPOSE_FILE names, in the environment or in `.env`, if its first file is this one.
+    /// compose reads them instead of an override file. Nil if the variable is not set, or this file's name is not one
+    /// that compose looks for.
     static func listed(
         after path: String,
         _ tree: SourceTree,
@@ -146,7 +147,7 @@ enum Compose {
         return others
     }
 
-    /// The override file that compose merges over a file with a usual name, if the user names no files.
+    /// The override file that compose merges over a file with one of its default names, unless the user names files.
     static func override(of path: String, _ tree: SourceTree) -> (path: String, text: String)? {
         guard names.contains(SourceTree.lastPart(path)) else { return nil }
         for name in overrides {
@@ -188,7 +189,7 @@ enum Compose {
         return files
     }
 
-    /// Adds remarks about the top-level keys other than `services`.
+    /// Adds remarks about top-level keys other than `services`.
     private static func beside(
         _ members: OrderedTable<DataNode>,
         _ project: ComposeProject?,
@@ -210,7 +211,7 @@ enum Compose {
         for (text, place) in leftOut.sentences() { result.remark(text + ".", at: place) }
     }
 
-    /// A service whose successful end other services wait for becomes a oneshot app.
+    /// Makes a service into a oneshot app if other services wait for its successful end.
     private static func completed(_ result: inout ImportedConfiguration) {
         let names = Set(result.programs.flatMap(\.completed).map(WireText.init))
         for index in result.programs.indices where names.contains(WireText(result.programs[index].name)) {
@@ -219,7 +220,7 @@ enum Compose {
         }
     }
 
-    /// The variables for interpolation: those of the file `.env`, overridden by those of the caller's environment.
+    /// The variables for interpolation: those of the file `.env`, which the caller's environment overrides.
     private static func variables(_ folder: String, _ tree: SourceTree) -> [String: String] {
         var variables: [String: String] = [:]
         let path = folder + "/.env"

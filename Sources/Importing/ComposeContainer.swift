@@ -20,7 +20,8 @@ struct ComposeContainer {
         self.project = project
     }
 
-    /// The keys that this type reads, or that have no meaning for podman. `ComposeService` reads all others.
+    /// The keys that this type reads, and those that have no meaning for podman. `ComposeService` reads all other
+    /// keys.
     static let known: Set = [
         "annotations", "build", "cap_add", "cap_drop", "configs", "container_name", "devices", "dns", "dns_opt",
         "dns_search", "domainname", "expose", "extra_hosts", "hostname", "image", "init", "ipc", "label_file", "links",
@@ -64,13 +65,13 @@ struct ComposeContainer {
         if !texts.isEmpty { table[key] = .strings(texts) }
     }
 
-    /// The texts of a key whose value is a list, or a single string.
+    /// The texts of a key whose value is a list or a single string.
     private func texts(_ key: String) -> [String] {
         guard let node = node[key] else { return [] }
         return (node.list ?? [node]).compactMap(\.text).filter { !$0.isEmpty }
     }
 
-    /// The names and values of a key whose value is a table, or a list of `NAME=value`.
+    /// The names and values of a key whose value is a table or a list of `NAME=value`.
     private func pairs(_ key: String) -> [(key: String, value: String)] {
         (node[key]?.members ?? []).map { ($0.key, $0.value.text ?? "") }
             + (node[key]?.list ?? []).compactMap(\.text).map { text in
@@ -169,7 +170,7 @@ struct ComposeContainer {
         }
         var command = words("command") ?? []
         if let entry = words("entrypoint") {
-            // An empty entrypoint removes the image's entrypoint: then the first word of the command is the program.
+            // An empty entrypoint removes the image's own: the first word of the command is then the program.
             if entry.isEmpty, !command.isEmpty {
                 put("entrypoint", [command.removeFirst()])
             } else {
@@ -209,7 +210,7 @@ struct ComposeContainer {
         }
     }
 
-    /// A link means that the other service is started before, and that it has another name in the network.
+    /// Translates links: the other service is started first, and gets another name in the network.
     private func links(_ program: inout ImportedProgram) {
         for link in texts("links") {
             let parts = link.split(separator: ":", maxSplits: 1).map(String.init)
@@ -284,7 +285,8 @@ struct ComposeContainer {
 
     /// Adds a remark that names the keys of a volume or network that are not translated.
     ///
-    /// - Parameter keys: keys that are not translated, by the table in the node; "" stands for the node itself.
+    /// - Parameter keys: keys that are not translated, by the table of the node that contains them; "" stands for the
+    ///   node itself.
     private func remark(
         _ list: String,
         _ keys: [(table: String, keys: [String])],
@@ -400,7 +402,7 @@ struct ComposeContainer {
         if texts("pid").contains("host") { program.cannot(ContainerValues.hostProcesses, at: node["pid"]?.place) }
         for (key, option) in options { for text in texts(key) { arguments.append("--\(option)=\(text)") } }
         for (host, address) in pairs("extra_hosts") {
-            // The older form is a list of "host:address".
+            // In its older form, an entry is "host:address".
             arguments.append("--add-host=" + (address.isEmpty ? host : "\(host):\(address)"))
         }
         for (name, value) in pairs("sysctls") { arguments.append("--sysctl=\(name)=\(value)") }

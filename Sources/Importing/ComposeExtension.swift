@@ -2,15 +2,15 @@
 
 import WireText
 
-/// Resolves `extends`: a service that takes over the keys of another one.
+/// Resolves `extends`, by which a service inherits the keys of another service.
 final class ComposeExtension {
     private let tree: SourceTree
-    /// Other compose files; each is read once.
+    /// The other compose files that were read, each only once.
     private var files: [WireText: Services?] = [:]
-    /// How many values services have taken over from others, in total.
+    /// How many values all services together have inherited so far.
     private var count = 0
 
-    /// The limit of `count`: as many values as one file may have.
+    /// The limit of `count`: as many values as a single file may contain.
     private static let countLimit = 200_000
     private static let depthLimit = 16
 
@@ -67,7 +67,7 @@ final class ComposeExtension {
 }
 
 extension DataNode {
-    /// How many values the node contains, itself included.
+    /// How many values the node contains, including itself.
     fileprivate var memberCount: Int {
         switch value {
         case .null, .scalar: 1

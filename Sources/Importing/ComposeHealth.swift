@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Translates `healthcheck` of a service to `ready` and `health`.
+/// Translates the `healthcheck` of a service to `ready` and `health`.
 struct ComposeHealth {
     let node: DataNode?
     let folder: String
     /// The name of the health check in remarks.
     var title = "healthcheck"
-    /// Whether the app is ended when the check fails too often. Otherwise only its launch waits for the check.
+    /// Whether the app is terminated when the check fails too often. If not, only the app's launch waits for the
+    /// check.
     var ends = false
 
     func read(into program: inout ImportedProgram) {
@@ -70,8 +71,8 @@ struct ComposeHealth {
                 at: own.place
             )
         }
-        // The time until compose counts a service as unhealthy: the start period, in which failures do not count, and
-        // then the configured number of failures.
+        // How long compose waits before it counts a service as unhealthy: the start period, in which failures do not
+        // count, then the configured number of failures.
         let whole = begin + Double(max(1, min(retries, 10_000))) * (interval + timeout)
         program["launch_deadline"] = Amounts.duration(seconds: max(1, whole.rounded())).map(TOMLValue.string)
         if ends, !isInside {
@@ -84,7 +85,7 @@ struct ComposeHealth {
         )
     }
 
-    /// Translates the check to `container.health`, which also determines when the app is ready.
+    /// Translates the check to `container.health`, by which torpord also detects that the app is ready.
     private func inside(
         _ container: OrderedTable<TOMLValue>,
         _ words: [String],

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The programs of well-known images, for services that specify only the program's options. The entrypoint of
-/// official images inserts the program before a command that begins with "-"; for other images the program is the
-/// entrypoint. Sources: the images' documentation and Dockerfiles.
+/// The programs of well-known images, for services whose command contains only options. The entrypoint of official
+/// images inserts the program before a command that begins with "-"; in other images the program is the entrypoint.
+/// Sources: the images' documentation and Dockerfiles.
 enum ComposeImages {
     private static let programs = [
         "alertmanager": "alertmanager", "caddy": "caddy", "consul": "consul", "etcd": "etcd", "haproxy": "haproxy",

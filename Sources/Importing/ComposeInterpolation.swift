@@ -3,16 +3,15 @@
 /// Expands `$NAME` and `${NAME…}` in the texts of a compose file.
 struct ComposeInterpolation {
     let variables: [String: String]
-    /// Variables that a text uses without a default and that are not set: they were replaced by the empty string.
+    /// Variables without a default that were replaced by the empty string because they are not set.
     var missing: [String] { unset.names }
-    /// Variables that a text requires with `${NAME?sentence}` and that are not set; with `:?` also those that are
-    /// empty.
+    /// Variables that are required (`${NAME?sentence}`) but not set; for `:?` also those that are empty.
     var wanted: [String] { needed.names }
 
     private var unset = Names()
     private var needed = Names()
-    /// For each `${` of the text, the position of its closing brace. All are found in one pass, since a text may have
-    /// very many that are not closed.
+    /// For each `${` of the text, the position of its closing brace. All are found in one pass, because a text may
+    /// have very many `${` without one.
     private var ends: [String.Index: String.Index] = [:]
 
     /// Names without duplicates, in the order of their first occurrence.

@@ -6,7 +6,7 @@ import WireText
 /// compose specification. The tags `!reset` and `!override` stay in the result, for later merges;
 /// ``DataNode/withoutReset`` applies `!reset` at the end.
 enum ComposeMerge {
-    /// Merges a whole file over another one.
+    /// Merges a whole compose file over another one.
     static func files(_ base: DataNode, _ own: DataNode) -> DataNode {
         merged(base, own) { key, first, second in
             guard key == "services" else { return usual(first, second) }
@@ -35,7 +35,7 @@ enum ComposeMerge {
         }
     }
 
-    /// Merges two tables; `change` merges the members that both have.
+    /// Merges two tables. `change` merges members that are in both tables.
     private static func merged(
         _ base: DataNode,
         _ own: DataNode,
@@ -56,13 +56,14 @@ enum ComposeMerge {
         return node
     }
 
-    /// The rule for most values: merges tables, concatenates lists, and replaces other values by the later one.
+    /// Applies the rule for most values: merges tables, concatenates lists, and replaces other values by the later
+    /// one.
     private static func usual(_ base: DataNode, _ own: DataNode) -> DataNode {
         if base.list != nil, own.list != nil { return elements(base, own, by: \.text) }
         return merged(base, own) { usual($1, $2) }
     }
 
-    /// Concatenates two lists; an element with the same name as an earlier one replaces it.
+    /// Concatenates two lists. A later element replaces an earlier one with the same name.
     private static func elements(_ base: DataNode, _ own: DataNode, by name: (DataNode) -> String?) -> DataNode {
         guard let first = base.list, let second = own.list else { return own }
         var elements: [DataNode] = []
@@ -144,7 +145,7 @@ enum ComposeMerge {
 
     // MARK: What an element is known by
 
-    /// What identifies a published port: its address, its two port numbers and its protocol.
+    /// Identifies a published port: its address, its two port numbers and its protocol.
     private static func port(_ node: DataNode) -> String? {
         if node.members != nil {
             let parts = [node["host_ip"]?.text, node["published"]?.text, node["target"]?.text]
@@ -160,7 +161,7 @@ enum ComposeMerge {
         )
     }
 
-    /// What identifies a volume: its path in the container.
+    /// Identifies a volume: its path in the container.
     private static func target(_ node: DataNode) -> String? {
         if node.members != nil { return node["target"]?.text ?? node["destination"]?.text ?? node["dst"]?.text }
         guard let fields = node.text?.split(separator: ":", omittingEmptySubsequences: false) else { return nil }
@@ -173,7 +174,7 @@ enum ComposeMerge {
 }
 
 extension DataNode {
-    /// The node without the values that are tagged `!reset`.
+    /// The node without values tagged `!reset`.
     var withoutReset: DataNode {
         var node = self
         switch value {

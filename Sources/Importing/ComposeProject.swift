@@ -35,16 +35,16 @@ struct ComposeProject {
         configs = table("configs")
     }
 
-    /// The name in podman of one of the project's networks. Without a name in the compose file it begins with the
-    /// project's name.
+    /// The name in podman of one of the project's networks. It begins with the project's name unless the compose file
+    /// gives the network a name.
     func network(_ key: String) -> String {
         let node = networks?[key]
         if let name = node?["name"]?.text ?? node?["external"]?["name"]?.text { return name }
         return node?["external"]?.flag == true ? key : "\(name)_\(key)"
     }
 
-    /// Remarks about networks that need options: torpord creates networks without options at the first launch. Each
-    /// is a sentence.
+    /// Remarks, as sentences, about networks that need options: torpord creates networks at the first launch, but
+    /// without options.
     var networkRemarks: [String] {
         (networks?.members ?? []).compactMap { key, node in
             var options: [String] = []
@@ -67,7 +67,7 @@ struct ComposeProject {
         }
     }
 
-    /// The network in podman of services that specify none.
+    /// The name in podman of the network for services that specify no network.
     var usualNetwork: String { networks?["default"] == nil ? name : network("default") }
 
     /// The name in podman of one of the project's volumes.

@@ -8,7 +8,7 @@ struct ComposeService {
     let folder: String
     let variables: [String: String]
     let name: String
-    /// The project to which the services' containers belong; nil if services become programs on this machine.
+    /// The project of the services' containers; nil if services become programs on this machine.
     var project: ComposeProject?
     var profiles = ComposeProfiles([], [:])
 
@@ -24,7 +24,7 @@ struct ComposeService {
     private static let network = "its network is the machine's, where services are at localhost"
     private static let rights = "it has the rights of its user"
     private static let shares = "resources sets its share of the machine, as in resources.active.cpu_weight"
-    /// Keys that only a container can have. For a program on this machine they are left out, for these reasons.
+    /// Keys that only a container can have, with the reason why they are left out for a program on this machine.
     private static let containers: [String: String] = [
         "annotations": container, "attach": container, "build": container, "container_name": container,
         "credential_spec": container, "develop": container, "domainname": container, "hostname": container,
@@ -112,7 +112,7 @@ struct ComposeService {
 
     // MARK: The program
 
-    /// The words of `command` or `entrypoint`, nil if a quote is not closed; and whether the key is set.
+    /// The words of `command` or `entrypoint` (nil if a quote is not closed), and whether the key is set.
     private func words(_ key: String) -> (words: [String]?, isThere: Bool) {
         guard let node = node[key], !node.isNull else { return (nil, false) }
         if let list = node.list { return (list.compactMap(\.text), true) }
@@ -164,7 +164,7 @@ struct ComposeService {
         guard let node = node["environment"] else { return }
         var missing: [String] = []
         for (name, value) in node.members ?? [] {
-            // A variable without a value gets the value of the caller's environment, in compose and for an app.
+            // In compose and for an app, a variable without a value gets its value from the caller's environment.
             if let text = value.text ?? (value.isNull ? variables[name] : nil) {
                 program.setVariable(name, text)
             } else if value.isNull {
@@ -181,7 +181,7 @@ struct ComposeService {
                 missing.append(text)
             }
         }
-        // A program on this machine inherits such variables from its supervisor.
+        // A program on this machine inherits such variables from the supervisor.
         if project != nil, !missing.isEmpty {
             let verb = missing.count > 1 ? "have no value here, and are" : "has no value here, and is"
             program.remark("\(LeftOutKeys.list(missing)) of environment \(verb) left out", at: node.place)
@@ -295,8 +295,8 @@ struct ComposeService {
         }
     }
 
-    /// Compose starts a service that has profiles only if one of them is active. The app of such a service is
-    /// launched at start only then.
+    /// Translates `profiles`: compose starts the service only if one of its profiles is active. If none is, the app
+    /// is not launched at the supervisor's start.
     @discardableResult
     private func profiles(_ program: inout ImportedProgram) -> [String] {
         let tags = (node["profiles"]?.list ?? []).compactMap(\.text).filter { !$0.isEmpty }
@@ -323,11 +323,11 @@ struct ComposeService {
     }
 }
 
-/// The active profiles: the services of these profiles are started together with those that have none.
+/// The active profiles. compose starts their services in addition to the services without profiles.
 struct ComposeProfiles {
     private let names: Set<WireText>
 
-    /// Takes the profiles of the command-line option or, without any, those of the variable `COMPOSE_PROFILES`.
+    /// Uses the profiles of the command-line option or, if there are none, those of the variable `COMPOSE_PROFILES`.
     init(_ named: [String], _ variables: [String: String]) {
         let usual = (variables["COMPOSE_PROFILES"] ?? "").split(separator: ",").map { $0.trimmed }
         names = Set((named.isEmpty ? usual : named).map(WireText.init))

@@ -3,7 +3,7 @@
 import Configuration
 import WireText
 
-/// Fills in the values that depend on names of containers, which are known only when all apps have their names.
+/// Sets the values that contain containers' names, once all apps have their names.
 enum ContainerNames {
     static func assign(_ result: inout ImportedConfiguration) {
         var places: [WireText: Int] = [:]
@@ -69,7 +69,8 @@ enum ContainerNames {
         program["container"] = .table(table)
     }
 
-    /// Takes back what ``share(_:_:_:_:)`` has added: names are assigned again if one of them is refused.
+    /// Removes the arguments that ``share(_:_:_:_:)`` has added, because a container's name was refused and all names
+    /// are assigned again.
     private static func forgetVolumes(_ program: inout ImportedProgram) {
         guard program.addedArguments > 0, case .table(var table) = program["container"],
             case .array(let arguments) = table["args"]
@@ -97,7 +98,7 @@ enum ContainerNames {
         program["container"] = .table(table)
     }
 
-    /// Adds the names that services have for one another (`links` of compose) to the networks that they share.
+    /// Adds names of services that other services have defined (`links` of compose) to the networks that both share.
     static func alias(_ result: inout ImportedConfiguration) {
         var places: [WireText: Int] = [:]
         for (index, program) in result.programs.enumerated() where program.isTranslated {
@@ -117,7 +118,7 @@ enum ContainerNames {
         }
     }
 
-    /// Adds a name to those of the program's networks that are shared with another program; false if there is none.
+    /// Adds an alias to those networks of the program that are in `shared`. Returns false if there is none.
     private static func add(_ alias: String, to shared: [String], _ program: inout ImportedProgram) -> Bool {
         guard case .table(var table) = program["container"] else { return false }
         var isThere = false

@@ -21,7 +21,7 @@ struct ContainerOptions {
         self.variables = variables
     }
 
-    /// The container's name, if the options specify one.
+    /// The container's name; nil if the options specify none.
     var name: String? {
         guard case .string(let name) = table["name"] else { return nil }
         return name
@@ -31,8 +31,7 @@ struct ContainerOptions {
 
     private mutating func append(_ value: String, to key: String) {
         var values = lists[key] ?? []
-        // Remove the array from the dictionary while it is changed: otherwise it would be copied for each added
-        // value.
+        // Remove the array from the dictionary while it is changed: otherwise each added value would copy the array.
         lists[key] = []
         values.append(value)
         lists[key] = values
@@ -51,7 +50,7 @@ struct ContainerOptions {
 
     /// Adds one option, given by its name.
     ///
-    /// - Parameter shown: the option's name in remarks.
+    /// - Parameter shown: the option's name as remarks show it.
     mutating func add(
         _ name: String,
         _ value: String,
@@ -171,7 +170,7 @@ struct ContainerOptions {
 
     // MARK: Values
 
-    /// Parses an entrypoint: a list of words in JSON, or a single word. An empty one removes the image's entrypoint.
+    /// Parses an entrypoint: a list of words in JSON, or a single word. An empty entrypoint removes the image's own.
     private static func entrypoint(_ text: String) -> [String] {
         if text.hasPrefix("["), let words = DataNode.words(ofJSON: text) { return words }
         return text.isEmpty ? [] : [text]
@@ -200,7 +199,7 @@ struct ContainerOptions {
         }
     }
 
-    /// Adds a volume. Volumes keep their names in podman; relative paths become absolute.
+    /// Adds a volume. A named volume keeps its name in podman; a relative path becomes absolute.
     private mutating func volume(_ text: String, _ place: SourceLine?, _ program: inout ImportedProgram) {
         let folder = folder
         if let volume = ContainerValues.volume(text, source: { $0.hasPrefix(".") ? SourceTree.join(folder, $0) : $0 }) {
@@ -266,7 +265,7 @@ struct ContainerOptions {
 
     // MARK: The whole
 
-    /// Stores all translated options in the app.
+    /// Stores all translated options in the app's keys.
     mutating func finish(image: String, command: [String], _ program: inout ImportedProgram) {
         var command = command
         if let entrypoint {
@@ -304,7 +303,8 @@ struct ContainerOptions {
         program.remark(leftOut)
     }
 
-    /// Adds the aliases of the container in its network: as options of the network, if there is exactly one network.
+    /// Adds an alias for the container in its network. If it has exactly one network, the alias becomes an option of
+    /// that network.
     private mutating func named(_ name: String) {
         guard !aliases.isEmpty else { return }
         guard networks.count == 1, let network = networks.first, !ContainerSpecification.isMode(network) else {

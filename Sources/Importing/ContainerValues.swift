@@ -2,10 +2,10 @@
 
 import Configuration
 
-/// Converts values that docker, podman and compose files have in common to Torpor's syntax.
+/// Translates values that docker, podman and compose files have in common.
 enum ContainerValues {
-    /// The image's name with a registry. docker looks for a name without one on Docker Hub; podman asks which
-    /// registry to use, or refuses the name.
+    /// The image's name with a registry. docker searches Docker Hub for a name without a registry; podman asks for a
+    /// registry or refuses the name.
     static func qualified(_ image: String) -> String {
         let parts = image.split(separator: "/", maxSplits: 1)
         guard parts.count > 1 else { return "docker.io/library/" + image }
@@ -16,7 +16,7 @@ enum ContainerValues {
     static let hostProcesses =
         "podman runs no container without a cgroup of its own in the machine's pid namespace (pid = host)"
 
-    /// Sets the arguments of a container. The app is not translated if torpord would replace one of them by a URL.
+    /// Sets the arguments of a container. The app is not translated if torpord would replace an argument by a URL.
     static func command(_ words: [String], _ program: inout ImportedProgram) {
         guard !words.isEmpty else { return }
         program["exec"] = .strings(words)
@@ -24,15 +24,15 @@ enum ContainerValues {
         program.cannot("its command has the argument \(word), in whose place Torpor puts a URL: pass it in a script")
     }
 
-    /// Converts a volume, `SOURCE:TARGET[:OPTIONS]` or `TARGET`; nil if its source begins with `~`, since the user's
-    /// home is not known here.
+    /// Translates a volume, `SOURCE:TARGET[:OPTIONS]` or `TARGET`. Nil if the source begins with `~`, because the
+    /// user's home is not known here.
     ///
     /// - Parameter source: converts the source.
     static func volume(_ text: String, source: (String) -> String) -> String? {
         let fields = text.split(separator: ":", omittingEmptySubsequences: false).map(String.init)
         guard fields.count > 1 else { return text }
         guard !fields[0].hasPrefix("~") else { return nil }
-        // Options that have a meaning only for Docker Desktop, or are the default.
+        // Options that are the default, or have a meaning only for Docker Desktop.
         let others: Set = ["cached", "delegated", "consistent", "rw", "nocopy"]
         let options = fields.dropFirst(2).joined(separator: ":").split(separator: ",").map(String.init)
             .filter { !others.contains($0) }
@@ -40,7 +40,7 @@ enum ContainerValues {
         return source(fields[0]) + ":" + end
     }
 
-    /// Converts a value of `--security-opt`; nil if it only states the default.
+    /// Translates a value of `--security-opt`; nil if the value is the default.
     static func security(_ text: String, folder: String) -> String? {
         if text.hasPrefix("no-new-privileges") { return text.hasSuffix("false") ? nil : "no-new-privileges" }
         // docker also accepts a colon where podman requires an equals sign.
@@ -97,7 +97,8 @@ enum ContainerValues {
         if number > 0 { program.set(inTable: "limits", "tasks", .integer(Int64(number))) }
     }
 
-    /// - Parameter value: a number, `-1` for no limit, or two of these (soft and hard limit) separated by a colon.
+    /// - Parameter value: a number, `-1` for no limit, or two of these (soft and hard limit) with a colon between
+    ///   them.
     static func limit(_ name: String, _ value: String, _ program: inout ImportedProgram) {
         let bounds = value.split(separator: ":", omittingEmptySubsequences: false)
             .map { $0 == "-1" ? "unlimited" : String($0) }
@@ -105,7 +106,7 @@ enum ContainerValues {
         program.set(inTable: "limits", name, Int64(text).map(TOMLValue.integer) ?? .string(text))
     }
 
-    /// Adds a remark about mounted paths of this machine that do not exist: docker creates them, podman does not.
+    /// Adds a remark about mounted paths that do not exist on this machine: docker creates them, podman does not.
     static func mounts(_ tree: SourceTree, _ result: inout ImportedConfiguration) {
         var missing = OrderedTable<Void>()
         for index in result.programs.indices where result.programs[index].isTranslated {
@@ -134,7 +135,7 @@ enum ContainerValues {
         )
     }
 
-    /// Adds a remark that podman does not see docker's volumes: it creates new ones with the same names.
+    /// Adds a remark that podman does not use docker's volumes, but creates new ones with the same names.
     private static func newVolumes(_ result: inout ImportedConfiguration) {
         var names = OrderedTable<Void>()
         for program in result.programs where program.isTranslated {
@@ -154,7 +155,8 @@ enum ContainerValues {
         )
     }
 
-    /// Lets requests wake sleeping containers, whether they come from this machine or from another container.
+    /// Sets that connections wake suspended containers, whether they come from this machine or from another
+    /// container.
     static func wake(_ result: inout ImportedConfiguration) {
         let workers = Workers(result)
         for index in result.programs.indices

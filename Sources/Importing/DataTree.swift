@@ -32,7 +32,7 @@ struct DataNode: Sendable {
         self.file = file
     }
 
-    /// Where the value is written; nil if unknown.
+    /// The place of the value in its file; nil if unknown.
     var place: SourceLine? { line > 0 ? SourceLine(line, of: file) : nil }
 
     /// The member of a table with this name.
@@ -51,7 +51,7 @@ struct DataNode: Sendable {
         return elements
     }
 
-    /// The text of a scalar value, also of numbers and booleans.
+    /// The value as text if it is a text, a number or a boolean; otherwise nil.
     var text: String? {
         guard case .scalar(let text, _) = value else { return nil }
         return text
@@ -72,10 +72,10 @@ struct DataNode: Sendable {
 
     var integer: Int? { text.flatMap { Int($0) } }
 
-    /// The value as shown in a message: its text in quotes, or its kind.
+    /// The value as messages show it: its text in quotes, or its kind.
     var shown: String { text.map { quoted($0) } ?? kind }
 
-    /// The kind of value, with its article.
+    /// The kind of the value with an article, such as `a list`.
     var kind: String {
         switch value {
         case .null: "nothing"
@@ -85,7 +85,7 @@ struct DataNode: Sendable {
         }
     }
 
-    /// The same tree with each text changed; the names of members stay.
+    /// The same tree with every text changed, except the names of members.
     func mapTexts(_ change: (String) -> String) -> DataNode {
         var node = self
         switch value {
@@ -99,12 +99,12 @@ struct DataNode: Sendable {
 }
 
 extension DataNode {
-    /// The words of a list in JSON; nil if the text is no such list.
+    /// The words of a JSON list; nil if the text is no JSON list of words.
     static func words(ofJSON text: String) -> [String]? {
         (try? JSON.parse(text)).flatMap { DataNode($0).list?.compactMap(\.text) }
     }
 
-    /// Converts parsed JSON.
+    /// Converts a parsed JSON value.
     init(_ json: JSON) {
         line = 0
         switch json {
@@ -119,12 +119,12 @@ extension DataNode {
     }
 }
 
-/// JSON as written by hand for PM2: with comments, names without quotes, and trailing commas.
+/// JSON as people write it for PM2: with comments, names without quotes, and trailing commas.
 enum LooseJSON {
     static func parse(_ text: String) throws(ImportError) -> DataNode {
         let plain = withoutComments(text)
         if let json = try? JSON.parse(plain) { return DataNode(json) }
-        // YAML's flow style allows all of this. But a tab at the beginning of a line is not white space there.
+        // YAML's flow style allows all of this, but does not accept tabs as white space at the beginning of a line.
         return try YAML.parse(plain.replacing("\t", with: " "), as: "JSON")
     }
 

@@ -51,13 +51,13 @@ enum DockerRun {
         ContainerValues.wake(&result)
     }
 
-    /// Whether a word may contain a path that begins in the working directory.
+    /// Whether a word may contain a path relative to the working directory.
     private static func isRelative(_ word: String) -> Bool {
         let value = word.split(separator: "=").last.map(String.init) ?? word
         return word.contains("env-file") || value == "." || ["./", "../", ".:"].contains { value.hasPrefix($0) }
     }
 
-    /// Words that may precede the command.
+    /// Words that may come before the command.
     private static let before: Set = ["sudo", "exec", "time", "nohup"]
 
     /// The index of the first option; nil if the words are not a `docker run` or `podman run`.
@@ -105,7 +105,7 @@ enum DockerRun {
         if program["grace"] == nil { program["grace"] = .string("10s") }
     }
 
-    /// The last part of an image's name: `nginx` for `docker.io/library/nginx:1.27@sha256:…`.
+    /// The last part of an image's name, such as `nginx` of `docker.io/library/nginx:1.27@sha256:…`.
     private static func name(of image: String) -> String? {
         SourceTree.lastPart(String(image.prefix { $0 != "@" })).split(separator: ":").first.map(String.init)
     }

@@ -3,7 +3,7 @@
 import Configuration
 import Varlink
 
-/// An app of a first torpor.toml, derived from the files in a folder.
+/// An app for a user's first torpor.toml, derived from the files in a folder.
 public struct FirstApp: Sendable, Equatable {
     /// The app's name.
     public var name: String
@@ -13,7 +13,7 @@ public struct FirstApp: Sendable, Equatable {
     public var port: UInt16?
     /// Whether the app is suspended while no client is connected.
     public var sleeps = false
-    /// The file from which the app was derived, for a message; nil for the example.
+    /// The file that the app was derived from, for a message; nil for the example.
     public var origin: String?
 
     /// Creates an app with default values for everything else.
@@ -24,17 +24,18 @@ public struct FirstApp: Sendable, Equatable {
         self.origin = origin
     }
 
-    /// An example that runs on every machine with Python: it serves a folder by HTTP.
+    /// An example app that runs on every machine with Python: it serves a folder over HTTP.
     public static let example = FirstApp(
         name: "web",
         exec: ["python3", "-m", "http.server", "8000", "--bind", "127.0.0.1"],
         port: 8000
     )
 
-    /// The text converted to a valid name of an app.
+    /// Converts a text to a valid app name.
     public static func validName(_ text: String) -> String { Names.valid(text) }
 
-    /// The words of a command that a user has typed, with a shell if it needs one; nil if a quote is not closed.
+    /// The words of a command that a user has typed. If the command needs a shell, they call one. Nil if a quote is
+    /// not closed.
     public static func words(_ command: String) -> [String]? {
         guard let words = ShellWords.split(command), !words.isEmpty else { return nil }
         return ShellWords.need(command) == .none ? words : ["/bin/sh", "-c", command]
@@ -45,13 +46,13 @@ public struct FirstApp: Sendable, Equatable {
 }
 
 extension FirstApp {
-    /// The apps that the programs in a folder could become, the most likely first.
+    /// The apps that the programs in a folder could become, the most likely one first.
     public static func found(in folder: String, _ tree: SourceTree) -> [FirstApp] {
         let name = Names.valid(SourceTree.lastPart(folder))
         return [node(folder, name, tree), django(folder, name, tree), python(folder, name, tree)].compactMap { $0 }
     }
 
-    /// The app of a package.json with a start script: `npm start`.
+    /// The app of a package.json that has a start script: `npm start`.
     private static func node(_ folder: String, _ name: String, _ tree: SourceTree) -> FirstApp? {
         guard let bytes = tree.read(folder + "/package.json"), let package = try? JSON.parse(bytes),
             package["scripts"]?["start"]?.stringValue != nil
@@ -93,7 +94,7 @@ extension FirstApp {
         return nil
     }
 
-    /// A configuration of this one app, with comments for the user who edits it.
+    /// A configuration with only this app, with comments for the user who edits it.
     public var toml: String {
         var text = """
             # Torpor's configuration: torpor.toml(5) describes every key. After an edit, run torpor check \

@@ -14,7 +14,7 @@ struct INI {
         let name: String
         let line: SourceLine
         private(set) var entries: [Entry] = []
-        /// The index of the last entry of each key.
+        /// For each key, the index of its last entry.
         private var places: [WireText: Int] = [:]
 
         init(name: String, line: SourceLine) {
@@ -32,7 +32,7 @@ struct INI {
             entries.append(entry)
         }
 
-        /// Appends a continuation line to the value before it; false if there is none.
+        /// Appends a continuation line to the last value. Returns false if there is no value before it.
         mutating func extend(with line: String) -> Bool {
             guard !entries.isEmpty else { return false }
             entries[entries.count - 1].value += "\n" + line
@@ -47,7 +47,7 @@ struct INI {
 
     subscript(name: String) -> Section? { places[WireText(name)].map { sections[$0] } }
 
-    /// Adds a section; false if there is one with this name already.
+    /// Adds a section. Returns false if a section with this name exists already.
     mutating func append(_ section: Section) -> Bool {
         guard places[WireText(section.name)] == nil else { return false }
         places[WireText(section.name)] = sections.count
@@ -57,10 +57,10 @@ struct INI {
 
     /// Parses a text.
     ///
-    /// Lines that begin with `;` or `#` are comments, and so is the rest of a line after a blank and one of these. An
-    /// indented line continues the value before it. Sections with the same name are merged.
+    /// A line that begins with `;` or `#` is a comment. So is the end of a line from a blank followed by `;` or `#`
+    /// on. An indented line continues the value before it. Sections with the same name are merged.
     ///
-    /// - Parameter file: the name of the file, if it is not the imported file itself.
+    /// - Parameter file: the file's name, if it is not the imported file itself.
     init(_ text: String, file: String? = nil) {
         var section: Int?
         var isOpen = false

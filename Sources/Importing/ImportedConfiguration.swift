@@ -6,19 +6,19 @@ import Configuration
 public struct ImportedConfiguration: Sendable {
     /// The kind of configuration that was imported.
     public var kind: SourceKind
-    /// The file or folder that was imported.
+    /// The path of the imported file or folder.
     public var source: String
-    /// Further files that were read together with it.
+    /// The paths of further files that were read together with the source.
     var others: [String] = []
-    /// The programs in the order of the source, including those that cannot be translated.
+    /// The programs in the order of the source, including those that could not be translated.
     public var programs: [ImportedProgram] = []
     /// Remarks that concern the whole configuration.
     public var remarks: [Remark] { told.list }
     private var told = Remarks()
-    /// Whether the validation has refused a container's name, so that names must be assigned again.
+    /// Whether a container's name was refused as invalid, so that names must be assigned again.
     var isRenamed = false
-    /// Why parts of the source were left out, since they are not of its kind. If it has no program, the first reason
-    /// is reported.
+    /// Why parts of the source that do not fit its kind were left out. If the source has no program, the error is the
+    /// first of these reasons.
     private(set) var doubts: [String] = []
 
     init(kind: SourceKind, source: String) {
@@ -26,16 +26,16 @@ public struct ImportedConfiguration: Sendable {
         self.source = source
     }
 
-    /// The maximum size of the result in bytes: a torpor.toml may not be larger.
+    /// The maximum size of the result in bytes: a larger torpor.toml cannot be loaded.
     static let sizeLimit = ConfigurationSystem.fileLimit
-    /// The maximum number of processes: the keeper has no more slots.
+    /// The maximum number of processes: torpor-keeper has no more slots.
     static let processLimit = 16_384
     /// The approximate size of all programs in bytes.
     private var size = 0
     private var processes = 0
 
-    /// Adds a program. Checks the size of the result, which may be much larger than the source: each app repeats the
-    /// values that programs share.
+    /// Adds a program. Throws if the result becomes too large: it may be much larger than the source, because each
+    /// app repeats the values that programs share.
     mutating func append(_ program: ImportedProgram) throws(ImportError) {
         size += program.size
         processes += program.processes
@@ -61,12 +61,12 @@ public struct ImportedConfiguration: Sendable {
 
     mutating func remark(_ text: String, at place: SourceLine? = nil) { told.add(Remark(text, at: place)) }
 
-    /// - Parameter line: from 1; 0 if unknown.
+    /// - Parameter line: the line's number, from 1; 0 if unknown.
     mutating func remark(_ text: String, line: Int) { remark(text, at: line > 0 ? SourceLine(line) : nil) }
 
-    /// Adds a remark about something in the source that is not a program.
+    /// Adds a remark about a part of the source that is not a program.
     ///
-    /// - Parameter reason: the sentence, without a capital at its beginning and a full stop at its end.
+    /// - Parameter reason: the sentence, without a capital letter at its start and without a full stop.
     mutating func doubt(_ reason: String, at place: SourceLine? = nil) {
         doubts.append(reason)
         remark(reason.prefix(1).uppercased() + reason.dropFirst() + ".", at: place)
@@ -79,45 +79,46 @@ public struct ImportedProgram: Sendable {
     public var name: String
     /// The name of the program's app, which is valid and unique.
     public internal(set) var appName = ""
-    /// Remarks about parts that could not be translated, and other facts that the user must know.
+    /// Remarks about parts of the program that could not be translated, and other facts that the user must know.
     public var remarks: [Remark] { told.list }
     private var told = Remarks()
     /// The line where the program is defined in the source; nil if unknown.
     public internal(set) var line: Int?
-    /// The keys of the program's app.
+    /// The keys of the app that the program became.
     var keys: [String: TOMLValue] = [:]
-    /// Keys that Torpor's validation refuses. In the result they are comments.
+    /// Keys that Torpor refuses as invalid. The result contains them as comments.
     var refused: [(key: String, value: TOMLValue)] = []
     /// The programs that this one requires, by their names in the source.
     var requires: [String] = []
     /// The programs that are started before this one, by their names in the source.
     var after: [String] = []
-    /// For a bundle of s6-rc: the names of the services in it.
+    /// For an s6-rc bundle: the names of its services.
     var contents: [String] = []
-    /// For compose: the services that must have ended successfully before this one is started.
+    /// For compose: the services that must have ended successfully before this service is started.
     var completed: [String] = []
-    /// For a container: a command that podman runs inside the container as a probe. It is set last, since it contains
-    /// the container's name, which depends on the app's name.
+    /// For a container: a command that podman runs inside the container as a probe. It is set last, because it
+    /// contains the container's name, which depends on the app's name.
     var probe: [String] = []
-    /// For a container that joins the network of another one: the program that has the other container, by its name
-    /// in the source.
+    /// For a container that joins another container's network: the name in the source of the program with that
+    /// container.
     var joined: String?
-    /// For compose: what the container's image is made from, and whether the service says that it has ports inside.
+    /// For compose: where the container's image comes from, for comparison; `exposes`: whether the service declares
+    /// ports inside its container.
     var origin: String?
     var exposes = false
-    /// For a container with the volumes of others: the programs that have these, by their names in the source, and
+    /// For a container with the volumes of other containers: the names in the source of their programs, each with
     /// podman's options after the name, such as `:ro`.
     var volumesFrom: [(program: String, options: String)] = []
-    /// How many of the container's last arguments come from these.
+    /// How many of the container's last arguments were added for `volumesFrom`.
     var addedArguments = 0
-    /// For compose: further names that other services have in the networks of this one (`links`).
+    /// For compose: names that this service gives to other services in its networks (`links`).
     var links: [(program: String, alias: String, place: SourceLine?)] = []
-    /// For supervisord: the priority; a program with a lower value is started earlier.
+    /// For supervisord: the program's priority. Programs with lower values are started earlier.
     var priority = SupervisordPriority()
     /// Why the program cannot become an app; nil if it can.
     public internal(set) var obstacle: String?
 
-    /// - Parameter line: from 1; 0 if unknown.
+    /// - Parameter line: the line's number, from 1; 0 or nil if unknown.
     init(_ name: String, line: Int? = nil) {
         self.name = name
         self.line = line.flatMap { $0 > 0 ? $0 : nil }
@@ -126,7 +127,7 @@ public struct ImportedProgram: Sendable {
     /// The approximate size of the program's keys in bytes.
     var size: Int { keys.values.reduce(name.utf8.count) { $0 + $1.size } }
 
-    /// How many processes the program has: its instances.
+    /// How many processes the program has, which become instances.
     var processes: Int {
         guard case .integer(let count) = keys["instances"] else { return 1 }
         return Int(count)
@@ -142,22 +143,22 @@ public struct ImportedProgram: Sendable {
 
     mutating func remark(_ text: String, at place: SourceLine? = nil) { told.add(Remark(text, at: place)) }
 
-    /// - Parameter line: from 1; 0 if unknown.
+    /// - Parameter line: the line's number, from 1; 0 if unknown.
     mutating func remark(_ text: String, line: Int) { remark(text, at: line > 0 ? SourceLine(line) : nil) }
 
     mutating func remark(_ leftOut: LeftOutKeys) {
         for (text, place) in leftOut.sentences() { remark(text, at: place) }
     }
 
-    /// Marks the program as not translatable, for this reason; only the first reason is kept.
+    /// Marks the program as not translatable. If this is called several times, the first reason is kept.
     mutating func cannot(_ reason: String, at place: SourceLine? = nil) {
         guard obstacle == nil else { return }
         obstacle = reason
         remark("is not translated: \(reason)", at: place)
     }
 
-    /// Makes sure that only a user launches the app: without the user that its configuration names, it would run as
-    /// root.
+    /// Makes sure that only a user can launch the app: if the user that its configuration names is missing, it would
+    /// run as root.
     mutating func withhold() {
         keys["launch"] = .string("on-demand")
         let waking = ["sockets", "timers", "paths"].filter { keys[$0] != nil }
@@ -178,8 +179,8 @@ public struct ImportedProgram: Sendable {
         set(inTable: "environment", name, .string(value))
     }
 
-    /// Sets a member of a table. The table is removed from the keys while it is changed: otherwise it would be copied
-    /// for each change.
+    /// Sets a member of a table. While it is changed, the table is removed from `keys`: otherwise each change would
+    /// copy the table.
     mutating func set(inTable key: String, _ name: String, _ value: TOMLValue) {
         var table = OrderedTable<TOMLValue>()
         if case .table(let members) = keys.removeValue(forKey: key) { table = members }
@@ -203,7 +204,7 @@ public struct ImportError: Error, Sendable, Hashable, CustomStringConvertible {
     init(_ description: String) { self.description = description }
 }
 
-/// The text in quotes, shortened, on one line.
+/// The text in quotes, shortened to one line.
 func quoted(_ text: String) -> String {
     var result = "\""
     for scalar in text.unicodeScalars.prefix(100) {

@@ -6,7 +6,7 @@ public enum Importer {
     ///
     /// - Parameters:
     ///   - path: the absolute path of the file or folder, from which relative paths start.
-    ///   - kind: the kind of configuration; nil to detect it from the name and the text.
+    ///   - kind: the kind of configuration; nil to detect it from the file's name and text.
     ///   - tree: the files and variables that may be read.
     public static func read(
         _ path: String,
@@ -25,12 +25,11 @@ public enum Importer {
         return try read(path, text, kind, tree)
     }
 
-    /// Imports files that belong together: compose files, of which the later ones are merged over the first, or
-    /// units.
+    /// Imports files that belong together: units, or compose files, which are merged over the first one.
     ///
     /// - Parameters:
     ///   - paths: the absolute paths of the files, or of one file or folder.
-    ///   - kind: the kind of configuration; nil to detect it from the name and the text of the first file.
+    ///   - kind: the kind of configuration; nil to detect it from the first file's name and text.
     ///   - tree: the files and variables that may be read.
     public static func read(
         _ paths: [String],
@@ -91,10 +90,10 @@ public enum Importer {
         )
     }
 
-    /// The error for a configuration that is a program: only node can evaluate it.
+    /// The error for a configuration that is a JavaScript program, which only node can evaluate.
     static func program(_ path: String) -> ImportError {
         let name = SourceTree.lastPart(path)
-        // node treats a file with another extension as something else than JavaScript.
+        // node treats a file as JavaScript only if it has one of these extensions.
         let module = name.hasSuffix("js") || name.hasSuffix(".ts") ? name : "ecosystem.config.js"
         return ImportError(
             "\(path) is a program, which is not run: write its result as JSON, as in "
@@ -191,8 +190,8 @@ public enum Importer {
         return try read(file.path, as: file.kind, in: tree)
     }
 
-    /// Imports a folder of files that a supervisord.conf elsewhere includes, such as /etc/supervisor/conf.d; nil if
-    /// the folder is not one of these.
+    /// Imports a folder of files that a supervisord.conf elsewhere includes, such as /etc/supervisor/conf.d. Nil if
+    /// the folder has no such files.
     private static func supervisordFiles(
         _ path: String,
         _ tree: SourceTree
@@ -210,7 +209,7 @@ public enum Importer {
         return try finished(result)
     }
 
-    /// The files in a folder that can be imported, found by their usual names.
+    /// The files in a folder that can be imported, as their usual names show.
     public static func files(in folder: String, _ tree: SourceTree) -> [(path: String, kind: SourceKind)] {
         let usual: [(name: String, kind: SourceKind)] = [
             ("Procfile", .procfile), ("Procfile.dev", .procfile), ("supervisord.conf", .supervisord),
@@ -222,15 +221,15 @@ public enum Importer {
         return usual.filter { tree.read(folder + "/" + $0.name) != nil }.map { (folder + "/" + $0.name, $0.kind) }
     }
 
-    /// Files in a folder that are configurations written as programs, found by their usual names. They cannot be
-    /// imported directly: ``read(_:as:in:)`` throws an error that says how to convert them.
+    /// The files in a folder that are configurations written as JavaScript programs, as their usual names show. They
+    /// cannot be imported directly: ``read(_:as:in:)`` throws an error that says how to convert them.
     public static func programs(in folder: String, _ tree: SourceTree) -> [String] {
         ["ecosystem.config", "pm2.config"].flatMap { name in
             ["js", "cjs", "mjs", "ts"].map { "\(folder)/\(name).\($0)" }
         }.filter { tree.read($0) != nil }
     }
 
-    /// The kind of configuration in a folder; nil if it contains nothing that can be imported.
+    /// The kind of configuration in a folder; nil if the folder contains nothing that can be imported.
     public static func kind(ofFolder path: String, _ tree: SourceTree) -> SourceKind? {
         tree.names(path) == nil ? nil : SourceKind.ofFolder(path, tree)
     }
@@ -238,7 +237,7 @@ public enum Importer {
     private static func finished(_ configuration: ImportedConfiguration) throws(ImportError) -> ImportedConfiguration {
         var result = configuration
         guard !result.programs.isEmpty else {
-            // If there is no program, the most helpful message is what the source contains instead.
+            // If there is no program, the most helpful error says what the source contains instead.
             throw ImportError(
                 "\(result.source) names no program: "
                     + (result.doubts.first

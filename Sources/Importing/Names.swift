@@ -6,10 +6,10 @@ import WireText
 enum Names {
     static func assign(_ result: inout ImportedConfiguration) {
         var taken: Set<String> = []
-        // The number to try next for a name that is taken, so that a thousand programs of one name need only a
+        // For each name, the number to try next if it is taken. So a thousand programs of one name need only a
         // thousand tries.
         var numbers: [String: Int] = [:]
-        // Programs that do not become apps get their names last: they must not take the name of an app.
+        // Programs that do not become apps get their names last, so that they take no app's name.
         let order =
             result.programs.indices.filter { result.programs[$0].isTranslated }
             + result.programs.indices.filter { !result.programs[$0].isTranslated }
@@ -53,7 +53,7 @@ enum Names {
         return end == inner.startIndex ? "app" : String(inner[..<end].prefix(64))
     }
 
-    /// Replaces the names in `requires` and `after`, which are those of the source, by names of apps.
+    /// Replaces the names in `requires` and `after`, which come from the source, by names of apps.
     private static func lookUp(_ result: inout ImportedConfiguration) {
         var apps: [WireText: [String]] = [:]
         for program in result.programs where program.isTranslated {

@@ -9,12 +9,12 @@ struct OrderedTable<Value> {
 
     init() {}
 
-    /// Creates a table; of several values with the same name, the last one is kept.
+    /// Creates a table. If a name has several values, the last one is kept.
     init(_ members: some Sequence<(key: String, value: Value)>) {
         for (key, value) in members { self[key] = value }
     }
 
-    /// The value of a name. To assign `nil` has no effect: an existing value stays.
+    /// The value of a name. Assigning `nil` has no effect: an existing value stays.
     subscript(key: String) -> Value? {
         get { places[WireText(key)].map { members[$0].value } }
         set {

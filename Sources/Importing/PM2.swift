@@ -43,12 +43,12 @@ enum PM2 {
         general(&result)
     }
 
-    /// Whether the text is JavaScript, whatever the file's name is.
+    /// Whether the text is JavaScript, whatever the file's name.
     private static func isModule(_ text: String) -> Bool {
         text.contains("module.exports") || text.contains("export default")
     }
 
-    /// Adds remarks about differences to PM2 that concern all apps.
+    /// Adds remarks about differences from PM2 that concern all apps.
     private static func general(_ result: inout ImportedConfiguration) {
         let unbound = result.programs.filter { $0.isTranslated && $0["restart"] == .string("always") }.filter {
             guard case .table(let backoff)? = $0["restart_backoff"] else { return false }
@@ -62,7 +62,7 @@ enum PM2 {
         )
     }
 
-    /// Converts an entry of `pm2 prettylist` to the form that it has in an ecosystem file.
+    /// Converts an entry of `pm2 prettylist` to the form that entries have in an ecosystem file.
     private static func flattened(_ node: DataNode) -> DataNode {
         guard let inner = node["pm2_env"]?.members else { return node }
         let renamed = ["pm_exec_path": "script", "pm_cwd": "cwd", "exec_interpreter": "interpreter"]
@@ -80,7 +80,8 @@ enum PM2 {
             }
         }
         if let variables = members["env"]?.members {
-            // The entry contains the whole environment of the user that ran PM2, and PM2's own variables.
+            // The entry contains the whole environment of the user who ran PM2, and PM2's own variables: leave those
+            // out.
             let own = variables.filter { $0.key != "PM2_HOME" && $0.key != "unique_id" && $0.value.text != nil }
             members["env"] = DataNode(value: .map(OrderedTable(own)), line: members["env"]?.line ?? 0)
         }

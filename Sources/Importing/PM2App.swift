@@ -4,7 +4,7 @@ import CalendarTime
 
 /// Translates one app of an ecosystem file.
 struct PM2App {
-    /// The maximum number of restarts that a configuration can specify: in practice, no app is given up.
+    /// The highest number of restarts that a configuration can allow. In practice, torpord never gives up the app.
     static let noLimit = 10_000
 
     let node: DataNode
@@ -24,7 +24,7 @@ struct PM2App {
         "stop_exit_codes", "wait_ready", "shutdown_with_message", "disable_logs", "autostart", "treekill", "port",
         "instance_var", "increment_var",
     ]
-    /// Those of the known keys whose value must be a single text.
+    /// Those known keys whose value must be a single text.
     private static let texts: Set = [
         "cwd", "interpreter", "exec_interpreter", "exec_mode", "max_memory_restart", "error_file", "out_file",
         "err_file", "output", "error", "log_file", "log", "cron_restart", "cron", "uid", "gid", "user", "namespace",
@@ -34,7 +34,7 @@ struct PM2App {
     private static let watch = "Torpor restarts nothing when a file changes"
     private static let monitor = "Torpor measures an app only from outside, through the kernel"
     private static let daemon = "it concerns PM2 itself"
-    /// Keys that have no meaning for an app, with the reason.
+    /// Keys without a meaning for an app, with the reason.
     private static let idle: [String: String] = [
         "log_date_format": log, "time": log, "log_type": log, "merge_logs": log, "combine_logs": log,
         "ignore_watch": watch, "watch_delay": watch, "watch_options": watch, "pmx": monitor, "automation": monitor,
@@ -101,7 +101,7 @@ struct PM2App {
             !tree.exists(directory + "/" + script),
             interpreter == nil || interpreter == "none" || interpreter == "node"
         {
-            // The script is a program on the PATH, such as npm; if it contains blanks, it is a shell line.
+            // The script is a program on the PATH, such as npm, or, if it contains blanks, a shell line.
             guard let words = ShellWords.split(script), let first = words.first, !first.isEmpty else {
                 program.cannot("its script \(quoted(script)) has a quote that is not closed")
                 return nil
@@ -119,7 +119,7 @@ struct PM2App {
         case "none": return [path] + arguments
         case .some(let name): return [name] + options + [path] + arguments
         case nil:
-            // If a file has no known extension and is not a binary, PM2 runs it as JavaScript.
+            // PM2 runs a file as JavaScript if it has no known extension and is not a binary.
             let bytes = tree.read(path)?.prefix(2)
             if suffix.flatMap({ Self.interpreters[$0] }) == nil, let bytes,
                 bytes.elementsEqual([0x7f, 0x45]) || bytes.elementsEqual("#!".utf8)
@@ -181,7 +181,7 @@ struct PM2App {
 
     // MARK: Restarts
 
-    /// A time in seconds. The value is in milliseconds, or a text such as `10s`.
+    /// A time in seconds. The key's value is in milliseconds, or a text such as `10s`.
     private func seconds(_ key: String, _ program: inout ImportedProgram) -> Double? {
         guard let node = node[key], !node.isNull else { return nil }
         let units = ["ms": 1e-3, "s": 1, "m": 60, "h": 3600]
@@ -190,7 +190,7 @@ struct PM2App {
         return nil
     }
 
-    /// A boolean; if the value is not one, adds a remark.
+    /// The key as a boolean. If its value is not a boolean, adds a remark.
     private func flag(_ key: String, _ program: inout ImportedProgram) -> Bool? {
         guard let node = node[key], !node.isNull else { return nil }
         if node.flag == nil {
@@ -224,13 +224,12 @@ struct PM2App {
                 backoff["factor"] = .integer(1)
                 if let delay, delay > 60 { backoff["cap"] = Amounts.duration(seconds: delay).map(TOMLValue.string) }
             } else {
-                // PM2 restarts an app at once, again and again, if it ends at once.
+                // PM2 restarts an app without a delay, even if it ends at once each time.
                 backoff["cap"] = .string("15s")
             }
             backoff["limit"] = .integer(Int64(limit ?? Self.noLimit))
             if let limit {
-                // An app whose runs all last for min_uptime is never restarted as often as `limit` within this
-                // window.
+                // If every run of an app lasts for min_uptime, `limit` restarts never happen within this window.
                 let window = max(1e-3, Double(limit) * (stable ?? 1))
                 backoff["window"] = Amounts.duration(seconds: window).map(TOMLValue.string)
             }
@@ -307,7 +306,7 @@ struct PM2App {
         program.remark(leftOut)
     }
 
-    /// Translates `cron_restart`. A job that ends by itself is started by a timer. For an app that runs for ever, a
+    /// Translates `cron_restart`. A job that ends by itself is started by a timer. For an app that runs forever, a
     /// remark describes a second app that restarts it at these times.
     private func cron(_ text: String, _ program: inout ImportedProgram) {
         guard let times = CronTimes.calendar(text) else {

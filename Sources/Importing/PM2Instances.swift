@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Translates how many processes an app of an ecosystem file has, and how they share a port.
+/// Translates the number of processes of an app in an ecosystem file, and how they share a port.
 struct PM2Instances {
     let node: DataNode
     let tree: SourceTree
-    /// Whether node runs the app: PM2 has the cluster mode only for node.
+    /// Whether node runs the app. PM2's cluster mode works only with node.
     let isNode: Bool
 
     func read(into program: inout ImportedProgram) {
@@ -22,7 +22,7 @@ struct PM2Instances {
         program["instances"] = .integer(Int64(count))
         var first = 0
         if let name = node["increment_var"]?.text {
-            // The value of the variable is one greater in each instance than in the instance before.
+            // PM2 increases the variable's value by one for each instance.
             if let number = node["env"]?[name]?.integer, (0...1_000_000_000).contains(number) {
                 first = number
                 program.setVariable(name, "%i")
@@ -57,14 +57,14 @@ struct PM2Instances {
         return count
     }
 
-    /// Whether PM2 runs the app in cluster mode. Without `exec_mode`, several instances of a node program do.
+    /// Whether PM2 runs the app in cluster mode, which is the default for several instances of a node program.
     private var isCluster: Bool {
         if let mode = node["exec_mode"]?.text { return mode.hasPrefix("cluster") }
         return isNode
     }
 
-    /// Translates the cluster mode, in which PM2 opens the port for all processes. In Torpor each process has a
-    /// socket of its own on the port, and the kernel distributes the connections.
+    /// Translates the cluster mode, in which PM2 opens the port for all processes. In Torpor, each process has its
+    /// own socket on the port, and the kernel distributes the connections.
     private func cluster(_ program: inout ImportedProgram) {
         guard node["increment_var"]?.text != "PORT" else { return }
         let howto =

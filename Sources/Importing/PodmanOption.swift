@@ -2,25 +2,25 @@
 
 import Configuration
 
-/// How to translate an option of docker-run(1) or podman-run(1).
+/// How an option of docker-run(1) or podman-run(1) is translated.
 struct PodmanOption {
     enum Kind {
-        /// Each value is added to a list with this name in `container`.
+        /// Each value of the option is added to the list of this name in `container`.
         case list(String)
-        /// The value is a text with this name in `container`.
+        /// The option's value becomes the text of this name in `container`.
         case text(String)
         /// The option has no key in `container`, and is passed to podman unchanged.
         case argument
-        /// The option changes nothing for an app, and is ignored.
+        /// The option has no effect on an app, and is ignored.
         case silent
         /// The option is left out, for this reason.
         case dropped(String)
-        /// The option needs code of its own in ``ContainerOptions``.
+        /// The option has its own code in ``ContainerOptions``.
         case special
     }
 
     var kind: Kind
-    /// Whether the option has a value; otherwise it is a boolean.
+    /// Whether the option takes a value. If not, it is a boolean.
     var hasValue: Bool
 
     static let letters: [Character: String] = [
@@ -29,7 +29,7 @@ struct PodmanOption {
         "w": "workdir",
     ]
 
-    /// Alternative names of options.
+    /// Options with other names, which are replaced by these.
     static let aliases = ["net": "network", "net-alias": "network-alias", "dns-opt": "dns-option"]
 
     static let all: [String: PodmanOption] = {
@@ -131,7 +131,7 @@ struct PodmanOption {
     ]
 }
 
-/// Parses options at the beginning of a list of words, and returns the words after them.
+/// Parses the options at the beginning of a list of words.
 struct PodmanOptions {
     struct Given {
         var name: String
@@ -146,7 +146,7 @@ struct PodmanOptions {
     private(set) var rest: ArraySlice<String> = []
     /// The index of the first word after the options.
     private(set) var end = 0
-    /// The word that could not be parsed as an option, and what is wrong with it.
+    /// The first word that could not be parsed as an option, and why.
     private(set) var problem: (place: Int, sentence: String)?
 
     init(_ words: [String]) {
@@ -178,7 +178,7 @@ struct PodmanOptions {
         take(name, option, parts.count > 1 ? parts[1] : nil, place, words, &index)
     }
 
-    /// Parses several options of one letter in one word (`-it`). A value may follow the last one.
+    /// Parses several one-letter options in one word (`-it`). The last one may be followed by a value.
     private mutating func short(_ word: String, _ words: [String], _ index: inout Int) {
         let place = index - 1
         var rest = word.dropFirst()

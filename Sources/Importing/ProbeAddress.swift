@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The URL that a health check requests by HTTP, on the machine or container in which the check runs.
+/// The URL that a health check requests, as seen from the machine or container in which the check runs.
 struct ProbeAddress {
-    /// The host as it is written; it means this machine or container.
+    /// The host as the check writes it. It always stands for this machine or container.
     var host: String
     var port: Int
     /// The path; it begins with a slash.
@@ -10,15 +10,15 @@ struct ProbeAddress {
 
     var text: String { "http://\(host):\(port)\(path)" }
 
-    /// The URL of a check written as a shell line, such as `curl -f http://localhost/ || exit 1`; nil if the line
-    /// does more than this request.
+    /// The URL of a check that is a shell line, such as `curl -f http://localhost/ || exit 1`. Nil if the line does
+    /// more than this request.
     static func ofLine(_ line: String) -> ProbeAddress? {
         var head = line.trimmed
         if let bars = bars(head) {
             guard isFailure(head[bars...].dropFirst(2).trimmed) else { return nil }
             head = head[..<bars].trimmed
         }
-        // Redirections of the command's output, which do not matter.
+        // Redirections of output, which the check does not need.
         let sinks = ["2>&1", ">/dev/null", "> /dev/null", "1>", "2>", "&>"]
         while let sink = sinks.first(where: { head.hasSuffix($0) }) {
             head = head.dropLast(sink.count).trimmed
@@ -38,7 +38,7 @@ struct ProbeAddress {
         return nil
     }
 
-    /// Whether a command only reports failure, such as `exit 1` or `false`; a check has it after `||`.
+    /// Whether a command only fails, such as `exit 1` or `false`. Checks have such commands after `||`.
     private static func isFailure(_ text: String) -> Bool {
         var words = text.split(separator: " ").map(String.init)
         if let last = words.last, last.hasSuffix(";") { words[words.count - 1].removeLast() }
@@ -49,7 +49,7 @@ struct ProbeAddress {
         return status > 0
     }
 
-    /// The URL of a command that only makes a request: `curl -f http://…`, `wget --spider http://…`.
+    /// The URL of a command that only makes a request, such as `curl -f http://…` or `wget --spider http://…`.
     static func ofCommand(_ words: [String]) -> ProbeAddress? {
         guard let program = words.first else { return nil }
         switch SourceTree.lastPart(program) {
@@ -59,7 +59,7 @@ struct ProbeAddress {
         }
     }
 
-    /// Parses a curl command. It must have `--fail`: without that, curl succeeds with any answer.
+    /// Parses a curl command. It must have `--fail`: otherwise curl succeeds with every response.
     private static func curl(_ words: ArraySlice<String>) -> ProbeAddress? {
         let flags: Set = [
             "fail", "fail-with-body", "silent", "show-error", "location", "head", "insecure", "verbose", "ipv4",
@@ -127,13 +127,13 @@ struct ProbeAddress {
 }
 
 extension ProbeAddress {
-    /// The options of a command, parsed by GNU's rules.
+    /// The options of a command, parsed by the rules of GNU getopt.
     private struct Options {
         private var flags: Set<String> = []
         private(set) var values: [String: String] = [:]
         private(set) var rest: [String] = []
 
-        /// Nil if there is an option that is not among these: it may have any meaning.
+        /// Nil if the words contain an option that is not among these, since it may mean anything.
         init?(
             _ words: ArraySlice<String>,
             flags known: Set<String>,

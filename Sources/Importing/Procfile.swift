@@ -4,10 +4,10 @@ import Configuration
 
 /// Imports a Procfile: each line is `NAME: COMMAND`. foreman, overmind and honcho run the command in a shell.
 enum Procfile {
-    /// The port that foreman gives to the first process type; each following one gets a port that is 100 greater.
+    /// The port that foreman gives to the first process type. Each further type gets a port that is 100 higher.
     private static let firstPort = 5000
 
-    /// The name and the command of a line; nil if the line has another form.
+    /// The name and the command of a line; nil if the line is not `NAME: COMMAND`.
     static func entry(_ line: some StringProtocol) -> (name: String, command: String)? {
         guard let colon = line.firstIndex(of: ":") else { return nil }
         let name = String(line[..<colon])
@@ -22,7 +22,8 @@ enum Procfile {
         return isName && !command.isEmpty ? (name, command) : nil
     }
 
-    /// Option files of these supervisors beside the Procfile. They are not translated, but named in a remark.
+    /// Files beside the Procfile in which these supervisors have options. They are not translated, but a remark names
+    /// them.
     private static let options = [
         ".foreman":
             "options of foreman: instances sets how many processes an app has, grace how long it may take to stop",
@@ -73,7 +74,7 @@ enum Procfile {
         }
     }
 
-    /// The value of `PORT` in the file `.env`, from which foreman counts; otherwise the default.
+    /// The value of `PORT` in the file `.env`, which is foreman's first port; otherwise the default.
     private static func port(_ path: String, _ tree: SourceTree) -> Int {
         guard let bytes = tree.read(path), let variables = try? EnvironmentFile.parse(bytes, file: path),
             let text = variables.last(where: { $0.name == "PORT" })?.value, let port = Int(text),
@@ -82,13 +83,13 @@ enum Procfile {
         return port
     }
 
-    /// The program and its arguments; a shell runs the command only if that is necessary.
+    /// The program and its arguments. They call a shell only if the command needs one.
     static func command(_ line: String, port: Int, _ program: inout ImportedProgram) -> [String] {
         let line = withPort(line, port)
         switch ShellWords.need(line) {
         case .script: return ["/bin/sh", "-c", line]
         case .expansion:
-            // Assignments come before `exec`: they then apply to the program.
+            // Assignments may come before `exec`; they then apply to the program.
             let rest = afterAssignments(line)
             return ["/bin/sh", "-c", rest.isEmpty ? line : line[..<rest.startIndex] + "exec " + rest]
         case .none:
@@ -101,10 +102,10 @@ enum Procfile {
         }
     }
 
-    /// The line with the port in place of `$PORT`, if the line then needs no shell. A line that needs a shell anyway
-    /// reads the port from its environment.
+    /// The line with the port in place of `$PORT`, if it then needs no shell. A line that needs a shell anyway gets
+    /// the port from its environment.
     private static func withPort(_ line: String, _ port: Int) -> String {
-        // In single quotes nothing is expanded; and a line that sets or unsets PORT means another value.
+        // Nothing is expanded in single quotes, and a line that sets or unsets PORT does not mean the given port.
         guard line.contains("PORT"), !line.contains("'"), !line.contains("\\"), !line.contains("PORT="),
             !line.contains("unset"), let whole = withPorts(line, port), ShellWords.need(whole) == .none
         else { return line }
@@ -142,7 +143,7 @@ enum Procfile {
         var rest = line[...]
         while true {
             let word = rest[..<(rest.utf8.firstIndex(of: blank) ?? rest.endIndex)]
-            // A value with quotes may contain blanks.
+            // A quoted value may contain blanks.
             guard let (_, value) = ShellWords.assignment(String(word)) else { return rest }
             let hasQuote = value.utf8.contains { "\"'`".utf8.contains($0) } || value.contains("$(")
             if hasQuote, ShellWords.split(String(word)) == nil { return "" }

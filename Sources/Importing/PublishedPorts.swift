@@ -3,7 +3,7 @@
 /// The ports of a container that are published on the machine.
 struct PublishedPorts {
     private struct Port {
-        /// The host at which the port can be reached on the machine, as written in a URL.
+        /// The host by which the machine reaches the port, as written in a URL.
         var host: String
         var outside: ClosedRange<Int>
         var inside: ClosedRange<Int>
@@ -17,7 +17,8 @@ struct PublishedPorts {
         for case .string(let text) in elements { if let port = Self.port(text) { ports.append(port) } }
     }
 
-    /// The URL by which the machine reaches an address inside the container; nil if its port is not published.
+    /// The URL by which the machine reaches an address inside the container; nil if the address's port is not
+    /// published.
     func outside(_ address: ProbeAddress) -> String? {
         for port in ports where port.inside.contains(address.port) {
             let number = port.outside.lowerBound + address.port - port.inside.lowerBound
@@ -27,8 +28,8 @@ struct PublishedPorts {
         return nil
     }
 
-    /// Parses `[ADDRESS:]OUTSIDE:INSIDE[/tcp]`. nil if there is no OUTSIDE, since podman then chooses the port at
-    /// each launch.
+    /// Parses `[ADDRESS:]OUTSIDE:INSIDE[/tcp]`. Nil without OUTSIDE, since podman then chooses the port at each
+    /// launch.
     private static func port(_ text: String) -> Port? {
         var rest = text[...]
         if rest.hasSuffix("/tcp") { rest = rest.dropLast(4) }

@@ -7,8 +7,8 @@ import WireText
 enum Quadlet {
     static let suffixes = [".container", ".pod", ".kube", ".build", ".image", ".network", ".volume"]
     static let sections = ["Container", "Pod", "Kube", "Build", "Image", "Network", "Volume"]
-    /// The suffixes by which a folder is detected as one of Quadlet: files with the other suffixes may belong to
-    /// another program.
+    /// The suffixes by which a folder is recognised as Quadlet's. Files with its other suffixes may belong to other
+    /// programs.
     static let programs = [".container", ".pod", ".kube"]
 
     static func read(
@@ -28,8 +28,8 @@ enum Quadlet {
         let folder = SourceTree.folder(paths.first ?? result.source)
         var files = QuadletFiles(given, folder: folder, tree: tree)
         var units = given.filter { $0.suffix == ".container" }
-        // Pods come before their containers. A pod that a container names is read too, if its file is in the same
-        // folder.
+        // Pods come before their containers. If a container names a pod, the pod's file in the same folder is read
+        // too.
         var pods = given.filter { $0.suffix == ".pod" }
         for unit in units {
             guard let name = unit.value("Container", "Pod"), name.hasSuffix(".pod"),
@@ -73,13 +73,13 @@ enum Quadlet {
     }
 }
 
-/// The imported units, and further units in their folder that they name.
+/// The imported units, and further units in their folder that they refer to.
 struct QuadletFiles {
     private let folder: String
     private let tree: SourceTree
     private var units: [WireText: SystemdUnit] = [:]
     private var used: Set<WireText> = []
-    /// Sentences about what the user must do before the first start.
+    /// What the user must do before the first start, as sentences.
     private(set) var remarks: [String] = []
 
     init(_ given: [SystemdUnit], folder: String, tree: SourceTree) {
@@ -88,7 +88,7 @@ struct QuadletFiles {
         for unit in given { units[WireText(unit.name + unit.suffix)] = unit }
     }
 
-    /// The unit with this file name; nil if there is none in the folder, or the name contains a slash.
+    /// The unit with this file name; nil if the folder has none, or if the name contains a slash.
     mutating func unit(_ name: String) -> SystemdUnit? {
         if let known = units[WireText(name)] { return known }
         guard !name.contains("/"), let unit = SystemdUnit(path: folder + "/" + name, tree: tree) else { return nil }
@@ -96,8 +96,8 @@ struct QuadletFiles {
         return unit
     }
 
-    /// The names of units for networks, volumes and images, with all their aliases. No app has to wait for them:
-    /// podman creates what they describe when it is needed.
+    /// The names of units for networks, volumes and images, with their aliases. No app has to wait for these units,
+    /// because podman creates networks, volumes and images when they are needed.
     var made: Set<WireText> {
         var names: Set<WireText> = []
         for name in tree.names(folder) ?? [] { insert(name, &names) }
@@ -112,8 +112,8 @@ struct QuadletFiles {
         }
     }
 
-    /// The name in podman of a network or volume that a unit calls `NAME.network` or `NAME.volume`. Other names stay
-    /// as they are.
+    /// The name in podman of the network or volume to which a unit refers as `NAME.network` or `NAME.volume`. Other
+    /// names are returned unchanged.
     mutating func resource(_ name: String, _ suffix: String, _ program: inout ImportedProgram) -> String {
         guard name.hasSuffix(suffix) else { return name }
         let usual = "systemd-" + name.dropLast(suffix.count)
@@ -127,8 +127,8 @@ struct QuadletFiles {
         return own
     }
 
-    /// The image that a unit calls `NAME.image` or `NAME.build`, and whether it must be built. Other names stay as
-    /// they are.
+    /// The image to which a unit refers as `NAME.image` or `NAME.build`, and whether it must be built. Other names
+    /// are returned unchanged.
     mutating func image(_ name: String, _ program: inout ImportedProgram) -> (name: String, isBuilt: Bool)? {
         guard name.hasSuffix(".image") || name.hasSuffix(".build") else { return (name, false) }
         guard let unit = unit(name) else {
@@ -238,7 +238,7 @@ struct QuadletFiles {
         }
     }
 
-    /// Adds a remark about a unit that no container names.
+    /// Adds a remark about a unit that no container refers to.
     func tellUnused(_ unit: SystemdUnit, _ result: inout ImportedConfiguration) {
         let name = unit.name + unit.suffix
         guard !used.contains(WireText(name)) else { return }
@@ -252,6 +252,6 @@ struct QuadletFiles {
 }
 
 extension String {
-    /// Whether systemd treats the text as true.
+    /// Whether systemd reads the text as true.
     var isTruth: Bool { ["yes", "true", "1", "on"].contains(lowercased()) }
 }

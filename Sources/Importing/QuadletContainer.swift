@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Translates a container of Quadlet, or a pod: a container whose network other containers join.
+/// Translates a Quadlet container, or a pod, which is a container whose network other containers join.
 struct QuadletContainer {
     let service: SystemdService
     let section: String
@@ -13,7 +13,7 @@ struct QuadletContainer {
     private var unit: SystemdUnit { service.unit }
     private var isPod: Bool { section == "Pod" }
 
-    /// The image of a pod's own container, which only holds what the pod's containers share.
+    /// The image of a pod's own container, whose only purpose is to keep what the pod's containers share.
     private static let pause = "registry.k8s.io/pause:3.10"
 
     init(service: SystemdService, folder: String) {
@@ -26,13 +26,13 @@ struct QuadletContainer {
     }
 
     private enum Form {
-        /// The option's value is the whole value of the key; if there are several, the last one.
+        /// The option's value is the whole value of the key. If the key has several, it is the last one.
         case text
         /// Each value of the key is a value of the option.
         case each
-        /// The value is a list of words, each of which is a value of the option.
+        /// The key's value is a list of words. Each word is a value of the option.
         case words
-        /// The value is a list of words with quotes and escapes, each of which is a value of the option.
+        /// The key's value is a list of words with quotes and escapes. Each word is a value of the option.
         case quoted
         case flag
     }
@@ -75,11 +75,11 @@ struct QuadletContainer {
         "NoNewPrivileges": "no-new-privileges", "SecurityLabelDisable": "label=disable",
         "SecurityLabelNested": "label=nested",
     ]
-    /// Keys of a container that, in a pod, only the pod itself may have.
+    /// Keys that, for a container in a pod, only the pod may have.
     private static let pods: Set = [
         "AddHost", "DNS", "DNSOption", "DNSSearch", "HostName", "IP", "IP6", "Network", "NetworkAlias", "PublishPort",
     ]
-    /// Keys that have code of their own.
+    /// Keys that are translated by their own code.
     private static let others: Set = [
         "Image", "Exec", "Entrypoint", "User", "Group", "Volume", "Mount", "Network", "AddDevice", "Notify", "Pod",
         "PodmanArgs", "ServiceName", "StartWithPod", "VolatileTmp", "AutoUpdate",
@@ -134,7 +134,7 @@ struct QuadletContainer {
         guard program.isTranslated else { return }
         let before = program["launch_deadline"]
         options.finish(image: image, command: command, &program)
-        // The unit's service waits for the health check, but no longer than this.
+        // The unit's service waits for the health check, but at most for this time.
         if notify?.lowercased() == "healthy", unit.value("Service", "TimeoutStartSec") != nil {
             program["launch_deadline"] = before
         }
@@ -159,8 +159,8 @@ struct QuadletContainer {
         return words
     }
 
-    /// Expands variables in a word. systemd expands them, from the service's environment, since it runs podman's
-    /// whole command line.
+    /// Expands variables in a word. systemd does so with the service's environment, because it runs podman's whole
+    /// command line.
     private func dollars(_ word: String, _ key: String, _ program: inout ImportedProgram) -> [String] {
         let marked = SystemdCommand.marked(word)
         if let words = Late.filled(marked, environment) { return words }
@@ -229,7 +229,7 @@ struct QuadletContainer {
         return true
     }
 
-    /// Lets the container join its pod; false if that is not possible.
+    /// Makes the container join its pod. Returns false if that is not possible.
     private func join(_ pod: String, _ files: inout QuadletFiles, _ program: inout ImportedProgram) -> Bool {
         guard let other = files.unit(pod), other.suffix == ".pod" else {
             program.cannot("it is in the pod \(quoted(pod)), which is not here", at: unit.line(section, "Pod"))
@@ -250,7 +250,7 @@ struct QuadletContainer {
         return true
     }
 
-    /// Translates the keys of the service around the container, some of which have a different meaning if podman runs
+    /// Translates the keys of the service that runs the container. Some have a different meaning because podman runs
     /// the program.
     private func around(_ program: inout ImportedProgram) {
         if let type = unit.value("Service", "Type"), type == "oneshot" {
@@ -267,7 +267,7 @@ struct QuadletContainer {
                 &program
             )
         }
-        // podman kills a container that has not ended after 10 s, before systemd would.
+        // podman kills a container that has not ended after 10 s, which is earlier than systemd would.
         program["grace"] = .string("10s")
         if isPod, unit.value("Service", "Restart") == nil { program["restart"] = .string("on-failure") }
         let podmans = [
@@ -287,7 +287,7 @@ struct QuadletContainer {
         if let pod = unit.value(section, "Pod"), !isPod, let other = files.unit(pod) {
             volumes += other.values("Pod", "Volume").map { (service.text.expanded($0), "Volume", nil) }
         }
-        // A pod's own container has no volumes: its containers have them.
+        // A pod's own container has no volumes, only its other containers have.
         if !isPod {
             for (volume, key, place) in volumes {
                 let parts = volume.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false).map(
@@ -346,7 +346,7 @@ struct QuadletContainer {
         }
     }
 
-    /// Adds the options of podman-run(1) that the unit contains as they are (PodmanArgs).
+    /// Adds options that the unit passes to podman unchanged (PodmanArgs).
     private mutating func more(_ program: inout ImportedProgram) {
         let words = words("PodmanArgs", &program)
         let place = unit.line(section, "PodmanArgs")

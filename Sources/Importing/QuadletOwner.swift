@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The user to whom a unit of Quadlet belongs, from its path: that user's podman runs the container.
+/// The user whose podman runs a Quadlet unit, determined from the unit's path.
 struct QuadletOwner {
     private enum Kind {
-        /// The machine (root), or the user who imports the unit.
+        /// The unit belongs to the machine (root), or to the user who imports it.
         case own
         case user(String)
         case unknown(String)
@@ -29,7 +29,7 @@ struct QuadletOwner {
             let home = String(path[..<begin.lowerBound])
             let name = home == "/root" ? "root" : SourceTree.lastPart(home)
             let caller = tree.variables["USER"]
-            // HOME may be that of the caller even under sudo.
+            // HOME may be the caller's home even under sudo.
             if home == tree.variables["HOME"], caller != "root" || name == "root" { return }
             for name in "tU" { specifiers[name] = .some(nil) }
             specifiers["h"] = home

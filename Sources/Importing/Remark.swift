@@ -2,8 +2,7 @@
 
 import WireText
 
-/// A remark: a sentence about how a part of the source was translated, or why it was not. In torpor.toml it is a
-/// comment.
+/// A sentence about how a part of the source was translated, or why it was not. In torpor.toml it becomes a comment.
 public struct Remark: Sendable, Hashable {
     /// The sentence.
     public var text: String
@@ -44,7 +43,7 @@ struct SourceLine: Sendable, Hashable {
     }
 }
 
-/// Remarks in their order, without duplicates.
+/// Remarks in the order in which they were added, without duplicates.
 struct Remarks: Sendable {
     private(set) var list: [Remark] = []
     private var known: Set<Remark> = []
@@ -70,7 +69,7 @@ struct LeftOutKeys {
 
     /// The sentences, each with the place of the first key that it names.
     ///
-    /// - Parameter owner: where the keys are from, such as “of [supervisord]”; empty if that is clear.
+    /// - Parameter owner: where the keys come from, such as “of [supervisord]”; empty if that is clear.
     func sentences(of owner: String = "") -> [(text: String, place: SourceLine?)] {
         groups.map { reason, keys, place in
             let names = keys.members.map(\.key)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Imports service directories of s6, s6-rc and runit. Their program `run` is executed unchanged.
+/// Imports service directories of s6, s6-rc and runit. Their program `run` is executed as it is.
 enum ServiceFolders {
     static func read(_ path: String, _ tree: SourceTree, into result: inout ImportedConfiguration) throws(ImportError) {
         let own = Set(tree.names(path) ?? [])
@@ -17,7 +17,7 @@ enum ServiceFolders {
         bundles(&result)
     }
 
-    /// Replaces a required bundle by the services in it.
+    /// Replaces required bundles by their services.
     private static func bundles(_ result: inout ImportedConfiguration) {
         var contents: [String: [String]] = [:]
         for program in result.programs where !program.contents.isEmpty { contents[program.name] = program.contents }
@@ -69,7 +69,7 @@ struct ServiceFolder {
             guard names.contains("run") else { return program.cannot("it has no file run") }
             program["exec"] = .strings([path + "/run"])
             program["restart"] = .string("always")
-            // These supervisors wait a second between two starts, and never give up.
+            // s6 and runit wait one second between two starts, and never give up.
             program["restart_backoff"] = .table([
                 ("initial", .string("1s")), ("factor", .integer(1)), ("limit", .integer(10_000)),
             ])
@@ -94,14 +94,14 @@ struct ServiceFolder {
             program.remark("control is not translated: stop_signal and grace set how it stops")
         }
         for name in names.sorted() where !Self.known.contains(name) && !name.hasPrefix(".") && kind == .s6 {
-            // Files with other names belong to the program itself.
+            // Files with other names belong to the service's program.
             if name.hasPrefix("timeout-") || name.hasPrefix("flag-") {
                 program.remark("\(name) is not known, and is left out")
             }
         }
     }
 
-    /// The names in a folder `NAME.d`, or in the lines of the file `NAME`.
+    /// The names of the files in a folder `NAME.d`, or else the lines of the file `NAME`.
     private func list(_ name: String) -> [String] {
         if let names = tree.names(path + "/" + name + ".d") { return names.filter { $0 != "base" } }
         return (text(name) ?? "").split(separator: "\n").map(\.trimmed).filter {
@@ -109,7 +109,7 @@ struct ServiceFolder {
         }
     }
 
-    /// Reads a file that contains a time in milliseconds; 0 means no limit.
+    /// Reads a file that contains a time in milliseconds, where 0 means no limit.
     private func limit(_ name: String) -> String? {
         guard let text = text(name), let milliseconds = Double(text) else { return nil }
         return milliseconds == 0 ? "none" : Amounts.duration(seconds: milliseconds / 1000)

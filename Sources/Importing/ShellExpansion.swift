@@ -2,13 +2,13 @@
 
 import WireText
 
-/// Expands variables, and detects all other expansions that begin with `$` or a backquote.
+/// Expands variables, and detects the other expansions that begin with `$` or a backquote.
 extension ShellText {
     private typealias Place = (line: Int, column: Int)
 
     private static let folders = ["$(pwd)", "`pwd`", "$(PWD)"].map { Array($0.utf8) }
 
-    /// Expands what begins at the index. Afterwards the index is at the last byte of it.
+    /// Expands what begins at `index`. Afterwards `index` is at the last byte of the expansion.
     mutating func expand(isQuoted: Bool, depth: Int = 0) {
         let place = (line, column)
         let rest = bytes[index...]
@@ -31,7 +31,7 @@ extension ShellText {
         guard let first = next() else { return append(bytes[index]) }
         if first == UInt8(ascii: "{") { return braced(isQuoted: isQuoted, depth: depth, place) }
         if !isQuoted, first == UInt8(ascii: "'") || first == UInt8(ascii: "\"") {
-            // Continue to read the quote as a normal one, though the word is refused.
+            // Although the word is refused, read the quoted text like a normal one, to find its end.
             return fail("$\(String(wire: [first])) needs a shell", line: place.0, column: place.1)
         }
         if Self.special.contains(first) {
@@ -48,8 +48,7 @@ extension ShellText {
     /// Special parameters, which are not variables.
     private static let special = Set("0123456789@*#?$!-".utf8)
 
-    /// Skips everything up to the byte `end`, including quotes and parentheses in between. Afterwards the index is at
-    /// `end`.
+    /// Skips to the byte `end`, over quotes and parentheses. Afterwards `index` is at that byte.
     mutating func skip(to end: UInt8) {
         var depth = 0
         let open: UInt8? = end == UInt8(ascii: ")") ? UInt8(ascii: "(") : end == 0x7d ? 0x7b : nil
@@ -74,7 +73,7 @@ extension ShellText {
         }
     }
 
-    /// Expands `${NAME}`, also with an operator such as `:-` and a word after it.
+    /// Expands `${NAME}`, or `${NAME` with an operator such as `:-` and the operator's word.
     private mutating func braced(isQuoted: Bool, depth: Int, _ place: Place) {
         var end = index + 2
         while end < bytes.count, Self.isNameByte(bytes[end]) { end += 1 }
@@ -117,14 +116,14 @@ extension ShellText {
         }
     }
 
-    /// The word after an operator in `${…}`.
+    /// The word after an operator such as `:-` in `${…}`.
     private struct Operand {
         var bytes: [UInt8] = []
         /// Why the word's value cannot be known; nil if it is known.
         var problem: String?
     }
 
-    /// Reads the word up to the closing brace; nil if there is none.
+    /// Reads the word up to the closing brace. Nil if there is no closing brace.
     private mutating func operand(depth: Int) -> Operand? {
         var operand = Operand()
         var isQuoted = false
@@ -153,8 +152,8 @@ extension ShellText {
         return nil
     }
 
-    /// Expands a variable in the operand. It is collected separately, since the operand may not become part of the
-    /// current word.
+    /// Expands a variable within the operand. Its value is collected separately, because the operand may not become
+    /// part of the current word.
     private mutating func nested(_ operand: inout Operand, depth: Int) {
         var inner = ShellFragment()
         exchange(&inner)
@@ -191,7 +190,7 @@ extension ShellText {
         }
     }
 
-    /// Appends a value to the current word. Outside quotes the value is split into words.
+    /// Appends a value to the current word. Outside quotes, the value is split into words.
     private mutating func put(bytes value: [UInt8], isQuoted: Bool, _ place: Place) {
         expanded += value.count
         guard (word?.count ?? 0) + value.count <= Self.wordLimit, expanded <= Self.expansionLimit else {
@@ -256,7 +255,7 @@ extension ShellText {
     }
 }
 
-/// The state of a word that was set aside.
+/// A partly read word that was set aside while another one is read.
 struct ShellFragment {
     var word: [UInt8]?
     var problem: ShellText.Problem?

@@ -2,9 +2,9 @@
 
 import WireText
 
-/// Commands of a shell that change the working directory, or read variables from a file.
+/// Built-in commands of the shell that change the working directory or read variables from a file.
 extension ShellText {
-    /// Handles `cd`, `source` and `set -a`. Returns false for any other command, and if a file cannot be read.
+    /// Handles `cd`, `source` and `set -a`. Returns false for other commands, and if a file cannot be read.
     mutating func isBuiltIn(_ name: String, _ words: [Word]) -> Bool {
         switch name {
         case "cd", "pushd":
@@ -25,7 +25,7 @@ extension ShellText {
     private mutating func change(to word: Word?) {
         guard isCertain else { return store(.unknown("line \(line) changes the folder under a condition"), in: "PWD") }
         if let word, word.problem != nil {
-            // Scripts begin with `cd "$(dirname "$0")"`: that is the folder from which this one is read.
+            // Scripts often begin with `cd "$(dirname "$0")"`, which means the folder of the script.
             let text = String(wire: bytes[lineStart..<min(index, bytes.count)])
             guard !text.contains("dirname") else { return store(.text(folder), in: "PWD") }
             return store(.unknown("line \(word.line) changes to a folder that is not known"), in: "PWD")
@@ -41,10 +41,10 @@ extension ShellText {
         return text
     }
 
-    /// The maximum number of files that source one another.
+    /// The maximum nesting of files that source other files.
     private static let depthLimit = 8
 
-    /// Sets the variables of a file that the script sources; false if it cannot be read.
+    /// Sets the variables of a file that the script sources. Returns false if the file cannot be read.
     private mutating func source(_ word: Word) -> Bool {
         guard word.problem == nil, sourceDepth < Self.depthLimit,
             word.text.hasPrefix("/") || known("PWD") != nil,

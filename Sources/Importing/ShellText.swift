@@ -5,7 +5,7 @@ import WireText
 /// Parses the commands in a shell script: words with quotes, escapes, continued lines, comments and variables.
 /// Nothing is executed.
 struct ShellText {
-    /// Why a value cannot be known without a shell, and the line.
+    /// Why a value cannot be known without running a shell, and the line.
     typealias Problem = (sentence: String, line: Int)
 
     struct Word {
@@ -13,18 +13,18 @@ struct ShellText {
         var line: Int
         /// The column in bytes, from 1.
         var column: Int
-        /// Whether the word is written literally, without quotes and variables.
+        /// Whether the source contains the word without quotes and variables.
         var isPlain: Bool
         var problem: Problem?
     }
 
     struct Command {
         var words: [Word] = []
-        /// Whether all words of the command set variables.
+        /// Whether the command consists only of assignments.
         var isSetting = true
         /// Why the command needs a shell, and where; nil if it does not.
         var problem: Problem?
-        /// How many elements of ``ShellText/exports`` come before the command.
+        /// How many elements of ``ShellText/exports`` are from before this command.
         var exports = 0
         /// The working directory; nil if it is not known.
         var folder: String?
@@ -33,13 +33,13 @@ struct ShellText {
     /// A variable of the script.
     enum Variable {
         case text(String)
-        /// The value cannot be known from the script, for this reason.
+        /// The value cannot be known from the script alone, for this reason.
         case unknown(String)
     }
 
     /// The maximum length of a word in bytes.
     static let wordLimit = 1 << 20
-    /// The maximum number of bytes that all variables together may expand to. The result may not be larger than a
+    /// The maximum number of bytes to which all variables together may expand: the result may not be larger than a
     /// torpor.toml.
     static let expansionLimit = ImportedConfiguration.sizeLimit
 
@@ -47,14 +47,14 @@ struct ShellText {
     var index = 0
     var line = 1
     var lineStart = 0
-    /// The working directory at the beginning.
+    /// The working directory at the start of the script.
     let folder: String
-    /// Reads a file of variables; nil if there is none.
+    /// Returns the text of a file of variables; nil if there is no such file.
     let file: (String) -> String?
-    /// How many files have sourced one another to reach this one.
+    /// How many files are being sourced, each by the one before, to reach this text.
     let sourceDepth: Int
     private(set) var variables: [String: Variable]
-    /// The names of exported variables; `exports` contains each change of one.
+    /// The names of exported variables. `exports` contains each change of an exported variable.
     private(set) var exported: Set<String>
     private(set) var exports: [(name: String, value: Variable)] = []
     private(set) var commands: [Command] = []
@@ -81,13 +81,13 @@ struct ShellText {
     /// How many conditions and loops are open at this point.
     private var depth = 0
     private var parentheses = 0
-    /// The working directories outside of the open parentheses.
+    /// The working directories to return to when open parentheses are closed.
     private var outside: [Variable] = []
-    /// Whether `&&`, `||` or `|` precedes the command.
+    /// Whether the command comes after `&&`, `||` or `|`.
     private var isConditional = false
-    /// Whether `||` or `|` does.
+    /// Whether the command comes after `||` or `|`.
     private var isAlternative = false
-    /// Whether variables are exported when they are set (`set -a`).
+    /// Whether every variable that is set is exported (`set -a`).
     var exportsAll = false
 
     private enum Braces { case none, open, list }
@@ -141,7 +141,7 @@ struct ShellText {
         lineStart = index + 1
     }
 
-    /// Marks the current word as unknown, for this reason; only the first reason is kept.
+    /// Marks the current word as unknown. If this is called several times, the first reason is kept.
     mutating func fail(_ sentence: String, line: Int, column: Int) {
         begin()
         if problem == nil { problem = ("\(sentence) (column \(column))", line) }
@@ -179,7 +179,7 @@ struct ShellText {
         isPlain = false
     }
 
-    /// Exchanges the current word with another one that was set aside.
+    /// Exchanges the current word with one that was set aside.
     mutating func exchange(_ fragment: inout ShellFragment) {
         swap(&word, &fragment.word)
         swap(&problem, &fragment.problem)
@@ -208,7 +208,7 @@ struct ShellText {
     }
 
     /// Handles keywords and assignments of the command: counts open conditions and loops, and sets variables. Returns
-    /// true if the command consists only of these.
+    /// true if the command has nothing else.
     private mutating func isUnderstood() -> Bool {
         var rest = command.words[...]
         keywords: while let first = rest.first, first.isPlain {
@@ -245,8 +245,8 @@ struct ShellText {
         return !hasKeyword
     }
 
-    /// Whether it is certain that the commands so far have run, up to this one: `&&` counts, since a script that
-    /// stops there starts nothing.
+    /// Whether the commands so far, up to this one, certainly run. A command after `&&` counts, because a script that
+    /// stops before it starts nothing.
     var isCertain: Bool { depth == 0 && !isAlternative }
 
     private mutating func forget(_ name: String, _ reason: String) {
@@ -358,7 +358,7 @@ struct ShellText {
         append(byte)
     }
 
-    /// Handles a wildcard: it makes the word a pattern of file names, except in an assignment.
+    /// Handles a wildcard, which makes the word a pattern of file names, except in an assignment.
     mutating func pattern(_ byte: UInt8) {
         guard !isAssigning else { return }
         let sign = String(wire: [byte])
@@ -373,7 +373,7 @@ struct ShellText {
         isAssigning = ShellWords.isName(String(wire: name))
     }
 
-    /// Expands `~` at the end of a word or before `/`.
+    /// Expands `~` if it is the whole word or `/` follows it.
     private mutating func home() {
         isPlain = false
         guard next().map(Set(" \t\n\r;&|<>()/:".utf8).contains) ?? true else {
@@ -387,7 +387,7 @@ struct ShellText {
     }
 
     private mutating func redirect() {
-        // A number before `<` or `>` is that of a stream, and no word.
+        // A number before `<` or `>` is a file descriptor, not a word.
         if let done = word, done.allSatisfy({ (0x30...0x39).contains($0) }) { word = nil }
         endWord()
         let begin = index
@@ -399,7 +399,7 @@ struct ShellText {
         isFile = true
     }
 
-    /// Skips the here-documents of the commands in this line. The index must be at the end of the line.
+    /// Skips the here-documents of this line's commands. `index` must be at the end of the line.
     private mutating func skipDocuments() {
         for (end, hasTabs) in documents {
             while index + 1 < bytes.count {
@@ -434,7 +434,7 @@ struct ShellText {
             parentheses -= 1
             if let folder = outside.popLast() { variables["PWD"] = folder }
         } else {
-            // A `)` without an opening parenthesis ends a pattern of case.
+            // A `)` without an opening parenthesis ends a pattern of `case`.
             endWord()
             _ = isUnderstood()
             command = Command()
@@ -467,7 +467,7 @@ struct ShellText {
         fail("a quote is not closed", line: place.0, column: place.1)
     }
 
-    /// Adds a command that runs within `$(…)`, with a problem: its effect is not known.
+    /// Adds a command that runs within `$(…)`, with a problem, since its effect is not known.
     mutating func record(_ text: ArraySlice<UInt8>, line: Int) {
         let text = String(wire: text)
         guard let program = ["docker", "podman"].first(where: { text.contains("\($0) run ") }) else { return }

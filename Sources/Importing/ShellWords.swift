@@ -2,10 +2,10 @@
 
 /// Splits and quotes words by the shell's rules, as far as supervisors follow them.
 enum ShellWords {
-    /// Splits a text into words as Python's shlex does, and as the shell does without expansions; nil if a quote is
-    /// not closed.
+    /// Splits a text into words like Python's shlex, and like the shell without expansions; nil if a quote is not
+    /// closed.
     ///
-    /// Outside quotes the mark ``Late/open`` becomes ``Late/openBare``.
+    /// Outside quotes, the mark ``Late/open`` becomes ``Late/openBare``.
     static func split(_ text: String) -> [String]? {
         var words: [String] = []
         var word: String.UnicodeScalarView?
@@ -39,7 +39,7 @@ enum ShellWords {
         return words
     }
 
-    /// The word with quotes if necessary, so that the shell reads it as the same word.
+    /// The word, with quotes if the shell would otherwise read it as something else.
     static func quote(_ word: String) -> String {
         let isPlain =
             !word.isEmpty
@@ -58,7 +58,7 @@ enum ShellWords {
         return quoted + "'"
     }
 
-    /// Splits `NAME=…` into the variable's name and its value; nil if the text has another form.
+    /// Splits `NAME=…` into the variable's name and value; nil if the text is not an assignment.
     static func assignment(_ word: String) -> (name: String, value: String)? {
         guard let equals = word.firstIndex(of: "=") else { return nil }
         let name = String(word[..<equals])
@@ -75,7 +75,7 @@ enum ShellWords {
         }
     }
 
-    /// Names of commands that the shell itself executes: no such program exists.
+    /// Names of commands that are built into the shell, and are not programs.
     static let builtins: Set = [
         "cd", "unset", "export", "exec", "while", "until", "if", "for", "case", "source", ".", ":", "set", "ulimit",
         "umask", "trap", "wait", "eval", "read", "shift", "alias", "function", "{", "}", "!", "local", "return", "exit",
@@ -84,15 +84,15 @@ enum ShellWords {
 
     /// Whether a command line needs a shell.
     enum Need {
-        /// No shell: the words are the program's arguments.
+        /// No shell is needed: the words are the program's arguments.
         case none
-        /// A shell for expansions in a single command.
+        /// A shell is needed for expansions in a single command.
         case expansion
-        /// A shell for more than one command.
+        /// A shell is needed to run more than one command.
         case script
     }
 
-    /// Whether and for what a command line needs a shell.
+    /// Whether a command line needs a shell, and for what.
     static func need(_ line: String) -> Need {
         var quote: Unicode.Scalar?
         var escaped = false
@@ -130,8 +130,8 @@ enum ShellWords {
     }
 }
 
-/// Variables whose values are known only where the program runs. In texts each is enclosed by marks (private-use
-/// characters); at the end a shell expands them.
+/// Variables whose values are known only when the program runs. In texts, marks (private-use characters) enclose each
+/// of these variables; in the result, a shell expands them.
 enum Late {
     static let open: Unicode.Scalar = "\u{e000}"
     static let openBare: Unicode.Scalar = "\u{e001}"
@@ -174,8 +174,8 @@ enum Late {
         return result.isEmpty ? "''" : result
     }
 
-    /// The words that a word becomes with these values: the value of a variable outside quotes is split. nil if a
-    /// variable has no value.
+    /// The words that a word becomes with these values. The value of a variable outside quotes is split into words.
+    /// Nil if a variable has no value.
     static func filled(_ word: String, _ values: OrderedTable<String>) -> [String]? {
         var result = String.UnicodeScalarView()
         var name: String?
@@ -198,11 +198,12 @@ enum Late {
         return result.split { $0 == " " || $0 == "\t" || $0 == "\n" }.map { String($0) }
     }
 
-    /// The command itself or, if it or one of these variables contains something to expand, a shell that runs it.
+    /// The command itself. If the command or one of these variables contains something to expand, a shell that runs
+    /// the command.
     ///
     /// - Parameters:
-    ///   - variables: variables that are always set.
-    ///   - defaults: variables that are set only if they are not set already.
+    ///   - variables: variables that the shell always sets.
+    ///   - defaults: variables that the shell sets only if they are not set already.
     static func command(
         _ words: [String],
         variables: [(name: String, value: String)] = [],
@@ -217,7 +218,7 @@ enum Late {
         return ["/bin/sh", "-c", script + "exec " + words.map(shell).joined(separator: " ")]
     }
 
-    /// The text with `$NAME` in place of marks, for a message.
+    /// The text with `$NAME` in place of marked variables, for a message.
     static func plain(_ text: String) -> String {
         String(
             String.UnicodeScalarView(

@@ -2,7 +2,7 @@
 
 /// The kinds of configurations that can be imported.
 public enum SourceKind: String, Sendable, CaseIterable {
-    /// A Procfile, as foreman, overmind, honcho and Heroku read it.
+    /// A Procfile, which foreman, overmind, honcho and Heroku read.
     case procfile
     /// The INI files of supervisord.
     case supervisord
@@ -21,7 +21,7 @@ public enum SourceKind: String, Sendable, CaseIterable {
     /// Command lines of docker run and podman run.
     case dockerRun = "docker-run"
 
-    /// The kind in a sentence, with its article.
+    /// The kind with an article, for a sentence.
     public var title: String {
         switch self {
         case .procfile: "a Procfile"
@@ -57,11 +57,11 @@ extension SourceKind {
     }
 
     static let unitSuffixes = [".service", ".socket", ".timer", ".path"]
-    /// Suffixes of units that start no program.
+    /// Suffixes of systemd units that start no program.
     static let otherUnitSuffixes = [".target", ".mount", ".automount", ".swap", ".slice", ".scope", ".device"]
 
-    /// Detects the kind from a text. Procfiles are recognised only by their names: lines such as `NAME: TEXT` are in
-    /// many other files, for example /etc/passwd.
+    /// Detects the kind from a text. Procfiles are recognised only by name, because many other files, such as
+    /// /etc/passwd, contain lines like `NAME: TEXT`.
     private static func ofText(_ text: String, isJSON: Bool) -> SourceKind? {
         // Both systemd's and Quadlet's units contain the section [Unit].
         var isUnit = false
@@ -75,7 +75,7 @@ extension SourceKind {
             if Quadlet.sections.contains(where: { trimmed == "[\($0)]" }) { return .quadlet }
             if ["[Service]", "[Install]"].contains(trimmed) { return .systemd }
             if commands.contains(where: { trimmed.hasPrefix($0) }) { return .dockerRun }
-            // A command may follow a change of the folder in the same line.
+            // In the same line, a command may follow a change of the working directory.
             if ["cd ", "cd;", "(cd "].contains(where: { trimmed.hasPrefix($0) }),
                 commands.contains(where: { trimmed.contains("&& " + $0) || trimmed.contains("; " + $0) })
             {

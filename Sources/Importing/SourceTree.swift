@@ -16,35 +16,36 @@ public struct SourceTree {
     public var hostName: String
     /// How many files a program that is started here may open.
     public var openFiles: Bound
-    /// How many processes the user of such a program may have.
+    /// How many processes the user of a program that is started here may have.
     public var processes: Bound
     /// For PM2: the name given with `--env`.
     public var environmentName: String?
     /// For compose: whether services become programs on this machine instead of containers.
     public var hasPrograms = false
-    /// For compose: the active profiles, whose services are started with the others; "*" means all.
+    /// For compose: the active profiles, whose services are started in addition to those without profiles; "*" stands
+    /// for all profiles.
     public var profiles: [String] = []
 
     /// A limit of setrlimit(2); `UInt64.max` means no limit.
     public struct Bound: Sendable, Hashable {
         /// The limit that is in force.
         public var soft: UInt64
-        /// The value up to which a program may raise the soft limit.
+        /// The hard limit: a program may raise the soft limit up to it.
         public var hard: UInt64
 
-        /// Creates it from the two values of getrlimit(2).
+        /// Creates a limit from the two values of getrlimit(2).
         public init(soft: UInt64, hard: UInt64) {
             self.soft = soft
             self.hard = hard
         }
 
-        /// The limits raised to at least `least`, as text for the key `limits` of an app.
+        /// The limits, raised to at least `least`, as text for an app's key `limits`.
         func raised(to least: UInt64) -> String {
             [soft, hard].map { $0 == .max ? "unlimited" : "\(max(least, $0))" }.joined(separator: ":")
         }
     }
 
-    /// Creates a tree. The default limits are those of a systemd service.
+    /// Creates a source tree. The default limits are those of a systemd service.
     public init(
         read: @escaping (String) -> [UInt8]?,
         names: @escaping (String) -> [String]?,
@@ -65,12 +66,12 @@ public struct SourceTree {
         self.environmentName = environmentName
     }
 
-    /// The text of a file, without a byte order mark, and with \n at the ends of all lines.
+    /// The text of a file, without a byte order mark, and with \n as the end of every line.
     func text(_ path: String) -> String? {
         guard var bytes = read(path) else { return nil }
         if bytes.starts(with: [0xef, 0xbb, 0xbf]) { bytes.removeFirst(3) }
         var text = String(wire: bytes)
-        // Remove the characters that mark variables (``Late``): a source must not contain them.
+        // Remove the characters that mark variables (``Late``), so that a source cannot contain marks.
         if text.unicodeScalars.contains(where: { (Late.open...Late.close).contains($0) }) {
             text.unicodeScalars.removeAll { (Late.open...Late.close).contains($0) }
         }
@@ -89,7 +90,7 @@ public struct SourceTree {
         return slash == path.startIndex ? "/" : String(path[..<slash])
     }
 
-    /// The path in normal form: without `.`, `..` and empty components. A relative path starts from the folder.
+    /// The normal form of a path: without `.`, `..` and empty components. A relative path starts from the folder.
     static func join(_ folder: String, _ path: String) -> String {
         let whole = path.hasPrefix("/") ? path : folder + "/" + path
         var parts: [Substring] = []
@@ -111,7 +112,7 @@ struct NamePattern {
     /// The minimum length of a matching name in bytes.
     private let least: Int
 
-    /// Creates a pattern; several stars in a row count as one.
+    /// Creates a pattern. Several consecutive stars count as one.
     init(_ text: String) {
         var pattern: [UInt8] = []
         for byte in text.utf8 where byte != UInt8(ascii: "*") || pattern.last != byte { pattern.append(byte) }
@@ -126,7 +127,7 @@ struct NamePattern {
         let text = Array(name.utf8)
         guard text.count >= least else { return false }
         var (here, place) = (0, 0)
-        // Where to continue, in the name and the pattern, after the last star.
+        // Where to retry, in the name and in the pattern, after the last star.
         var retry: (here: Int, place: Int)?
         while true {
             if place < pattern.count {

@@ -55,11 +55,11 @@ enum Supervisord {
         general(&result)
     }
 
-    /// How many programs of the next lower priority a program names in `after`. If each named all, their number would
-    /// be quadratic.
+    /// How many programs of the next lower priority a program names in `after`. If each program named all of them,
+    /// the result would grow quadratically.
     private static let mostBefore = 16
 
-    /// Orders the programs: those with a lower priority are started first.
+    /// Orders the programs: those with lower priorities are started first.
     private static func order(_ result: inout ImportedConfiguration) {
         var levels: [SupervisordPriority: [Int]] = [:]
         for (index, program) in result.programs.enumerated() where program.isTranslated {
@@ -80,7 +80,7 @@ enum Supervisord {
         }
     }
 
-    /// Adds remarks about differences to supervisord that concern all programs.
+    /// Adds remarks about differences from supervisord that concern all programs.
     private static func general(_ result: inout ImportedConfiguration) {
         let programs = result.programs.filter(\.isTranslated)
         guard !programs.isEmpty else { return }
@@ -108,7 +108,7 @@ enum Supervisord {
     }
 }
 
-/// The priority of a program: first that of its group, then its own. A program without a group is a group of its own.
+/// The priority of a program: first its group's, then its own. A program without a group counts as a group.
 struct SupervisordPriority: Hashable, Comparable {
     static let usual = 999
 
@@ -128,13 +128,13 @@ struct SupervisordGroups {
     }
 
     private var groups: [WireText: Group] = [:]
-    /// The programs that groups name, and where.
+    /// The programs that groups name, with the places where they do so.
     private var members: [(program: String, group: String, place: SourceLine?)] = []
 
     /// The group of a program.
     subscript(program: String) -> Group? { groups[WireText(program)] }
 
-    /// Adds remarks about programs that a group names and that do not exist.
+    /// Adds remarks about missing programs that groups name.
     func tellMissing(_ result: inout ImportedConfiguration) {
         let names = Set(result.programs.map { WireText($0.name) })
         for (program, group, place) in members where !names.contains(WireText(program)) {
@@ -173,11 +173,11 @@ struct SupervisordGroups {
 struct SupervisordIncludes {
     let folder: String
     let tree: SourceTree
-    /// For sections from included files, the folder of the file.
+    /// For a section of an included file, the file's folder.
     private var folders: [WireText: String] = [:]
     private var listings: [String: [String]] = [:]
 
-    /// The maximum number of patterns: each is compared with every name in its folder.
+    /// The maximum number of patterns. Each pattern is compared with every name in its folder.
     private static let mostPatterns = 100
 
     init(folder: String, tree: SourceTree) {
@@ -185,7 +185,7 @@ struct SupervisordIncludes {
         self.tree = tree
     }
 
-    /// The folder of the file that contains the section: the value of `%(here)s`.
+    /// The folder of the file that contains the section, which is the value of `%(here)s`.
     func folder(of section: INI.Section) -> String { folders[WireText(section.name)] ?? folder }
 
     mutating func read(into ini: inout INI, _ result: inout ImportedConfiguration) {
@@ -229,7 +229,7 @@ struct SupervisordIncludes {
         }
     }
 
-    /// The files that a path names. Its last component may be a pattern.
+    /// The files that a path stands for. Its last component may be a pattern.
     private mutating func files(_ path: String) -> [String] {
         let pattern = NamePattern(SourceTree.lastPart(path))
         guard pattern.isPattern else { return [path] }

@@ -6,11 +6,11 @@ struct SupervisordProgram {
     let section: INI.Section
     let defaults: SupervisordDefaults
     let group: SupervisordGroups.Group?
-    /// The folder of the file that contains the section: the value of `%(here)s`.
+    /// The folder of the file that contains the section, which is the value of `%(here)s`.
     let folder: String
     let tree: SourceTree
 
-    /// Keys that have code of their own.
+    /// Keys that are translated by their own code.
     private static let known: Set = [
         "command", "process_name", "numprocs", "numprocs_start", "priority", "autostart", "autorestart", "startsecs",
         "exitcodes", "stopsignal", "stopwaitsecs", "stopasgroup", "killasgroup", "user", "directory",
@@ -27,7 +27,7 @@ struct SupervisordProgram {
         "stdout_syslog": syslog, "stderr_syslog": syslog,
     ]
 
-    /// The translated program. Its processes become instances of the app.
+    /// Translates the program. Its processes become instances of the app.
     func program() -> ImportedProgram {
         var program = ImportedProgram(name, line: section.line.number)
         let count = number("numprocs", 1, in: 1...1000, &program)
@@ -107,7 +107,7 @@ struct SupervisordProgram {
         }
     }
 
-    /// The value of a key, with all variables expanded now.
+    /// The value of a key, with all variables expanded at the time of the import.
     private func value(_ key: String, _ expansion: SupervisordExpansion, _ program: inout ImportedProgram) -> String? {
         guard let text = section[key], !text.isEmpty else { return nil }
         do throws(SupervisordExpansion.Failure) {
@@ -161,15 +161,15 @@ struct SupervisordProgram {
         }
         let seconds = number("startsecs", 1, in: 0...1_000_000, &program)
         if seconds > 0 {
-            // For startsecs the app is launching, and if it ends before, the launch has failed. No deadline ends an
-            // app that is running.
+            // During startsecs, the app counts as launching: if it ends, the launch has failed. Once the app runs, no
+            // deadline terminates it.
             program["ready"] = .table([
                 ("command", .strings(["/bin/sleep", "\(seconds)"])), ("timeout", .string("\(seconds + 10)s")),
             ])
             program["launch_deadline"] = .string("none")
         }
         if program["restart"] != .string("never") {
-            // supervisord gives up only programs that end within startsecs, several times in a row. Torpor's limit
+            // supervisord gives up a program only if it ends within startsecs several times in a row. Torpor's limit
             // counts every end, so it is set very high.
             program["stable_after"] = .string("\(seconds)s")
             program["restart_backoff"] = .table([("limit", .integer(10_000))])
@@ -240,7 +240,7 @@ struct SupervisordProgram {
         rotation(&program)
     }
 
-    /// Translates the rotation of logs. In Torpor one log contains both streams.
+    /// Translates the rotation of logs. In Torpor, one log contains both output streams.
     private func rotation(_ program: inout ImportedProgram) {
         for end in ["maxbytes", "backups"] {
             let keys = ["stdout_logfile_" + end, "stderr_logfile_" + end].filter { section[$0] != nil }

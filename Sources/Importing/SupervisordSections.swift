@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Handles sections that concern supervisord itself: they are left out, with a remark that gives the reason.
+/// Handles sections that concern supervisord itself. They are left out, and a remark gives the reason.
 enum SupervisordSections {
     private static let log = "torpord's own messages go to its standard error, or to the journal of its service"
     private static let daemon = "torpord stays in the foreground, and [supervisor] says where its files are"
@@ -97,10 +97,10 @@ struct SupervisordDefaults {
                 )?.map { ($0.name, $0.value) } ?? []
             )
         user = read("user", expansion.now, "")
-        // root is the default, and need not be written for each program.
+        // root is the default, so it need not be written for each program.
         if let name = user, ["root", "0"].contains(name) { user = nil }
-        // minfds and minprocs are minima, to which supervisord raises its own limits. Apps of Torpor's service have a
-        // limit of 1024 files.
+        // minfds and minprocs are minimums, to which supervisord raises its own limits. Apps of Torpor's service may
+        // open 1024 files by default.
         limits["nofile"] = read(
             "minfds",
             { UInt64($0).flatMap { $0 > 1024 ? tree.openFiles.raised(to: $0) : nil } },

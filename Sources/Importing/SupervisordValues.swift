@@ -2,9 +2,10 @@
 
 /// Expands `%(name)s` by supervisord's rules.
 struct SupervisordExpansion {
-    /// The values of the names. `ENV_X` that is not among them becomes a variable that a shell expands.
+    /// Values by name. If `ENV_X` is not among them, it becomes a variable that a shell expands when the program
+    /// runs.
     var values: [String: String]
-    /// The environment variables of supervisord, for values that must be known now.
+    /// The environment variables of supervisord, for values that must be known at the time of the import.
     var variables: [String: String]
 
     struct Failure: Error {
@@ -15,12 +16,12 @@ struct SupervisordExpansion {
         "%(host_node_name)s becomes \(quoted(tree.hostName)), the name of this machine at the import"
     }
 
-    /// Expands a text; environment variables stay to be expanded when the program runs (``Late``).
+    /// Expands a text, except environment variables: these are expanded when the program runs (``Late``).
     func late(_ text: String) throws(Failure) -> String {
         try expand(text) { name in Late.variable(name) }
     }
 
-    /// Expands a text, with the environment variables that are set now.
+    /// Expands a text, including environment variables with their current values.
     func now(_ text: String) throws(Failure) -> String {
         var missing: String?
         let result = try expand(text) { name in
@@ -31,7 +32,7 @@ struct SupervisordExpansion {
         return result
     }
 
-    /// The maximum length of an expanded text in bytes: Linux allows no longer argument or variable.
+    /// The maximum length of an expanded text in bytes: Linux allows no longer argument or environment variable.
     private static let limit = 131_072
 
     private func expand(_ text: String, variable: (String) -> String) throws(Failure) -> String {
@@ -74,8 +75,8 @@ struct SupervisordExpansion {
         return result + rest
     }
 
-    /// Pads a value with zeros or blanks, as `02` in `%(process_num)02d` requires. The number of an instance is
-    /// padded later, when it is known: `%02i`.
+    /// Pads a value with zeros or blanks, as the `02` in `%(process_num)02d` requires. An instance's number is not
+    /// known yet, so its padding becomes part of the placeholder: `%02i`.
     private func padded(_ value: String, _ flags: String) -> String {
         guard let width = Int(flags), width < 100 else { return value }
         if value == "%i" { return flags.hasPrefix("0") && (1...9).contains(width) ? "%0\(width)i" : value }
@@ -115,7 +116,7 @@ enum SupervisordValues {
         }
     }
 
-    /// Parses `true`, `yes`, `on`, `1` and their opposites; nil for anything else.
+    /// Parses `true`, `yes`, `on`, `1` and their opposites; nil for other texts.
     static func flag(_ text: String) -> Bool? {
         switch text.lowercased() {
         case "true", "yes", "on", "1": true

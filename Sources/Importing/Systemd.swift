@@ -2,7 +2,7 @@
 
 import WireText
 
-/// Imports units of systemd: services, with the sockets, timers and paths that start them.
+/// Imports systemd units: services, with the sockets, timers and paths that start them.
 enum Systemd {
     static func read(
         _ paths: [String],
@@ -22,7 +22,8 @@ enum Systemd {
         }
         let services = units.filter { $0.suffix == ".service" }
         if services.isEmpty, let other = units.first {
-            // A socket, timer or path was imported alone: read its service from the same folder.
+            // The import contains a socket, timer or path, but not its service: read the service from the same
+            // folder.
             let folder = SourceTree.folder(paths.first ?? result.source)
             let target = other.target
             guard let service = SystemdUnit(path: folder + "/" + target, tree: tree) else {
@@ -54,8 +55,8 @@ enum Systemd {
         }
     }
 
-    /// Translates `Before=` of a unit to `after` of the other one. A unit that another one wants is started only with
-    /// that.
+    /// Translates `Before=` of a unit to `after` of the other unit. A unit that another unit wants is started only
+    /// together with that.
     ///
     /// - Parameter wanted: the names of services that other services want.
     static func order(_ units: SystemdUnits, _ wanted: Set<WireText>, _ result: inout ImportedConfiguration) {

@@ -4,7 +4,7 @@
 struct SystemdRemarks {
     let unit: SystemdUnit
     let text: SystemdText
-    /// Sections that other code translates.
+    /// The sections that other code translates.
     var own: Set<String> = []
 
     /// Keys of `[Service]` that other code translates.
@@ -35,7 +35,7 @@ struct SystemdRemarks {
         "IgnoreSIGPIPE": "an app starts with the default action for SIGPIPE",
         "PermissionsStartOnly": "all commands run as the app's user",
     ]
-    /// Keys for folders that systemd creates, with the parent of these folders.
+    /// Keys for folders that systemd creates, with the parent folders.
     private static let folders = [
         "RuntimeDirectory": "/run", "StateDirectory": "/var/lib", "CacheDirectory": "/var/cache",
         "LogsDirectory": "/var/log", "ConfigurationDirectory": "/etc",
@@ -112,7 +112,7 @@ struct SystemdRemarks {
         }
     }
 
-    /// Adds remarks about specifiers: their values at the time of the import are used, and some are not known here.
+    /// Adds remarks about specifiers: the import uses their current values, and does not know some of them.
     private func specifiers(_ entry: SystemdUnit.Entry, _ program: inout ImportedProgram) {
         for name in SystemdText.specifiers(in: entry.value) {
             guard let value = text.specifiers[name] else {

@@ -51,7 +51,7 @@ struct SystemdResources {
         )
     }
 
-    /// A size in bytes; nil for infinity, which means no limit.
+    /// A size in bytes; nil for infinity, that is, for no limit.
     private func bytes(_ key: String, _ program: inout ImportedProgram) -> UInt64? {
         guard let text = service.value(key), text != "infinity" else { return nil }
         if let bytes = Amounts.bytes(text), bytes > 0 { return bytes }
@@ -81,7 +81,7 @@ struct SystemdResources {
         program.set(inTable: "limits", name, Int64(text).map(TOMLValue.integer) ?? .string(text))
     }
 
-    /// The soft or hard value of a limit, in the limit's own unit; nil if it is not valid.
+    /// The soft or hard value of a limit, in the limit's own unit; nil if the text is not valid.
     private func bound(_ text: String, of name: String) -> String? {
         if text == "infinity" { return "unlimited" }
         if let number = UInt64(text) { return "\(number)" }

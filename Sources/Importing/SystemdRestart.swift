@@ -39,9 +39,8 @@ struct SystemdRestart {
         }
     }
 
-    /// Sets which exits count as success: those of systemd and of the unit, and those after which
-    /// `RestartPreventExitStatus=` forbids a restart, without those after which `RestartForceExitStatus=` demands
-    /// one.
+    /// Sets which exits count as success: those that systemd and the unit count, and those for which
+    /// `RestartPreventExitStatus=` forbids a restart, but not those for which `RestartForceExitStatus=` demands one.
     private func success(_ rule: String, _ program: inout ImportedProgram) {
         let unit = service.unit
         let isOnFailure = program["restart"] == .string("on-failure")
@@ -95,8 +94,8 @@ struct SystemdRestart {
         if delay > 60 { backoff["cap"] = Amounts.duration(seconds: delay).map(TOMLValue.string) }
         let starts = burst.flatMap { Int64($0) } ?? 5
         if window > 0, starts > 0, let text = Amounts.duration(seconds: window) {
-            // systemd allows this many starts within any such window. The first start may have been long before, so
-            // it does not count here.
+            // systemd allows this many starts within any window of this length. The first start may be long before
+            // the window, so it does not count here.
             backoff["limit"] = .integer(min(10_000, starts))
             backoff["window"] = .string(text)
         } else {

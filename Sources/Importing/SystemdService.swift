@@ -9,7 +9,7 @@ struct SystemdService {
     let units: SystemdUnits
     let tree: SourceTree
     let text: SystemdText
-    /// Sections that other code translates.
+    /// The sections that other code translates.
     var own: Set<String> = []
 
     init(unit: SystemdUnit, units: SystemdUnits, tree: SourceTree) {
@@ -21,7 +21,7 @@ struct SystemdService {
 
     func value(_ key: String) -> String? { unit.value("Service", key).map(text.expanded) }
 
-    /// The imported services that this service starts with itself.
+    /// The imported services that are started together with this service.
     var wanted: [String] {
         (["Wants", "Requires", "BindsTo", "Upholds", "Requisite"].flatMap { unit.lists("Unit", $0) }).compactMap(
             service
@@ -44,7 +44,7 @@ struct SystemdService {
         template(&program)
     }
 
-    /// A template becomes an app with instances if something in it depends on the instance.
+    /// Translates a template. It becomes an app with instances if anything in it depends on the instance.
     func template(_ program: inout ImportedProgram) {
         if unit.instance == "", !program.keys.values.allSatisfy({ !$0.text.contains("%i") }) {
             program["instances"] = .integer(1)
@@ -52,8 +52,7 @@ struct SystemdService {
         }
     }
 
-    /// Translates what a service and a Quadlet container have in common: everything except the command and how it is
-    /// run.
+    /// Translates what a service and a Quadlet container have in common: all except the command and how it is run.
     func readAround(into program: inout ImportedProgram) {
         title(&program)
         steps(&program)
@@ -152,7 +151,7 @@ struct SystemdService {
         return true
     }
 
-    /// Translates the launch deadline, and the commands that run before and after the main one.
+    /// Translates the launch deadline, and the commands that run before and after the main command.
     private func steps(_ program: inout ImportedProgram) {
         let limit = value("TimeoutStartSec") ?? value("TimeoutSec") ?? (value("Type") == "oneshot" ? "infinity" : "90s")
         let isWaiting = program["ready"] != nil || program["type"] != nil
@@ -179,8 +178,8 @@ struct SystemdService {
         program[key] = .array(commands.map { .table([("command", .strings($0.hook)), ("deadline", deadline)]) })
     }
 
-    /// Translates `ExecStop=`: if the command only sends a signal, that becomes the stop signal; for other commands a
-    /// remark is added.
+    /// Translates `ExecStop=`. A command that only sends a signal becomes the stop signal; other commands get a
+    /// remark.
     private func ending(_ program: inout ImportedProgram) {
         for line in unit.values("Service", "ExecStop") {
             let words = SystemdText.words(line) ?? []
@@ -216,7 +215,7 @@ struct SystemdService {
 
     // MARK: Where
 
-    /// The variables of `Environment=`; of several with the same name, the last one.
+    /// The variables of `Environment=`. If several have the same name, the last one counts.
     func variables(_ program: inout ImportedProgram) -> OrderedTable<String> {
         var variables = OrderedTable<String>()
         for value in unit.values("Service", "Environment") {
@@ -232,7 +231,8 @@ struct SystemdService {
     }
 
     /// Variables that a shell must set unless they are set already. In systemd, files override `Environment=`; in
-    /// Torpor, `environment` overrides files. So if a unit has both, its variables cannot become `environment`.
+    /// Torpor, `environment` overrides files. So if a unit has both, the variables of `Environment=` cannot become
+    /// `environment`.
     private var defaults: [(name: String, value: String)] {
         guard !unit.values("Service", "EnvironmentFile").isEmpty else { return [] }
         var nobody = ImportedProgram("")
@@ -257,7 +257,7 @@ struct SystemdService {
         if var directory = value("WorkingDirectory") {
             if directory.hasPrefix("-") { directory.removeFirst() }
             if directory == "~" {
-                // In Torpor the default directory is the home of the app's user.
+                // In Torpor, the default directory is the home of the app's user.
                 if value("User") == nil { program["directory"] = .string(text.specifiers["h"] ?? "/root") }
             } else {
                 program["directory"] = .string(SourceTree.join("/", directory))
@@ -278,7 +278,7 @@ struct SystemdService {
         if let nice = integer("Nice", &program) { program["nice"] = .integer(nice) }
     }
 
-    /// The value of a key as a number; if it is not a number, adds a remark.
+    /// The value of a key as a number. If it is not a number, adds a remark.
     func integer(_ key: String, _ program: inout ImportedProgram) -> Int64? {
         guard let text = value(key) else { return nil }
         if let number = Int64(text) { return number }
@@ -312,7 +312,7 @@ struct SystemdService {
         }
     }
 
-    /// The imported services that a key names; adds remarks about its other units.
+    /// The imported services that a key names. Adds remarks about other units that it names.
     private func known(_ key: String, _ program: inout ImportedProgram) -> [String] {
         var found: [String] = []
         var others: [String] = []

@@ -26,7 +26,7 @@ struct SystemdText {
         for (name, value) in QuadletOwner(path: unit.path, tree: tree).specifiers { specifiers[name] = value }
     }
 
-    /// Unescapes a unit's name: `a-b` becomes `a/b`, and `\x2d` becomes `-`.
+    /// Decodes a unit's name: `a-b` becomes `a/b`, and `\x2d` becomes `-`.
     private static func unescaped(_ text: String) -> String {
         text.replacing("-", with: "/").replacing("\\x2d", with: "-")
     }
@@ -47,7 +47,7 @@ struct SystemdText {
         return names
     }
 
-    /// The text with the values of its specifiers; unknown ones stay as they are.
+    /// The text with specifiers replaced by their values. Unknown specifiers stay as they are.
     func expanded(_ text: String) -> String {
         guard text.contains("%") else { return text }
         var result = ""
@@ -65,9 +65,10 @@ struct SystemdText {
         return result + rest
     }
 
-    /// Splits a value into words without their quotes and escapes; nil if a quote is not closed.
+    /// Splits a value into words, and removes their quotes and escapes; nil if a quote is not closed.
     ///
-    /// Iterates over scalars: a quote with a combining mark after it is one Character, but systemd sees the quote.
+    /// The code iterates over scalars: a quote with a combining mark after it is one Character, but systemd sees the
+    /// quote.
     static func words(_ text: String) -> [String]? {
         var words: [String] = []
         var word = String.UnicodeScalarView()
@@ -97,7 +98,7 @@ struct SystemdText {
         return words
     }
 
-    /// The text that an escape sequence stands for. `rest` begins after the backslash.
+    /// Decodes an escape sequence. `rest` begins after the backslash.
     private static func escape(_ rest: inout Substring.UnicodeScalarView) -> String {
         guard let letter = rest.popFirst() else { return "\\" }
         let plain: [Unicode.Scalar: String] = [
@@ -128,13 +129,13 @@ struct SystemdText {
 
 /// A command of `ExecStart=` or a similar key.
 struct SystemdCommand {
-    /// The program and its arguments; variables in them are marked (``Late``).
+    /// The program and its arguments. Variables in them are marked (``Late``).
     var words: [String]
     /// Whether a failure of the command is ignored (prefix `-`).
     var isForgiven = false
-    /// The prefix that changes the command's privileges: `+` or `!`.
+    /// The prefix that changes the command's privileges: `+` or `!`; nil if there is none.
     var privileges: Character?
-    /// The name that the program gets as its first argument (prefix `@`).
+    /// The first argument that the program gets instead of its path (prefix `@`).
     var shownName: String?
 
     /// The commands of a line, separated by `;`; nil if the line is not valid.
@@ -175,8 +176,8 @@ struct SystemdCommand {
             }
     }
 
-    /// Marks the variables of a word: the value of `$NAME`, if it is the whole word, is split into words; that of
-    /// `${NAME}` is not. `$$` stands for a dollar.
+    /// Marks the variables in a word. If `$NAME` is the whole word, its value is split into words; the value of
+    /// `${NAME}` is not. `$$` stands for a dollar sign.
     static func marked(_ word: String) -> String {
         if word.hasPrefix("$"), ShellWords.isName(String(word.dropFirst())) {
             return Late.variable(String(word.dropFirst())).replacing(String(Late.open), with: String(Late.openBare))
@@ -204,7 +205,7 @@ struct SystemdCommand {
     /// The command in the form of an app's `exec`.
     var plain: [String] { Late.command(words) }
 
-    /// The command in the form of a hook; if its failure is ignored, a shell makes it succeed.
+    /// The command in the form of a hook. If its failure is ignored, a shell makes it succeed.
     var hook: [String] {
         isForgiven ? ["/bin/sh", "-c", words.map(Late.shell).joined(separator: " ") + " || :"] : plain
     }

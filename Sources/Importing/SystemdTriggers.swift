@@ -59,7 +59,7 @@ struct SystemdTriggers {
         for (kind, address) in addresses.prefix(Self.mostSockets) {
             var socket: OrderedTable = [(kind, TOMLValue.string(address))]
             for (key, (value, _)) in common where Self.fits(key, kind, address) {
-                // Each socket of an app needs a name of its own.
+                // Each socket of an app needs its own name.
                 if key == "name", addresses.count > 1 { continue }
                 socket[key] = value
                 unused.remove(key)
@@ -74,8 +74,8 @@ struct SystemdTriggers {
         if !installs { program["launch"] = .string("on-demand") }
     }
 
-    /// Whether a key has a meaning for this kind of socket: systemd ignores a key that has none, Torpor reports an
-    /// error.
+    /// Whether a key has a meaning for this kind of socket. systemd ignores keys without a meaning; for Torpor they
+    /// are errors.
     private static func fits(_ key: String, _ kind: String, _ address: String) -> Bool {
         let isPath = address.hasPrefix("/")
         let isUnix = isPath || address.hasPrefix("@")

@@ -16,16 +16,16 @@ struct SystemdUnit {
         var key: WireText
     }
 
-    /// The name without its suffix: `web`, or for a template `web@`.
+    /// The name without its suffix, such as `web`; for a template `web@`.
     var name: String
     var suffix: String
     let path: String
     private(set) var entries: [Entry] = []
-    /// The indices of the entries of each key.
+    /// For each key, the indices of its entries.
     private var places: [Key: [Int]] = [:]
     /// Lines that are neither a section, an entry nor a comment.
     private(set) var strays: [SourceLine] = []
-    /// Whether the unit is for a user's service manager, as shown by its folder.
+    /// Whether the unit is for a user's service manager, as its folder shows.
     let isUser: Bool
 
     /// Reads the unit at a path; nil if it cannot be read.
@@ -33,7 +33,7 @@ struct SystemdUnit {
         guard let text = tree.text(path) else { return nil }
         self.path = path
         var file = SourceTree.lastPart(path)
-        // In a collection of unit files, the origin precedes the name: `ORIGIN__NAME`.
+        // In collections of unit files, names have their origin as a prefix: `ORIGIN__NAME`.
         if let cut = file.range(of: "__", backwards: true) { file = String(file[cut...]) }
         let dot = file.lastIndex(of: ".") ?? file.endIndex
         name = String(file[..<dot])
@@ -50,7 +50,7 @@ struct SystemdUnit {
 
     private mutating func read(_ text: String, of file: String) {
         var section = ""
-        // The parts of a continued line, and the number of its first line.
+        // The parts of a line that is continued, and the number of its first line.
         var parts: [String] = []
         var start = 0
         for (index, raw) in text.split(separator: "\n", omittingEmptySubsequences: false).enumerated() {
@@ -94,7 +94,7 @@ struct SystemdUnit {
 
     func line(_ section: String, _ key: String) -> SourceLine? { entries(section, key).last.map { entries[$0].line } }
 
-    /// All values of a key; an empty value removes those before it.
+    /// All values of a key. An empty value removes those before it.
     func values(_ section: String, _ key: String) -> [String] {
         var values: [String] = []
         for index in entries(section, key) {
@@ -104,7 +104,7 @@ struct SystemdUnit {
         return values
     }
 
-    /// The words of all values of a key, split at blanks.
+    /// The words of all values of a key, separated by blanks.
     func lists(_ section: String, _ key: String) -> [String] {
         values(section, key).flatMap { $0.split(separator: " ").map(String.init) }
     }
@@ -128,14 +128,14 @@ struct SystemdUnit {
         }
     }
 
-    /// The name of the app.
+    /// The name of the app that the unit becomes.
     var title: String {
         suffix == ".pod" ? serviceName : instance?.isEmpty == false && !name.hasSuffix("@") ? name : prefix
     }
 }
 
 extension String {
-    /// The end of the last occurrence of a text; nil if there is none, or if it is at the very end.
+    /// The index after the last occurrence of a text; nil if there is none, or if it is at the very end.
     fileprivate func range(of text: String, backwards: Bool) -> String.Index? {
         var found: String.Index?
         var rest = self[...]
@@ -149,11 +149,11 @@ extension String {
 
 /// Units that are imported together.
 struct SystemdUnits {
-    /// The services, and the containers, which become services too.
+    /// The services, including containers, which become services too.
     let services: [SystemdUnit]
-    /// The names of the services' programs, by their unit names without `.service`.
+    /// For each unit name without `.service`, the name of the service's program.
     private(set) var names: [WireText: String] = [:]
-    /// Units that no service has to wait for, since podman creates what they describe when it is needed.
+    /// Units that no service has to wait for, because podman creates what they describe when it is needed.
     let made: Set<WireText>
     private var triggers: [WireText: [SystemdUnit]] = [:]
 
@@ -178,8 +178,8 @@ extension SystemdUnit {
         value("Timer", "Unit") ?? value("Path", "Unit") ?? value("Socket", "Service") ?? name + ".service"
     }
 
-    /// Whether systemd creates a temporary user for the service (DynamicUser=). Without it the program would run as
-    /// root.
+    /// Whether systemd creates a temporary user for the service (DynamicUser=). Torpor does not, so the program would
+    /// run as root.
     var isDynamic: Bool {
         guard !isUser, value("Service", "User") == nil, let text = value("Service", "DynamicUser") else { return false }
         return ["yes", "true", "1", "on"].contains(text.lowercased())

@@ -11,7 +11,7 @@ enum TOMLValue: Sendable {
 
     static func strings(_ texts: [String]) -> TOMLValue { .array(texts.map(TOMLValue.string)) }
 
-    /// The value on one line.
+    /// The value as TOML on one line.
     var text: String {
         switch self {
         case .string(let text): Self.basic(text)
@@ -25,7 +25,7 @@ enum TOMLValue: Sendable {
         }
     }
 
-    /// The value as it is written after `key = `: a long array on several lines, and a text of several lines as a
+    /// The value as TOML after `key = `: a long array takes several lines, and a text with several lines becomes a
     /// multi-line string.
     func text(after key: String) -> String {
         let line = text
@@ -38,7 +38,7 @@ enum TOMLValue: Sendable {
         }
     }
 
-    /// The elements in lines, as many in each as there is room for.
+    /// The elements in lines, with as many in each line as fit.
     private static func filled(_ elements: [String]) -> String {
         var lines: [String] = []
         for element in elements {
@@ -81,7 +81,7 @@ enum TOMLValue: Sendable {
         return isBare ? name : basic(name)
     }
 
-    /// The text in single quotes if that saves backslashes, otherwise in double quotes.
+    /// The text as a TOML string: in single quotes if that saves backslashes, otherwise in double quotes.
     static func basic(_ text: String) -> String {
         let needs = text.contains("\"") || text.contains("\\")
         let isPlain = text.unicodeScalars.allSatisfy { $0.value >= 0x20 && $0.value != 0x7f && $0 != "'" }

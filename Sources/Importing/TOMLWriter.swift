@@ -37,7 +37,7 @@ extension ImportedConfiguration {
         "resources", "limits", "log", "stderr", "log_max_size", "log_max_files", "tags", "environment",
     ]
 
-    /// Keys with the same value in all apps, if there are several: they are written once, in `[defaults]`.
+    /// Keys that have the same value in all apps, if there are several apps. They are written once, in `[defaults]`.
     private var commonKeys: [(key: String, value: TOMLValue)] {
         let apps = programs.filter(\.isTranslated)
         guard apps.count > 1, let first = apps.first else { return [] }
@@ -80,7 +80,7 @@ extension ImportedConfiguration {
         return text + "# [apps.\(TOMLValue.key(program.appName))]\n"
     }
 
-    /// A sentence as comment, wrapped into lines.
+    /// A sentence as a comment that is wrapped into lines.
     static func wrapped(_ sentence: String) -> String {
         var text = ""
         var line = "#"
@@ -94,7 +94,7 @@ extension ImportedConfiguration {
         return text + line + "\n"
     }
 
-    /// The text without control characters, which must not be in a comment.
+    /// The text without control characters, which a comment must not contain.
     static func harmless(_ text: String) -> String {
         var result = ""
         for scalar in text.unicodeScalars {

@@ -3,7 +3,7 @@
 public import Configuration
 
 extension ImportedConfiguration {
-    /// Validates the configuration as torpord would, and removes the keys that it refuses, with remarks. The rest is
+    /// Validates the configuration like torpord, and removes the keys that are refused, with remarks. The rest is
     /// valid.
     ///
     /// - Parameters:
@@ -15,14 +15,14 @@ extension ImportedConfiguration {
         system: ConfigurationSystem = .live,
         environment: [String: String] = [:]
     ) {
-        // Validation stops after a limited number of errors. If there are many, each round would find only those of a
-        // few apps: so validate in parts.
+        // Validation stops after a limited number of errors. With many errors, each round would find only those of a
+        // few apps, so validate in parts.
         if errors(at: path, system, environment).count > Self.manyErrors {
             for part in parts() { validate(part, at: path, system, environment) }
             ContainerNames.assign(&self)
         }
         guard !mend(at: path, system, environment) else { return }
-        // All errors with a known place are removed. If one is left, the whole file is not valid, and of no use.
+        // All errors with a known place were removed. If one is left, the whole file is invalid and useless.
         if let error = errors(at: path, system, environment).first {
             for index in programs.indices { programs[index].cannot(error.message) }
             remark(error.message)
@@ -34,14 +34,15 @@ extension ImportedConfiguration {
     /// The approximate size of a part, in bytes of its programs.
     private static let partSize = 1 << 14
 
-    /// Removes refused keys until there is no error, or none that can be removed. Returns true if there is no error.
+    /// Removes refused keys until there is no error, or no error that can be removed. Returns true if there is no
+    /// error.
     private mutating func mend(
         at path: String,
         _ system: ConfigurationSystem,
         _ environment: [String: String],
         isWhole: Bool = true
     ) -> Bool {
-        // The maximum number of rounds: each removes at least one key of a program, or a program.
+        // The maximum number of rounds. Each round removes at least one key of a program, or a program.
         let rounds = programs.reduce(programs.count + 1) { $0 + 2 * $1.keys.count }
         let places = Dictionary(
             programs.indices.map { (programs[$0].appName, $0) },
@@ -52,14 +53,14 @@ extension ImportedConfiguration {
             guard !errors.isEmpty else { return true }
             var isBetter = false
             isRenamed = false
-            // Begin with the last error: if an element of a list is removed, the places of errors in earlier elements
-            // stay right.
+            // Begin with the last error: if an element of a list is removed, the indices of earlier elements stay the
+            // same.
             var done: Set<String> = []
             for error in errors.reversed() where done.insert(error.path).inserted {
                 if refuse(error, places, isOneOfMany: errors.count >= Self.manyErrors) { isBetter = true }
             }
             if !isBetter { return false }
-            // Other programs refer to the container's name, and so does the probe.
+            // Other programs and the probe refer to the container's name.
             if isRenamed, isWhole { ContainerNames.assign(&self) }
         }
         return false
@@ -80,7 +81,7 @@ extension ImportedConfiguration {
         return parts + [begin..<programs.count]
     }
 
-    /// Removes refused keys of some programs, validated without the others.
+    /// Removes refused keys of some programs, which are validated without the others.
     private mutating func validate(
         _ part: Range<Int>,
         at path: String,
@@ -114,11 +115,12 @@ extension ImportedConfiguration {
         }
     }
 
-    /// Removes the key or program that an error is about; false if the error is about something else.
+    /// Removes the key or program that an error is about. Returns false if the error is about something else.
     ///
     /// - Parameters:
     ///   - places: the index of each app's program, by the app's name.
-    ///   - isOneOfMany: whether to remove a list as a whole, since to remove its elements would need too many rounds.
+    ///   - isOneOfMany: whether to remove a list as a whole, because removing single elements would need too many
+    ///     rounds.
     private mutating func refuse(_ error: Diagnostic, _ places: [String: Int], isOneOfMany: Bool) -> Bool {
         let parts = Self.parts(error.path)
         guard let table = parts.first else { return false }
@@ -135,8 +137,8 @@ extension ImportedConfiguration {
             return true
         }
         if Self.key(parts[2]) == "container" {
-            // Without its container it would be a program on this machine, with the rights of torpord: do not
-            // translate it.
+            // The key `container` itself is refused. Without a container, the program would run on this machine with
+            // torpord's rights, so do not translate it.
             guard parts.count > 3 else {
                 programs[index].cannot(error.message)
                 return true
@@ -147,13 +149,13 @@ extension ImportedConfiguration {
         return refuse(Self.key(parts[2]), of: index, error.message)
     }
 
-    /// Keys of `container` that limit the container's rights: if a part of one were removed, the container would have
-    /// more rights.
+    /// Keys of `container` that limit the container's rights. If a part of their value were removed, the container
+    /// would have more rights.
     private static let limiting: Set = ["cap_drop", "image", "networks", "security", "user"]
 
     /// Removes a key from the table `container`, or one element of the key's list.
     ///
-    /// - Parameter place: the index of the element; nil to remove the key.
+    /// - Parameter place: the index of the element; nil to remove the whole key.
     private mutating func refuse(
         ofContainer key: String,
         at place: Int?,
@@ -191,7 +193,7 @@ extension ImportedConfiguration {
         return true
     }
 
-    /// The keys in a path such as `apps."my.app".exec[0]`.
+    /// The keys on a path such as `apps."my.app".exec[0]`.
     private static func parts(_ path: String) -> [String] {
         var parts: [String] = []
         var part = ""

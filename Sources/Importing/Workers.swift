@@ -2,11 +2,12 @@
 
 import WireText
 
-/// Finds the containers that only work for others, and listen nowhere.
+/// Finds containers that only work for other containers, such as job queues, and listen on no port. No connection can
+/// wake them.
 ///
-/// An image says nothing of that before it is there, and a container that is asleep and not woken by requests does
-/// harm. So only these count: containers without a network, and those that run a command of their own in the image of
-/// a server, as job queues do, and that nothing else in the configuration names.
+/// An image tells nothing about that before it is pulled, and a container that sleeps but is not woken by connections
+/// does harm. So only two kinds count: containers without a network, and containers that run their own command in a
+/// server's image and that nothing else in the configuration names.
 struct Workers {
     private let programs: [ImportedProgram]
     private let servers: Set<WireText>
@@ -21,7 +22,7 @@ struct Workers {
         servers = Set(programs.filter(Self.hasPorts).compactMap(Self.origin))
     }
 
-    /// Each program is compared with all others, so larger configurations have no workers.
+    /// Larger configurations have no workers, because each program is compared with all others.
     private static let most = 256
 
     func contains(_ program: ImportedProgram) -> Bool {
@@ -47,7 +48,7 @@ struct Workers {
         return !texts(table["ports"]).isEmpty
     }
 
-    /// What a container's image is made from.
+    /// Identifies where a container's image comes from, to compare it with other images.
     private static func origin(_ program: ImportedProgram) -> WireText? {
         if let origin = program.origin { return WireText(origin) }
         guard case .table(let table) = program["container"], case .string(let image)? = table["image"] else {

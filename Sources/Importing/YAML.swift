@@ -3,8 +3,8 @@
 import CYAML
 import WireText
 
-/// Parses YAML with libyaml. That is a C library of a hundred kilobytes, which every distribution maintains; a Swift
-/// package would have its own copy of it.
+/// Parses YAML with libyaml, a C library of about a hundred kilobytes that every distribution maintains. A Swift
+/// package would contain its own copy.
 enum YAML {
     /// The maximum nesting of values.
     private static let depthLimit = 64
@@ -56,7 +56,7 @@ enum YAML {
             bytes.deallocate()
         }
 
-        /// The next event of a document; it refers to no memory of libyaml.
+        /// The next event of a document. It does not refer to libyaml's memory.
         private enum Event {
             case alias(String)
             case scalar(String, isPlain: Bool, anchor: String?, tag: DataNode.Tag?)
@@ -121,7 +121,7 @@ enum YAML {
             }
         }
 
-        /// The value that begins with an event; nil if the event ends a list or table.
+        /// Reads the value that begins with an event; nil if the event ends a list or table.
         private mutating func node(_ event: Event, _ line: Int, depth: Int) throws(ImportError) -> DataNode? {
             count += 1
             guard depth < YAML.depthLimit, count < YAML.countLimit, repeated < YAML.repeatedLimit else {
@@ -181,7 +181,7 @@ enum YAML {
             return members
         }
 
-        /// Adds what an alias repeats to the counters.
+        /// Adds the size of a value that an alias repeats to the counters.
         private mutating func measure(_ node: DataNode) {
             count += 1
             switch node.value {
