@@ -3,11 +3,11 @@
 import CCurl
 import WireText
 
-/// An incremental SHA-256. Sendable, since it has one owner at a time: the loop or a job.
+/// An incremental SHA-256. It is Sendable, because only one owner uses it at a time: the event loop or a job.
 final class Digest: @unchecked Sendable {
     private let context: OpaquePointer
 
-    /// Nil if out of memory.
+    /// Nil if the process is out of memory.
     init?() {
         guard let context = ccurl_digest_new() else { return nil }
         self.context = context
@@ -19,7 +19,7 @@ final class Digest: @unchecked Sendable {
 
     func update(_ bytes: UnsafeRawBufferPointer) { ccurl_digest_update(context, bytes.baseAddress, bytes.count) }
 
-    /// 64 lower-case hexadecimal digits. Call ``reset()`` before using it again.
+    /// Returns the SHA-256 as 64 lower-case hexadecimal digits. Call ``reset()`` before the object is used again.
     func finish() -> String {
         let digits = Array("0123456789abcdef".utf8)
         let bytes = [UInt8](unsafeUninitializedCapacity: 32) { buffer, count in

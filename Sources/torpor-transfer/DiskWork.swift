@@ -4,20 +4,21 @@ import Linux
 import TransferProtocol
 import Varlink
 
-/// The result of a job.
+/// The result of a disk job.
 enum DiskResult: Sendable {
     case ended(TransferEnd)
-    /// The download's request may be sent.
+    /// The part (partial file) is open, so the download's request may be sent.
     case part(PartFile)
-    /// The upload may be sent.
+    /// The file is open, so the upload may be sent.
     case source(SourceFile)
-    /// The part is ready for the body.
+    /// The part is ready to receive the response's body.
     case begun
-    /// For jobs whose result does not matter.
+    /// The job has no result.
     case nothing
 }
 
-/// The file operations of one transfer. Each blocks, so it runs as a job on another thread than the loop.
+/// The file operations of one transfer. Each of them blocks, so it runs as a job on a thread of its own, not on the
+/// event loop.
 struct DiskWork: Sendable {
     let places: Places
     let order: TransferOrder
@@ -30,7 +31,7 @@ struct DiskWork: Sendable {
         }
     }
 
-    /// Prepares the files before the first request.
+    /// Prepares the files of a transfer before its first request.
     func prepare() -> DiskResult {
         result { () throws(DiskError) in
             let parts = try places.partsFolder()
@@ -49,8 +50,8 @@ struct DiskWork: Sendable {
             case .download:
                 let isThere = try? parts.status(Places.part(order.id))
                 if let earlier {
-                    // An earlier process recorded the end. If the part still exists, that process died before the
-                    // rename: do it now.
+                    // An earlier process recorded the end of this transfer. If the part still exists, that process
+                    // died before the rename, so rename it now.
                     return .ended(isThere == nil ? earlier : try move(try openPart(parts), parts, earlier))
                 }
                 try checkDestination()
@@ -59,7 +60,8 @@ struct DiskWork: Sendable {
         }
     }
 
-    /// The end that an earlier process recorded and torpord has not acknowledged.
+    /// The end of this transfer that an earlier process recorded, but that torpord has not acknowledged; nil if there
+    /// is none.
     private func writtenEnd(in parts: Folder) -> TransferEnd? {
         guard let descriptor = try? parts.openFile(Places.end(order.id)),
             let bytes = try? descriptor.withRaw({ raw throws(Errno) in try File.read(descriptor: raw, limit: 64 << 10) }
@@ -103,7 +105,7 @@ struct DiskWork: Sendable {
         }
     }
 
-    /// Finds obstacles at the destination before the first byte is downloaded.
+    /// Checks the destination before the first byte is downloaded, and throws if a file cannot be put there.
     private func checkDestination() throws(DiskError) {
         guard let (folder, name) = try places.folder(of: order, make: false, reason: "destination") else { return }
         let status: FileStatus?
@@ -117,7 +119,8 @@ struct DiskWork: Sendable {
         if status?.kind == .directory { throw DiskError(.failed, "destination", "\(order.file) is a folder") }
     }
 
-    /// Prepares the part for the body: truncates it if the body begins at 0, and checks for free space.
+    /// Prepares the part (partial file) for the response's body: truncates it if the body begins at 0, and checks for
+    /// free space.
     func begin(_ part: PartFile, at offset: Int64, total: Int64?) -> DiskResult {
         result { () throws(DiskError) in
             do throws(Errno) {
@@ -139,10 +142,10 @@ struct DiskWork: Sendable {
         }
     }
 
-    /// Verifies the digest of a complete download and moves it to its destination.
+    /// Verifies the digest of a complete download, and moves the file to its destination.
     ///
-    /// - Parameter wasResumed: whether an earlier response sent a part of the file: then a wrong digest makes torpord
-    ///   fetch the whole file once more.
+    /// - Parameter wasResumed: whether a part of the file came with an earlier response. In that case, a wrong digest
+    ///   makes torpord download the whole file once more.
     func complete(_ part: PartFile, wasResumed: Bool, status: Int) -> DiskResult {
         result { () throws(DiskError) in
             var end = TransferEnd(.done, bytes: part.length)
@@ -173,8 +176,8 @@ struct DiskWork: Sendable {
         result { () throws(DiskError) in
             var end = TransferEnd(.done, bytes: bytes)
             end.status = Int64(status)
-            // Without the record, the loss of this process would repeat a POST. A full disk must not fail a finished
-            // upload.
+            // Without the record, an upload by POST would be sent twice if this process died now. But a full disk
+            // must not make a finished upload fail.
             _ = try? write(end, in: try places.partsFolder())
             return .ended(end)
         }
@@ -194,7 +197,7 @@ struct DiskWork: Sendable {
         }
     }
 
-    /// Renames the part to its destination, durably, after recording the end durably.
+    /// Writes the record of the end durably, then renames the part to its destination durably.
     private func move(_ part: PartFile, _ parts: Folder, _ end: TransferEnd) throws(DiskError) -> TransferEnd {
         guard let (folder, name) = try places.folder(of: order, make: true, reason: "destination") else { return end }
         try write(end, in: parts)
@@ -202,7 +205,8 @@ struct DiskWork: Sendable {
             do throws(Errno) {
                 try parts.rename(Places.part(order.id), to: folder, name)
             } catch  where error == .improperLink {
-                // EXDEV: another filesystem, or Landlock before version 2, which forbids renames between folders.
+                // EXDEV means another filesystem. Landlock before version 2 returns it too, since it forbids renames
+                // between folders.
                 try copy(part, to: folder, name)
                 try parts.remove(Places.part(order.id))
             }
@@ -210,7 +214,7 @@ struct DiskWork: Sendable {
             try parts.synchronise()
             return end
         } catch {
-            // The move failed: remove the record of the end.
+            // The move failed, so remove the record of the end.
             try? parts.remove(Places.end(order.id))
             throw DiskError(error, order.file, reason: "destination")
         }

@@ -2,7 +2,7 @@
 
 import Linux
 
-/// Runs blocking disk work, each job on a thread of its own, a few at a time.
+/// Runs blocking disk work. Each job has its own thread; only a few run at a time.
 final class Jobs {
     private static let most = 4
 
@@ -11,7 +11,7 @@ final class Jobs {
         let then: (DiskResult) -> Void
     }
 
-    /// Readable when jobs are done.
+    /// Becomes readable when jobs are done.
     let news: EventCounter
     private let done = Monitor<[(Int, DiskResult)]>([])
     private var queue: [Waiting] = []
@@ -23,7 +23,7 @@ final class Jobs {
     /// Whether jobs are queued because no thread could be started.
     var isShortOfThreads: Bool { running.isEmpty && !queue.isEmpty }
 
-    /// Runs `work` on a thread, then `then` on the loop.
+    /// Runs `work` on a thread, then calls `then` on the event loop.
     func run(_ work: @escaping @Sendable () -> DiskResult, then: @escaping (DiskResult) -> Void) {
         queue.append(Waiting(work: work, then: then))
         start()
@@ -41,7 +41,7 @@ final class Jobs {
                     news.signal()
                 }
             } catch {
-                // Out of threads: retried when another job ends, or at the next tick.
+                // No thread can be started now: retry when another job ends, or at the next tick.
                 return
             }
             queue.removeFirst()
@@ -49,7 +49,7 @@ final class Jobs {
         }
     }
 
-    /// Calls `then` of the finished jobs.
+    /// Calls `then` for finished jobs.
     func drain() {
         news.drain()
         let results = done.withLock { list in

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The command line.
+/// The command line of torpor-transfer.
 struct Options: Sendable {
-    /// The folder of partial files.
+    /// The path of the folder with partial files.
     var parts = ""
-    /// The app's folders for files; a transfer names one by its index.
+    /// The app's folders. A transfer names the folder of its file by an index into this array.
     var roots: [String] = []
-    /// More paths that Landlock lets the process read.
+    /// Further paths that Landlock allows this process to read.
     var readable: [String] = []
-    /// Seconds without a byte after which an attempt ends.
+    /// If no byte arrives for this many seconds, an attempt ends.
     var stall = 60
     /// Whether to run without Landlock, for tests.
     var isUnconfined = false
@@ -59,7 +59,8 @@ struct Options: Sendable {
         guard !parts.isEmpty, !roots.isEmpty else { throw Mistake(sentence: "--parts and --root are required") }
     }
 
-    /// Files for certificates, the resolver and OpenSSL. `/lib` holds the modules that nsswitch.conf makes libc load.
+    /// System files that Landlock allows this process to read: certificates, and the configuration of the resolver
+    /// and of OpenSSL. `/lib` contains the modules that libc loads according to nsswitch.conf.
     static let systemFiles = [
         "/etc/ca-certificates", "/etc/crypto-policies", "/etc/gai.conf", "/etc/host.conf", "/etc/hosts",
         "/etc/ld.so.cache", "/etc/localtime", "/etc/nsswitch.conf", "/etc/pki", "/etc/protocols", "/etc/resolv.conf",

@@ -3,23 +3,23 @@
 import Linux
 import TransferProtocol
 
-/// The partial file of a download, and its SHA-256. Sendable, since it has one owner at a time: the loop, or a job
-/// that the loop waits for. The digest has its own owner: jobs on other threads (``digest(to:)``) read the
-/// written bytes from the page cache.
+/// The part (partial file) of a download, and its SHA-256. It is Sendable, because only one owner uses it at a time:
+/// the event loop, or a job that the event loop waits for. Only the digest has an owner of its own: jobs on other
+/// threads (``digest(to:)``) read the written bytes from the page cache.
 final class PartFile: @unchecked Sendable {
     private let descriptor: Descriptor
     private let sum: Digest
-    /// In bytes.
+    /// The length of the part in bytes.
     private(set) var length: Int64
-    /// The offset up to which the kernel was asked to start writeback.
+    /// The offset up to which writeback was started.
     private var begun: Int64 = 0
-    /// Bytes per request for writeback.
+    /// Start writeback after each further stretch of this many bytes.
     private static let stretch: Int64 = 16 << 20
-    /// The digest covers this many bytes from the start.
+    /// How many bytes, from the start of the file, the digest covers.
     private var digested: Int64 = 0
-    /// Whether a job owns the digest. Only the loop reads and writes this.
+    /// Whether a job owns the digest. Accessed only by the event loop.
     var isBeingDigested = false
-    /// The least bytes worth a job of the digest, and the most for one job.
+    /// The least bytes for which a job of the digest is started, and the most that one job handles.
     private static let leastDigested: Int64 = 4 << 20
     private static let mostDigested: Int64 = 64 << 20
 
@@ -29,13 +29,13 @@ final class PartFile: @unchecked Sendable {
         self.length = length
     }
 
-    /// The offset up to which a job should update the digest now; nil if one is running or there is too little to do.
+    /// The offset up to which a job should update the digest now; nil if a job is running or too few bytes are new.
     var nextDigest: Int64? {
         guard !isBeingDigested, length - digested >= Self.leastDigested else { return nil }
         return min(length, digested + Self.mostDigested)
     }
 
-    /// Updates the digest. Blocks: for a job.
+    /// Updates the digest up to `end`. Blocks, so call it in a job.
     func digest(to end: Int64) throws(Errno) {
         guard digested < end else { return }
         let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 256 << 10, alignment: 8)
@@ -52,7 +52,8 @@ final class PartFile: @unchecked Sendable {
         }
     }
 
-    /// Truncates the file for offset 0, else seeks to its end. Blocks: for a job.
+    /// Prepares to write at an offset: truncates the file for offset 0, otherwise seeks to its end. Blocks, so call
+    /// it in a job.
     func begin(at offset: Int64) throws(Errno) {
         if offset == 0 {
             try descriptor.withRaw { raw throws(Errno) in try File.truncate(raw, to: 0) }
@@ -68,35 +69,35 @@ final class PartFile: @unchecked Sendable {
         digested = 0
     }
 
-    /// Appends to the file.
+    /// Appends bytes to the file.
     func write(_ bytes: UnsafeRawBufferPointer) throws(Errno) {
         let (written, failure) = descriptor.withRaw { raw in Descriptor.writeAll(raw, bytes) }
         length += Int64(written)
         if let failure { throw failure }
         guard length - begun >= Self.stretch else { return }
-        // Start writeback early, so that the final fsync has little left to do.
+        // Start writeback early, so that the final fsync has little left to write.
         descriptor.withRaw { raw in File.beginWriting(raw, from: begun, count: length - begun) }
         begun = length
     }
 
-    /// Free bytes on its filesystem.
+    /// The free bytes on the part's filesystem.
     func free() throws(Errno) -> Int64 {
         try descriptor.withRaw { raw throws(Errno) in Int64(clamping: try FilesystemSpace(of: raw).free) }
     }
 
-    /// The SHA-256 of the whole file. Blocks: for a job.
+    /// Returns the SHA-256 of the whole file. Blocks, so call it in a job.
     func finish() throws(Errno) -> String {
         try digest(to: length)
         defer { restartDigest() }
         return sum.finish()
     }
 
-    /// Waits until the file is on the disk (fsync): for a job.
+    /// Blocks until the file is on the disk (fsync), so call it in a job.
     func synchronise() throws(Errno) {
         try descriptor.withRaw { raw throws(Errno) in try File.synchronise(raw) }
     }
 
-    /// Copies the whole file. Blocks: for a job.
+    /// Copies the whole file. Blocks, so call it in a job.
     func copy(to target: Descriptor) throws(Errno) {
         let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 20, alignment: 8)
         defer { buffer.deallocate() }
@@ -112,10 +113,10 @@ final class PartFile: @unchecked Sendable {
     }
 }
 
-/// The file of an upload. Sendable for the same reason as ``PartFile``.
+/// The file of an upload. It is Sendable for the same reason as ``PartFile``.
 final class SourceFile: @unchecked Sendable {
     private let descriptor: Descriptor
-    /// The file's size and time when it was opened.
+    /// The file's size and modification time when it was opened.
     let source: TransferSource
 
     init(_ descriptor: Descriptor, _ source: TransferSource) {
@@ -123,12 +124,12 @@ final class SourceFile: @unchecked Sendable {
         self.source = source
     }
 
-    /// Reads at an offset; 0 at the end of the file.
+    /// Reads bytes at an offset. Returns 0 at the end of the file.
     func read(at offset: Int64, into buffer: UnsafeMutableRawBufferPointer) throws(Errno) -> Int {
         try descriptor.withRaw { raw throws(Errno) in try File.read(raw, at: UInt64(offset), into: buffer) }
     }
 
-    /// Whether size and time are still the same.
+    /// Whether the file's size and modification time are still the same.
     var isUnchanged: Bool {
         guard let status = try? descriptor.withRaw({ raw throws(Errno) in try File.status(descriptor: raw) }) else {
             return false

@@ -4,7 +4,7 @@ import Linux
 import TransferProtocol
 import WireText
 
-/// An error of file work, as the end of a transfer.
+/// A file error, given as the end of the transfer that it causes.
 struct DiskError: Error {
     let end: TransferEnd
 
@@ -15,10 +15,10 @@ struct DiskError: Error {
         self.end = end
     }
 
-    /// Maps an errno to the end of a transfer: a full disk waits for space, errors that the app must fix are final,
-    /// all others are retried.
+    /// Converts an errno to the end of a transfer. If the disk is full, the transfer waits for space; errors that the
+    /// app must correct are final; all others are retried.
     ///
-    /// - Parameter reason: the reason if the app is at fault: `destination` or `source`.
+    /// - Parameter reason: the reason for errors that the app must correct: `destination` or `source`.
     init(_ errno: Errno, _ what: String, reason: String) {
         switch errno {
         case .noSpace, Errno(rawValue: 122): self.init(.space, "space", "\(what): \(errno)")
@@ -31,7 +31,7 @@ struct DiskError: Error {
     }
 }
 
-/// An app's folders. All functions here may block on the disk: they are for jobs.
+/// An app's folders. All functions here may block on the disk, so call them in jobs.
 struct Places: Sendable {
     let parts: String
     let roots: [String]
@@ -45,14 +45,16 @@ struct Places: Sendable {
         }
     }
 
-    /// The name of a partial file.
+    /// The name of the partial file of a transfer.
     static func part(_ id: Int64) -> FileName { FileName("\(id).part") }
-    /// The name of the record of an end that torpord has not acknowledged.
+    /// The name of the file that records a transfer's end until torpord has acknowledged the end.
     static func end(_ id: Int64) -> FileName { FileName("\(id).done") }
 
-    /// Opens a file's folder below its root, following no symlink, and gives the file's name in it.
+    /// Opens the folder of a transfer's file below its root, without following symlinks. Returns the folder, and the
+    /// file's name in it.
     ///
-    /// - Parameter make: create missing folders, durably; otherwise the result is nil if one is missing.
+    /// - Parameter make: whether to create missing folders, durably. If not, the result is nil if a folder is
+    ///   missing.
     func folder(of order: TransferOrder, make: Bool, reason: String) throws(DiskError) -> (Folder, FileName)? {
         guard roots.indices.contains(order.root) else {
             throw DiskError(.failed, reason, "there is no folder \(order.root) for the file")
@@ -79,7 +81,7 @@ struct Places: Sendable {
         }
     }
 
-    /// Removes a transfer's files.
+    /// Removes a transfer's files, if wanted without its part.
     func remove(_ id: Int64, keepingPart: Bool) {
         guard let folder = try? partsFolder() else { return }
         try? folder.remove(Self.end(id))

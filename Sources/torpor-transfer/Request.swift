@@ -7,9 +7,10 @@ import TransferProtocol
 import TransferRules
 import WireText
 
-/// One HTTP request of a transfer: a libcurl handle and its callbacks. It must outlive libcurl's use of the handle.
+/// One HTTP request of a transfer: a libcurl handle and its callbacks. It must exist as long as libcurl uses the
+/// handle.
 final class Request {
-    /// Bytes of an unwanted body that are read and discarded so that the connection can be reused.
+    /// The most bytes of an unwanted body that are read and discarded, so that the connection can be reused.
     private static let mostThrownAway = 16 << 10
     private static let version = "torpor-transfer/\(TorporVersion.text)"
 
@@ -20,11 +21,11 @@ final class Request {
     private let errorText = UnsafeMutablePointer<CChar>.allocate(capacity: Int(CURL_ERROR_SIZE))
     private(set) var head = ResponseHead()
     private(set) var verdict: Verdict?
-    /// Set if a callback aborted the request.
+    /// How the transfer ends, if a callback has aborted the request; nil otherwise.
     private(set) var failure: TransferEnd?
     private var thrownAway = 0
 
-    /// Nil if out of memory.
+    /// Nil if the process is out of memory.
     init?(_ transfer: Transfer, _ service: TransferService) {
         guard let handle = curl_easy_init() else { return nil }
         self.handle = handle
@@ -53,7 +54,7 @@ final class Request {
         set(CURLOPT_NOSIGNAL, 1)
         set(CURLOPT_SSL_VERIFYPEER, 1)
         set(CURLOPT_SSL_VERIFYHOST, 2)
-        // CURLOPT_CAINFO replaces the system's bundle, so add the folder with the system's authorities.
+        // CURLOPT_CAINFO replaces the system's CA bundle, so also set the folder of the system's CA certificates.
         if let authority = order.authority, transfer.address.isSameServer(as: transfer.origin) {
             set(CURLOPT_CAINFO, authority)
             if File.exists("/etc/ssl/certs") { set(CURLOPT_CAPATH, "/etc/ssl/certs") }
@@ -95,7 +96,7 @@ final class Request {
     }
 
     private func setUpProxy() {
-        // Set both, so that libcurl ignores this process's environment variables.
+        // Set both options, so that libcurl ignores the proxies in this process's environment.
         set(CURLOPT_PROXY, transfer.proxy?.url ?? "")
         set(CURLOPT_NOPROXY, transfer.order.noProxy ?? "")
         guard let login = transfer.proxyLogin, let credentials = transfer.proxy?.credentials,
@@ -129,29 +130,29 @@ final class Request {
         }
         set(CURLOPT_USERAGENT, Self.version)
         for field in fields {
-            // libcurl removes a header written "Name:", and sends an empty one for "Name;".
+            // In libcurl's syntax, "Name:" removes a header, and "Name;" sends it with an empty value.
             let line = field.value.isEmpty ? "\(field.name);" : "\(field.name): \(field.value)"
             headers = curl_slist_append(headers, line) ?? headers
         }
         ccurl_set_list(handle, CURLOPT_HTTPHEADER, headers)
     }
 
-    /// The error message of the request, or else libcurl's text for the code.
+    /// The error message of the request, or libcurl's text for the code if there is none.
     func text(_ code: Int) -> String {
         let own = String(terminatedWire: errorText)
         return own.isEmpty ? String(terminatedWire: curl_easy_strerror(CURLcode(UInt32(code)))) : own
     }
 
-    /// Whether the request was sent.
+    /// Whether the request was sent to the server.
     var hasConnected: Bool { ccurl_get_offset(handle, CURLINFO_PRETRANSFER_TIME_T) > 0 }
 
-    /// The errno of a failed connection; 0 if there was none.
+    /// The errno of a failed attempt to connect; 0 if there was none.
     var connectionError: Int { ccurl_get_long(handle, CURLINFO_OS_ERRNO) }
 
     /// Whether the proxy demanded authentication (407) before opening a tunnel.
     var wasRefusedByProxy: Bool { ccurl_get_long(handle, CURLINFO_HTTP_CONNECTCODE) == 407 }
 
-    /// Judges the response, once: at the first byte of its body, or at its end.
+    /// Judges the response. Called once, at the first byte of the body or, if there is none, at its end.
     func judge() -> Verdict {
         if let verdict { return verdict }
         let made = transfer.judge(head)
@@ -166,7 +167,7 @@ final class Request {
     }
 
     private func take(header line: UnsafeMutablePointer<CChar>, _ count: Int) -> Int {
-        // After the verdict, header lines are trailers of a chunked body.
+        // Once the response was judged, further header lines are trailers of a chunked body.
         guard verdict == nil else { return count }
         head.take(UnsafeRawBufferPointer(start: line, count: count))
         guard head.size <= ResponseHead.most else {

@@ -35,7 +35,7 @@ extension TransferService {
             if transfer.removal != nil {
                 transfer.successor = order
             } else if let end = transfer.end {
-                // Repeat the report: torpord may have missed the first one.
+                // Repeat the report, because torpord may have missed the first one.
                 channel.say(.ended(id: transfer.id, end))
             } else if let pending = transfer.pending {
                 channel.say(pending)
@@ -57,7 +57,7 @@ extension TransferService {
         }
     }
 
-    /// Starts the first request, after the job of the app's files.
+    /// Starts the first request, once the job that prepares the files is done.
     private func begin(_ transfer: Transfer) {
         transfer.stage = .asking
         if let source = transfer.source {
@@ -68,7 +68,7 @@ extension TransferService {
         transfer.lengthBefore = length
         let validator = transfer.order.validator
         let isResumable = validator?.condition?.utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7f } ?? false
-        // A part that is longer than the file belongs to another file.
+        // A part that is longer than the file must be of another file.
         transfer.offset = isResumable && length <= validator?.total ?? .max ? length : 0
         ask(transfer)
     }
@@ -96,10 +96,10 @@ extension TransferService {
         }
     }
 
-    /// The whole body has arrived.
+    /// Called when the whole body has arrived.
     func complete(_ transfer: Transfer) {
         guard let part = transfer.part else { return }
-        // The digest's job calls this again when it is done.
+        // The job of the digest calls this function again when it is done.
         guard !part.isBeingDigested else {
             transfer.isBodyOver = true
             return
@@ -117,13 +117,13 @@ extension TransferService {
         }
     }
 
-    /// Updates the digest with what has arrived, in a job.
+    /// Updates the digest, in a job, with the bytes that have arrived.
     func digest(_ transfer: Transfer) {
         guard digesting < Self.mostDigesting, let part = transfer.part, let end = part.nextDigest else { return }
         part.isBeingDigested = true
         digesting += 1
         jobs.run {
-            // If the part cannot be read, the final digest fails too and reports the error.
+            // If the part cannot be read, the final digest fails too, and the error is reported then.
             try? part.digest(to: end)
             return .nothing
         } then: { [unowned self] _ in
@@ -133,7 +133,7 @@ extension TransferService {
         }
     }
 
-    /// The server has accepted the file.
+    /// Called when the server has accepted the uploaded file.
     func taken(_ transfer: Transfer) {
         guard let source = transfer.source else { return }
         let (size, status) = (source.source.size, transfer.status)
@@ -144,8 +144,8 @@ extension TransferService {
         }
     }
 
-    /// Runs a job for a transfer. If it ends the transfer, or the transfer is to be forgotten by then, `then` is not
-    /// called.
+    /// Runs a job for a transfer, then calls `then`, unless the job ends the transfer or the transfer is to be
+    /// forgotten.
     private func run(
         _ transfer: Transfer,
         _ stage: Transfer.Stage,
@@ -157,7 +157,7 @@ extension TransferService {
         jobs.run {
             work(disk)
         } then: { [unowned self] result in
-            // `ended` also protects a transfer that is being forgotten, whatever the job's result.
+            // The stage `ended` also protects a transfer that is about to be forgotten from the job's result.
             transfer.stage = .ended
             if let removal = transfer.removal {
                 forget(transfer, removal)
@@ -176,7 +176,7 @@ extension TransferService {
         }
     }
 
-    /// Ends a transfer. The end is reported to each torpord until one acknowledges it.
+    /// Ends a transfer. Its end is reported to each torpord until one acknowledges it.
     func end(_ transfer: Transfer, _ end: TransferEnd) {
         drop(transfer)
         var end = end
@@ -202,7 +202,7 @@ extension TransferService {
             transfers[id] = nil
             switch end.outcome {
             case .done: break
-            // A failed transfer is never resumed.
+            // A transfer that failed for good is never resumed, so its part is not needed.
             case .failed: keepsPart = false
             case .retry, .space, .login: return
             }
@@ -217,7 +217,7 @@ extension TransferService {
 
     private func remove(_ id: Int64, _ removal: Transfer.Removal) {
         guard let transfer = transfers[id] else {
-            // A transfer of an earlier process: remove its files too.
+            // The transfer may be from an earlier process: remove its files too.
             if removal == .removesPart {
                 let places = places
                 jobs.run {
@@ -235,7 +235,8 @@ extension TransferService {
         if !transfer.isBusy { forget(transfer, transfer.removal ?? removal) }
     }
 
-    /// Forgets a transfer without a running job. A new order with its number starts once its files are gone.
+    /// Forgets a transfer for which no job is running. If a new order has the same number, it starts once the files
+    /// are gone.
     private func forget(_ transfer: Transfer, _ removal: Transfer.Removal) {
         let (id, places) = (transfer.id, places)
         transfer.stage = .finishing
@@ -254,7 +255,7 @@ extension TransferService {
         }
     }
 
-    /// Runs once a second: reports progress, and ends transfers whose disk is full or whose file has changed.
+    /// Called once a second: reports progress, and ends transfers whose disk is full or whose file has changed.
     func tick() {
         if jobs.isShortOfThreads { jobs.start() }
         for transfer in transfers.values where transfer.stage == .moving && !transfer.isBodyOver {

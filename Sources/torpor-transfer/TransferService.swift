@@ -5,7 +5,7 @@ import Linux
 import TransferProtocol
 import TransferRules
 
-/// The loop: one thread that waits for servers, torpord and its own jobs.
+/// The event loop of torpor-transfer: one thread that waits for servers, torpord and its own jobs.
 final class TransferService {
     /// The descriptor of the socket to torpord.
     static let socket: Int32 = 3
@@ -19,9 +19,10 @@ final class TransferService {
     /// The requests that libcurl is working on, by handle.
     private var requests: [UnsafeMutableRawPointer: Request] = [:]
     private var pace: Pace?
-    /// Transfers paused by the rate limit.
+    /// The numbers of transfers that the rate limit has paused.
     private var paced: Set<Int64> = []
-    /// Running jobs for digests: limited, so that threads stay free for jobs that transfers wait for.
+    /// How many jobs for digests are running. Their number is limited, so that threads stay free for jobs that
+    /// transfers wait for.
     var digesting = 0
     static let mostDigesting = 2
     private var nextTick = Clock.monotonic()
@@ -68,7 +69,7 @@ final class TransferService {
         }
     }
 
-    /// In milliseconds.
+    /// How long the event loop may wait, in milliseconds.
     private var longestWait: Int {
         if let pace, !paced.isEmpty { return pace.wait }
         return requests.isEmpty && !jobs.isShortOfThreads ? 600_000 : 1000
@@ -77,7 +78,7 @@ final class TransferService {
     private func resumePaced() {
         pace?.refill(now: Clock.monotonic())
         guard !paced.isEmpty, pace?.isOpen ?? true else { return }
-        // Shuffled for fairness.
+        // In random order, so that no transfer is always the first.
         let waiting = paced.shuffled()
         paced = []
         for id in waiting {
@@ -85,7 +86,7 @@ final class TransferService {
         }
     }
 
-    /// In libcurl's callback: whether the rate limit lets these bytes move now. If not, the transfer is resumed
+    /// Called in libcurl's callback: whether the rate limit allows these bytes now. If not, the transfer is resumed
     /// later.
     func mayMove(_ bytes: Int, of transfer: Transfer) -> Bool {
         guard pace != nil else { return true }
@@ -112,7 +113,7 @@ final class TransferService {
         curl_multi_add_handle(multi, request.handle)
     }
 
-    /// Detaches the transfer from its request.
+    /// Removes the transfer's request.
     func drop(_ transfer: Transfer) {
         guard let request = transfer.request else { return }
         transfer.request = nil
@@ -121,17 +122,17 @@ final class TransferService {
         paced.remove(transfer.id)
     }
 
-    /// Limits all transfers together, in bytes per second; nil for no limit.
+    /// Limits the rate of all transfers together, in bytes per second; nil for no limit.
     func limit(_ rate: Int64?) { pace = rate.map { Pace($0, now: Clock.monotonic()) } }
 
-    /// In libcurl's callback: the response contains the file. Its body waits until torpord sends `go`.
+    /// Called in libcurl's callback when the response contains the file. Its body is paused until torpord sends `go`.
     func answered(_ transfer: Transfer, _ offset: Int64, _ validator: TransferValidator) {
         transfer.bodyOffset = offset
         transfer.total = validator.total
         wait(transfer, for: .head(id: transfer.id, validator: validator, offset: offset))
     }
 
-    /// Reports what torpord must make durable, and waits for `go`.
+    /// Sends a report that torpord must store durably, and waits for `go`.
     func wait(_ transfer: Transfer, for report: TransferReport) {
         transfer.stage = .waiting
         transfer.pending = report
@@ -142,7 +143,7 @@ final class TransferService {
         guard let request = requests[handle] else { return }
         let transfer = request.transfer
         // A server that refuses a request may close the connection before everything was sent or read. 401 and 407
-        // are excluded: libcurl may have been about to answer them.
+        // are excluded, since libcurl may have been about to answer them.
         let status = request.head.status
         let isRefused = request.head.isComplete && status >= 400 && status != 401 && status != 407
         let verdict = request.failure == nil && (code == 0 || isRefused) ? request.judge() : request.verdict
@@ -189,7 +190,7 @@ final class TransferService {
         switch verdict {
         case .redirect(let next, let url):
             transfer.redirects += 1
-            // The new scheme may use another proxy.
+            // A URL with another scheme may use another proxy.
             if next.address.isSecure != transfer.address.isSecure { transfer.proxyLogin = nil }
             transfer.address = next.address
             transfer.url = url
@@ -208,7 +209,7 @@ final class TransferService {
             transfer.bodyOffset = transfer.offset
             complete(transfer)
         case .taken:
-            // The server has accepted the file, even if the connection broke within the response's body.
+            // The server has accepted the file, even if the connection broke during the response's body.
             taken(transfer)
         case .body(let offset, let validator):
             if code != 0 {
@@ -219,10 +220,10 @@ final class TransferService {
                     hasConnected: true,
                     bytes: transfer.bytes
                 )
-                // While the job that opens the part runs, the failure waits.
+                // While a job is running, keep the failure until the job is done.
                 if transfer.isBusy { transfer.failure = failure } else { end(transfer, failure) }
             } else if transfer.stage == .asking {
-                // The body is empty.
+                // The response's body is empty.
                 transfer.isBodyOver = true
                 answered(transfer, offset, validator)
             } else if transfer.stage == .moving {
@@ -231,10 +232,10 @@ final class TransferService {
         }
     }
 
-    /// Resumes a paused body. Must not be called in a libcurl callback.
+    /// Resumes a paused body. Must not be called in a callback of libcurl.
     func resume(_ transfer: Transfer) {
         guard let request = transfer.request else { return }
-        // curl_easy_pause delivers held data at once. If that fails, only its result says so.
+        // curl_easy_pause delivers held data at once. If that fails, only the result of this call shows it.
         let code = curl_easy_pause(request.handle, CURLPAUSE_CONT)
         if code != CURLE_OK { done(request.handle, Int(code.rawValue)) }
     }

@@ -6,15 +6,15 @@ import TransferProtocol
 import TransferRules
 import WireText
 
-/// What to do after the head of a response.
+/// What to do after the head of a response was read.
 enum Verdict {
-    /// The body is the file's, from byte `offset` on.
+    /// The body is that of the file, from byte `offset` on.
     case body(offset: Int64, validator: TransferValidator)
-    /// The part is already the whole file.
+    /// The partial file is already the whole file.
     case complete
     /// The server accepted the uploaded file.
     case taken
-    /// Send another request: to another place, with a login, or for the whole file.
+    /// Send another request: to another URL, with a login, or for the whole file.
     case redirect(Redirect, url: String)
     case login(Login)
     case askForAll
@@ -23,14 +23,14 @@ enum Verdict {
 }
 
 extension Transfer {
-    /// Judges the final response, not those that libcurl handles itself (100, and the first 401 of digest
+    /// Judges the final response. libcurl itself handles earlier ones (100, and the first 401 of digest
     /// authentication).
     func judge(_ head: ResponseHead) -> Verdict {
         if Redirect.isRedirect(head.status), let location = head["location"], !location.isEmpty {
             return redirect(head.status, location)
         }
-        // Only a proxy of plain http can send a 407 here: behind a tunnel or without a proxy, the status means
-        // nothing.
+        // Only a proxy for plain http can send a 407 here. Within a tunnel, or without a proxy, the status has no
+        // meaning.
         let isOfProxy = head.status == 407 && !address.isSecure && proxy != nil
         if head.status == 401 || isOfProxy, let login = answer(to: head) { return .login(login) }
         if isOfProxy { return .ended(refusedByProxy) }
@@ -85,7 +85,7 @@ extension Transfer {
         return .body(offset: start, validator: validator)
     }
 
-    /// A proxy's refusal is a retry: whoever configured the proxy must act, not the app.
+    /// A refusal by a proxy is retried, because the user who configured the proxy must act, not the app.
     var refusedByProxy: TransferEnd {
         let name = proxy?.host ?? "a proxy"
         var end = DiskError(
@@ -128,7 +128,7 @@ extension Transfer {
         }
     }
 
-    /// Resolves a Location field against the request's URL.
+    /// Resolves the value of a Location header against the request's URL.
     private static func resolve(_ location: String, from base: String) -> String? {
         guard let handle = curl_url() else { return nil }
         defer { curl_url_cleanup(handle) }
@@ -142,7 +142,7 @@ extension Transfer {
         return String(terminatedWire: text)
     }
 
-    /// The login for a 401 or 407; nil if there are no credentials for it or they were already rejected.
+    /// The login for a 401 or 407; nil if there are no credentials for it, or if they were already rejected.
     private func answer(to head: ResponseHead) -> Login? {
         let isForProxy = head.status == 407
         guard (isForProxy ? proxyLogin : login) == nil,

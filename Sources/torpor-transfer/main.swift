@@ -34,7 +34,7 @@ do throws(Errno) {
     do throws(Errno) {
         try File.makeDirectory(options.parts, mode: 0o700)
     } catch  where error == .fileExists {}
-    // Before libcurl starts threads, which would stay unconfined.
+    // Confine the process before libcurl starts threads, because Landlock would not apply to them.
     if !options.isUnconfined {
         _ = try Confinement.confine(
             readable: Options.systemFiles + options.readable,
