@@ -3,12 +3,12 @@
 public import TransferProtocol
 public import Varlink
 
-/// An unfinished transfer of an app, as it is persisted. Times are microseconds since 1970.
+/// An unfinished transfer of an app, in the form in which it is persisted. Times are in microseconds since 1970.
 public struct Transfer: Hashable, Sendable {
-    /// Why a transfer does not run now. The raw values are those of the interface.
+    /// Why a transfer does not run now. The raw values are those of torpord's interface.
     public enum Cause: String, Hashable, Sendable, CaseIterable {
         case retry, network, power, memory, load, space, window, metered, login
-        /// A subscription waits for its next fetch.
+        /// A subscription's next fetch is not due yet.
         case interval
     }
 
@@ -18,7 +18,7 @@ public struct Transfer: Hashable, Sendable {
         case prompt
         /// The transfer waits for good conditions: power, network, load.
         case discretionary
-        /// The transfer waits for good conditions, and until its app may be woken.
+        /// The transfer waits for good conditions, and also until events may wake its app.
         case feed
     }
 
@@ -28,7 +28,7 @@ public struct Transfer: Hashable, Sendable {
         case queued
         /// torpor-transfer is running the transfer.
         case running
-        /// The transfer is queued again at `until`, or, if it waits for a login, when credentials are given.
+        /// The transfer waits until `until`. If it waits for a login, it waits until credentials are given.
         case waiting(Cause, until: Int64?)
 
         /// The state's name in the interface.
@@ -41,15 +41,15 @@ public struct Transfer: Hashable, Sendable {
         }
     }
 
-    /// The order for torpor-transfer, with the latest validator (of a download) and source (of an upload).
+    /// The order for torpor-transfer, with the latest validator (for a download) or source (for an upload).
     public var order: TransferOrder
     /// The name of the app that the transfer belongs to.
     public var app: String
-    /// The session that groups it with other transfers.
+    /// The name of the session, which groups the transfer with others.
     public var session: String
-    /// Whether the end of the session wakes or launches the app.
+    /// Whether the end of the transfer's session wakes or launches the app.
     public var events = true
-    /// Whether to retry a failed POST.
+    /// Whether a POST is retried after a failure.
     public var retriesPost = false
     /// Transfers of higher priority run first.
     public var priority: Int64 = 0
@@ -61,25 +61,25 @@ public struct Transfer: Hashable, Sendable {
     public var token: UInt64 = 0
     /// The transfer's state; a running transfer is persisted as queued.
     public var state = State.queued
-    /// Whether an attempt of unknown result may have uploaded the file.
+    /// Whether the file may already have been uploaded by an attempt whose result is unknown.
     public var mayBeSent = false
-    /// The number of attempts.
+    /// The number of attempts so far.
     public var attempts: Int64 = 0
-    /// Failed attempts since bytes last arrived.
+    /// How many attempts have failed since bytes last arrived.
     public var failures: Int64 = 0
-    /// Bytes that have arrived or were sent.
+    /// How many bytes have arrived or were sent.
     public var bytes: Int64 = 0
-    /// The status of the last response.
+    /// The HTTP status of the last response; nil if there was none.
     public var status: Int64?
-    /// The last failure as a word for programs.
+    /// The reason of the last failure as a word for programs; nil if there was none.
     public var reason: String?
-    /// The last failure as a sentence.
+    /// The reason of the last failure as a sentence; nil if there was none.
     public var error: String?
     /// The realm of the login that a server demands.
     public var realm: String?
     /// The scheme of the login that a server demands, such as `basic`.
     public var scheme: String?
-    /// Set for a subscription, which is a transfer without end.
+    /// The subscription's data if this is a subscription, a transfer that is repeated without end; otherwise nil.
     public var feed: TransferFeed?
     /// The current rate in bytes per second; not persisted.
     public var rate: Int64?
@@ -95,7 +95,7 @@ public struct Transfer: Hashable, Sendable {
         self.createdAt = createdAt
     }
 
-    /// Decodes a persisted transfer; a transfer that was running is queued.
+    /// Decodes a persisted transfer. A transfer that was running is queued again.
     public init(json: JSON) throws(FieldError) {
         let fields = try Fields(json)
         order = try TransferOrder(json: fields["order"] ?? .null)
@@ -122,7 +122,7 @@ public struct Transfer: Hashable, Sendable {
         state = .waiting(cause, until: try fields.optionalInt("until"))
     }
 
-    /// The persisted form. Credentials and proxies are left out: only torpor-transfer gets them.
+    /// The persisted form. It contains no credentials and proxies: only torpor-transfer gets these.
     public var json: JSON {
         var kept = order
         (kept.credentials, kept.proxy, kept.secureProxy) = (nil, nil, nil)
@@ -146,13 +146,13 @@ public struct Transfer: Hashable, Sendable {
     /// Whether an interrupted download can be resumed.
     public var canGoOnLater: Bool { order.direction == .download && order.validator?.condition != nil && feed == nil }
 
-    /// Bytes of the whole file, if known.
+    /// The size of the whole file in bytes; nil if unknown.
     public var total: Int64? { order.direction == .upload ? order.source?.size : order.validator?.total }
 
     /// What the transfer has to wait for before it runs.
     public var kind: Kind { feed != nil ? .feed : order.isDiscretionary ? .discretionary : .prompt }
 
-    /// The server's host and port, for the limit of transfers per server.
+    /// The server's host and port, by which the transfers per server are limited.
     public var server: String { WebAddress(order.url)?.server ?? "" }
 }
 
@@ -161,13 +161,13 @@ public struct TransferResult: Hashable, Sendable {
     /// The ``reason`` of a transfer that a user cancelled.
     public static let cancelled = "cancelled"
 
-    /// The failure as a word for programs; nil on success.
+    /// The reason of a failure as a word for programs; nil on success.
     public var reason: String?
-    /// The failure as a sentence; nil on success.
+    /// The reason of a failure as a sentence; nil on success.
     public var error: String?
-    /// Bytes of the file.
+    /// How many bytes of the file were transferred.
     public var bytes: Int64
-    /// The status of the last response.
+    /// The HTTP status of the last response; nil if there was none.
     public var status: Int64?
     /// The SHA-256 of a successful download; nil otherwise.
     public var sha256: String?

@@ -3,13 +3,13 @@
 public import Schedules
 public import Varlink
 
-/// A subscription: a transfer that is repeated without end, less often the less new content there is.
+/// A subscription: a transfer that is repeated without end. It is repeated less often if there is rarely new content.
 public struct TransferFeed: Hashable, Sendable {
     /// The subscription's name, unique in the app.
     public let name: String
     /// The shortest interval between two fetches.
     public var every: Duration
-    /// The last version that the server sent: an ETag or a Last-Modified; nil if it sent neither.
+    /// The version of the last content: the ETag or Last-Modified that the server sent; nil if it sent neither.
     public var version: String?
     /// The SHA-256 of the last content; nil before the first fetch.
     public var sha256: String?

@@ -2,13 +2,13 @@
 
 import TransferProtocol
 
-/// The unfinished transfers of all apps: decides which run next, and when the others are retried. A value without I/O
-/// and without a clock; times are microseconds since 1970.
+/// The unfinished transfers of all apps. Decides which transfer runs next, and when the others are retried. This
+/// value has no I/O and no clock. Times are in microseconds since 1970.
 ///
-/// The cost of an event does not grow with the number of waiting transfers: runnable transfers are queued in lanes,
-/// one for each app, server and kind, each in order of priority.
+/// The cost of an event does not grow with the number of waiting transfers: queued transfers are in lanes, one for
+/// each app, server and kind, and each lane is ordered by priority.
 public struct TransferQueue: Sendable {
-    /// The most transfers that may run at a time.
+    /// How many transfers may run at the same time.
     public struct Limits: Hashable, Sendable {
         /// The limit for all apps together.
         public var connections: Int
@@ -17,7 +17,7 @@ public struct TransferQueue: Sendable {
         /// The limit for one server.
         public var perServer: Int
 
-        /// Creates limits.
+        /// Creates limits from their values.
         public init(connections: Int, perApp: Int, perServer: Int) {
             (self.connections, self.perApp, self.perServer) = (connections, perApp, perServer)
         }
@@ -32,7 +32,8 @@ public struct TransferQueue: Sendable {
     private struct Place: Comparable {
         let priority: Int64
         let id: Int64
-        /// Changes each time the transfer enters a lane, so that the transfer's earlier places become invalid.
+        /// A number that changes each time the transfer enters a lane, so that older entries of the transfer in lanes
+        /// become invalid.
         let stamp: UInt64
 
         static func < (one: Place, other: Place) -> Bool {
@@ -61,7 +62,7 @@ public struct TransferQueue: Sendable {
     private var runningOfApp: [String: Int] = [:]
     private var runningOfServer: [String: Int] = [:]
     private var runningIDs: Set<Int64> = []
-    /// When each app last had its turn, as the value of a counter.
+    /// For each app, a counter's value when the app last had its turn.
     private var turns: [String: UInt64] = [:]
 
     /// Creates an empty queue.
@@ -71,13 +72,13 @@ public struct TransferQueue: Sendable {
     public var count: Int { transfers.count }
     /// The number of running transfers.
     public var runningCount: Int { runningIDs.count }
-    /// The running transfers, in order of their requests.
+    /// The running transfers, in the order in which they were requested.
     public var running: [Transfer] { runningIDs.sorted().compactMap { transfers[$0] } }
 
     /// The transfer with that number; nil if there is none.
     public subscript(id: Int64) -> Transfer? { transfers[id] }
 
-    /// An app's transfers, in order of their requests.
+    /// An app's transfers, in the order in which they were requested.
     public func transfers(of app: String) -> [Transfer] {
         (ofApp[app] ?? []).sorted().compactMap { transfers[$0] }
     }
@@ -97,12 +98,12 @@ public struct TransferQueue: Sendable {
     /// The numbers of an app's running transfers.
     public func running(of app: String) -> [Int64] { runningIDs.filter { transfers[$0]?.app == app }.sorted() }
 
-    /// Transfers that wait for a cause, in order of their requests.
+    /// The transfers that wait for a cause, in the order in which they were requested.
     public func waiting(for cause: Transfer.Cause) -> [Transfer] {
         (waiting[cause] ?? []).sorted().compactMap { transfers[$0] }
     }
 
-    /// Whether a transfer waits for a cause.
+    /// Whether any transfer waits for this cause.
     public func isWaiting(for cause: Transfer.Cause) -> Bool { !(waiting[cause]?.isEmpty ?? true) }
 
     /// The apps with transfers, sorted by name.
@@ -111,8 +112,8 @@ public struct TransferQueue: Sendable {
     /// The number of unfinished transfers in a session of an app.
     public func count(of session: String, _ app: String) -> Int { sessions[app]?[session] ?? 0 }
 
-    /// Whether the end of a session wakes or launches the app: a current or former transfer of the session asked for
-    /// that.
+    /// Whether the end of a session wakes or launches the app, because any current or former transfer of the session
+    /// asked for that.
     public func wantsEvents(of session: String, _ app: String) -> Bool { heard[app]?.contains(session) ?? false }
 
     // MARK: Changes
@@ -169,7 +170,7 @@ public struct TransferQueue: Sendable {
     }
 
     private mutating func leave(_ transfer: Transfer) {
-        // The transfer's place in its lane becomes invalid, since the stamp there no longer matches.
+        // The transfer's entry in its lane becomes invalid, since its stamp no longer matches.
         stamps[transfer.id] = nil
         if case .waiting(let cause, _) = transfer.state { waiting[cause]?.remove(transfer.id) }
         guard runningIDs.remove(transfer.id) != nil else { return }
@@ -198,7 +199,7 @@ public struct TransferQueue: Sendable {
             waiting[cause, default: []].insert(transfer.id)
             if let until { alarms.insert(Alarm(at: until, id: transfer.id)) }
         }
-        // Many alarms belong to transfers that were removed or no longer wait.
+        // Too many alarms belong to transfers that were removed or no longer wait.
         if alarms.count > 4 * transfers.count + 64 { forgetOldAlarms() }
     }
 
@@ -219,14 +220,14 @@ public struct TransferQueue: Sendable {
 
     // MARK: What is next
 
-    /// The next transfer to run; nil if there is none. The caller must set its state to running.
+    /// The next transfer to run; nil if there is none. The caller must then set its state to running.
     ///
-    /// Apps in the foreground come first, then apps take turns. Within an app, higher priority comes first, then the
-    /// earlier request.
+    /// Apps in the foreground come first; otherwise apps take turns. Within an app, transfers of higher priority come
+    /// first, then earlier requests.
     ///
     /// - Parameters:
-    ///   - isInForeground: whether the app is in the foreground.
-    ///   - mayRun: whether a transfer of that app and kind may run now.
+    ///   - isInForeground: whether an app is in the foreground.
+    ///   - mayRun: whether a transfer of this app and kind may run now.
     public mutating func next(
         _ limits: Limits,
         isInForeground: (String) -> Bool,
@@ -265,17 +266,17 @@ public struct TransferQueue: Sendable {
         return best?.id
     }
 
-    /// The number of alarms, including obsolete ones.
+    /// The number of alarms, including those that no longer apply.
     var alarmCount: Int { alarms.count }
 
-    /// When the next transfer is due; nil for never.
+    /// When the next transfer is due, in microseconds since 1970; nil for never.
     public var nextAlarm: Int64? { alarms.first?.at }
 
-    /// Queues the transfers whose wait is over and returns them, with the expired transfers, which the caller must
-    /// end.
+    /// Queues the transfers whose wait is over, and returns their numbers. Also returns the numbers of expired
+    /// transfers, which the caller must end.
     public mutating func due(at now: Int64) -> (queued: [Int64], expired: [Int64]) {
         var queued: [Int64] = []
-        // A transfer may have several alarms, left over from earlier waits.
+        // A transfer may have several alarms, some from earlier waits.
         var expired: Set<Int64> = []
         while let alarm = alarms.first, alarm.at <= now {
             _ = alarms.popFirst()
@@ -293,15 +294,16 @@ public struct TransferQueue: Sendable {
 
 /// The delay between a failed attempt and the next one.
 public enum RetryDelay {
-    /// The longest delay of the backoff, in seconds.
+    /// The longest delay without a server's Retry-After, in seconds.
     public static let longest: Int64 = 600
     /// The longest delay that a server may ask for, in seconds.
     public static let longestAsked: Int64 = 3600
 
-    /// The delay in microseconds: 1, 2, 4 … 600 s, ±10 %, and at least as long as the server asks for.
+    /// Returns the delay in microseconds. It doubles from 1 s up to 600 s, varies by ±10 %, and is at least as long
+    /// as the server asks for.
     ///
     /// - Parameters:
-    ///   - failures: failed attempts since bytes last arrived, including the latest.
+    ///   - failures: how many attempts failed since bytes last arrived, including the latest.
     ///   - asked: the server's Retry-After in seconds; nil if it sent none.
     ///   - chance: a random number from 0 to 1.
     public static func microseconds(failures: Int64, asked: Int64?, chance: Double) -> Int64 {

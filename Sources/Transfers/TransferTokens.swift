@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Maps request tokens to transfers, so that a retried request starts no second transfer: torpord may have died
-/// before it replied, and the transfer may be over when the retry comes.
+/// Maps request tokens to transfers, so that a retried request does not start a second transfer. torpord may have
+/// died before it replied, and the transfer may be over when the retry comes.
 public struct TransferTokens: Sendable {
     private struct Key: Hashable {
         let app: String
         let token: UInt64
     }
 
-    /// The most tokens remembered; requests are retried within seconds.
+    /// The most tokens that are remembered. That is enough, because requests are retried within seconds.
     public static let most = 16_384
 
     private var ids: [Key: Int64] = [:]
-    /// The keys, oldest first. Keys that were removed early are skipped.
+    /// The keys, the oldest first. Keys that were removed earlier are still in this array, and are skipped.
     private var order: [Key] = []
     private var first = 0
 
@@ -22,10 +22,10 @@ public struct TransferTokens: Sendable {
     /// The number of tokens.
     public var count: Int { ids.count }
 
-    /// The transfer for a token of an app; nil for a new token.
+    /// The number of the transfer that a token of an app started; nil for a new token.
     public subscript(token: UInt64, app: String) -> Int64? { ids[Key(app: app, token: token)] }
 
-    /// Records a token; 0 means that the request has none.
+    /// Records the token of a request. A token of 0 means that the request has none.
     public mutating func note(_ token: UInt64, of app: String, is id: Int64) {
         guard token != 0 else { return }
         let key = Key(app: app, token: token)
