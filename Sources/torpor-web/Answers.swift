@@ -7,7 +7,7 @@ import TorporAPI
 import Varlink
 import Web
 
-/// Answers requests that need torpord, on a thread of a pool.
+/// Answers requests that need torpord, on a thread of the pool.
 struct Answers: Sendable {
     let hub: Hub
 
@@ -22,9 +22,9 @@ struct Answers: Sendable {
         var grep: String?
         var cursor: String?
         var kinds: Set<String>?
-        /// Which of an app's icons.
+        /// Which variant of an app's icon is requested, such as a size or `dark`; nil for the default.
         var variant: String?
-        /// The `Accept` header.
+        /// The value of the `Accept` header.
         var accepted: String?
 
         init(_ head: HTTPHead) throws(FieldError) {
@@ -49,7 +49,7 @@ struct Answers: Sendable {
         }
     }
 
-    /// The response to a read-only request.
+    /// Returns the response to a read-only request.
     func answer(_ route: WebRoute, _ query: Query, _ link: Link) -> HTTPResponse {
         do throws(VarlinkClientError) {
             switch route {
@@ -93,7 +93,8 @@ struct Answers: Sendable {
         }
     }
 
-    /// An app's last snapshot. Its type is the one torpord detected, and the browser must not guess another.
+    /// Returns an app's last snapshot. Its type is the one that torpord has detected; the browser must not guess
+    /// another.
     private func snapshot(_ name: String, _ link: Link) throws(VarlinkClientError) -> HTTPResponse {
         let whole = try SnapshotPart.whole { offset throws(VarlinkClientError) in
             let reply = try link.call(.snapshot(app: name, offset: offset))
@@ -103,7 +104,8 @@ struct Answers: Sendable {
         return HTTPResponse(status: 200, headers: [("Content-Type", kind.mediaType)], body: .bytes(whole.data))
     }
 
-    /// An app's icon. Scripts in an SVG do not run, even if it is opened by itself.
+    /// Returns an app's icon. Its headers forbid scripts, which an SVG could contain, even if the icon is opened by
+    /// itself.
     private func icon(_ name: String, _ variant: String?, _ link: Link) throws(VarlinkClientError) -> HTTPResponse {
         let reply = try link.call(.icon(app: name, variant: variant))
         let icon = (try? AppIcon(json: reply)) ?? AppIcon(trouble: nil)
@@ -117,7 +119,7 @@ struct Answers: Sendable {
         return HTTPResponse(status: 200, headers: headers, body: .bytes(icon.data))
     }
 
-    /// Events from torpord; `kinds` filters them.
+    /// Reads events from torpord. `kinds` of the query filters them.
     func events(_ query: Query, _ link: Link) throws(VarlinkClientError) -> JSON {
         var request = EventsRequest()
         request.app = query.app
@@ -135,13 +137,14 @@ struct Answers: Sendable {
         ]
     }
 
-    /// The longest that a page waits for a verb to finish; it sees each step through its stream.
+    /// How long a page waits at most for the end of a verb, a command for an app. The page sees each step through its
+    /// event stream anyway.
     static let patience = Duration.seconds(20)
 
-    /// The members that a body may have.
+    /// The members that the body of a request for a verb may have.
     private static let members = ["force", "background", "for_ms", "reason", "end", "wait"]
 
-    /// Parses the body of a POST for a verb.
+    /// Parses the body of a POST that runs a verb on an app.
     static func request(_ verb: Verb, _ name: String, _ body: JSON) throws(FieldError) -> VerbRequest {
         let members = Self.members.joined(separator: ", ")
         guard var object = body.objectValue else {
@@ -186,7 +189,7 @@ struct Answers: Sendable {
         }
     }
 
-    /// The fields of a body that may have only these members.
+    /// Returns the fields of a body. Throws if it has members other than these.
     private static func only(_ names: [String], _ body: JSON) throws(FieldError) -> Fields {
         let list = names.joined(separator: " and ")
         guard let object = body.objectValue else {
@@ -198,7 +201,7 @@ struct Answers: Sendable {
         return Fields(object)
     }
 
-    /// A list of numbers that must not be empty.
+    /// Reads a list of numbers, which must not be empty.
     private static func numbers(_ name: String, _ fields: Fields) throws(FieldError) -> [Int64] {
         let numbers = try fields.list(name) { json throws(FieldError) in
             guard let number = json.intValue else { throw FieldError(field: name, problem: "must have whole numbers") }
@@ -222,7 +225,7 @@ struct Answers: Sendable {
         return request
     }
 
-    /// Performs a change.
+    /// Makes a change, and returns the response.
     func change(_ request: ManagerRequest, _ link: Link) -> HTTPResponse {
         hub.refresh(underWay: 1)
         defer { hub.refresh(underWay: -1) }
@@ -233,7 +236,7 @@ struct Answers: Sendable {
         }
     }
 
-    /// Runs a verb.
+    /// Runs a verb, and returns the response.
     func act(_ request: VerbRequest, _ link: Link) -> HTTPResponse {
         hub.refresh(underWay: 1)
         defer { hub.refresh(underWay: -1) }
@@ -256,7 +259,7 @@ extension HTTPResponse {
         self.init(status: status, json: ["error": .string(sentence)], headers: headers)
     }
 
-    /// The response to an error of torpord, or to its absence.
+    /// The response to an error of torpord, or if torpord cannot be reached.
     init(_ error: VarlinkClientError) {
         guard case .service(let name, let parameters) = error else {
             self.init(503, "torpord does not answer: \(error)", headers: [("Retry-After", "2")])

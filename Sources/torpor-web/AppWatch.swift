@@ -5,20 +5,20 @@ import TorporAPI
 import Varlink
 import Web
 
-/// A thread that lists the apps after events, and every two seconds while the dashboard is in use, and takes samples.
-/// It sleeps when the dashboard has not been used for ten minutes.
+/// A thread that lists the apps: after events, and every two seconds while the dashboard is in use. It also samples
+/// memory. It sleeps once the dashboard has not been used for ten minutes.
 enum AppWatch {
     private static let interval = Duration.seconds(2)
-    /// The interval while a verb is in progress.
+    /// The interval between lists while a verb is in progress.
     private static let short = Duration.milliseconds(150)
-    /// The shortest interval, however many events arrive.
+    /// The shortest interval between lists, even if many events arrive.
     private static let shortest = Duration.milliseconds(80)
     private static let heartbeat = Duration.seconds(10)
 
-    /// A prefix for `/proc`, as in torpord.
+    /// A prefix for paths below `/proc`, from the same variable as in torpord; empty except in tests.
     private static let root = ThisProcess.environment("TORPOR_KERNEL_FILES") ?? ""
 
-    /// Throws if no thread can be started.
+    /// Starts the thread. Throws if no thread can be started.
     static func start(socket: String, hub: Hub) throws(Errno) {
         try WorkerThread.start(named: "apps") {
             let link = Link(socket: socket)
@@ -61,7 +61,7 @@ enum AppWatch {
         }
     }
 
-    /// The machine's memory, and each app's part of it.
+    /// Samples the machine's memory, and each app's share of it.
     private static func sample(_ apps: [JSON]) -> Sample? {
         guard let memory = MachineMemory(root: root) else { return nil }
         let pressure = Pressure(on: .memory, root: root)

@@ -5,7 +5,7 @@ import HTTPServing
 import Linux
 import Web
 
-/// The page's files: built in, or from a folder for development.
+/// The files of the dashboard's page: built in, or from a folder for development.
 struct Assets: Sendable {
     private struct File: Sendable {
         let type: String
@@ -30,7 +30,7 @@ struct Assets: Sendable {
         self.files = files
     }
 
-    /// The response with a file; nil if there is none of that name.
+    /// Returns the response with a file; nil if there is no file of that name.
     func answer(_ name: String, knownTag: String?) -> HTTPResponse? {
         guard let file = files[name] else { return nil }
         if let folder {

@@ -5,11 +5,11 @@ import TorporAPI
 import Varlink
 import Web
 
-/// A thread that follows torpord's events. It reports the loss of torpord and reconnects.
+/// A thread that follows torpord's events. If the connection to torpord is lost, it reports that and reconnects.
 enum EventWatch {
-    /// Throws if no thread can be started.
+    /// Starts the thread. Throws if no thread can be started.
     ///
-    /// - Parameter refusal: why no changes are allowed, whatever torpord permits; nil if they are.
+    /// - Parameter refusal: why torpor-web itself allows no changes; nil if it allows those that torpord permits.
     static func start(socket: String, hub: Hub, refusal: String?) throws(Errno) {
         try WorkerThread.start(named: "events") {
             var pause = Duration.zero
@@ -22,7 +22,7 @@ enum EventWatch {
         }
     }
 
-    /// Follows until the connection ends, and returns the reason as a sentence.
+    /// Follows events until the connection ends. Returns the reason as a sentence.
     private static func follow(_ socket: String, _ hub: Hub, _ general: String?, onConnect: () -> Void) -> String {
         do throws(VarlinkClientError) {
             let client = try VarlinkClient(path: socket, timeout: .seconds(5))
@@ -38,7 +38,8 @@ enum EventWatch {
             _ = try client.callMore(ManagerRequest.events(request).call) { reply in
                 hub.take(events: reply)
                 guard !isTold else {
-                    // A new configuration may change permissions.
+                    // Ask for the description again after a reload, because a new configuration may change
+                    // permissions.
                     let kinds = (reply["events"]?.arrayValue ?? []).compactMap { $0["kind"]?.stringValue }
                     guard kinds.contains("configuration"),
                         let client = try? VarlinkClient(path: socket, timeout: .seconds(5)),
@@ -60,7 +61,7 @@ enum EventWatch {
         }
     }
 
-    /// torpord's description, and whether this process may change apps.
+    /// Asks torpord for its description, and whether this process may change apps.
     private static func described(_ client: VarlinkClient, _ general: String?) throws(VarlinkClientError) -> JSON {
         let supervisor = try client.call(ManagerRequest.describe.call, timeoutMilliseconds: 10_000)
         let refusal = if let general { general } else { try refusal(client) }
@@ -71,8 +72,8 @@ enum EventWatch {
         return .object(object)
     }
 
-    /// Why this process's user may not change apps; nil if it may. The request names an app that cannot exist: only a
-    /// user with permission gets the error that there is no such app.
+    /// Why this process's user may not change apps; nil if it may. The test request names an app that cannot exist:
+    /// the reply "no such app" comes only if the user has the permission.
     private static func refusal(_ client: VarlinkClient) throws(VarlinkClientError) -> String? {
         let question = VerbRequest(verb: .reset, apps: [" "])
         do throws(VarlinkClientError) {

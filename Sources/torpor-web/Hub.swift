@@ -15,24 +15,24 @@ final class Hub: Sendable {
         var supervisor: JSON = ["connected": false, "message": "torpord was not reached yet"]
         var pages: [Int: HTTPStream] = [:]
         var nextPage = 1
-        /// The time of the last request of a user.
+        /// The time of the last request from a page.
         var lastLook = Clock.monotonic()
-        /// The apps must be listed again.
+        /// Whether the apps must be listed again.
         var isStale = true
-        /// Verbs in progress: while there are any, apps are listed more often.
+        /// The number of verbs in progress. While there are any, apps are listed more often.
         var underWay = 0
         var hasEnded = false
     }
 
     let state = Monitor(State())
-    /// The most pages open at a time.
+    /// The most pages that may be open at the same time.
     static let mostPages = 64
-    /// The most unsent bytes for a page.
+    /// The most unsent bytes of a page; beyond it, the page is disconnected.
     static let mostPending = 8 << 20
-    /// How long sampling continues after the last request.
+    /// How long sampling continues after the last request from a page.
     static let interest = Duration.seconds(600)
 
-    /// Records that a user looked at the dashboard, which keeps sampling going.
+    /// Records that the dashboard is in use, so that sampling continues.
     func look() {
         let slept = state.withLock { state in
             let now = Clock.monotonic()
@@ -42,7 +42,7 @@ final class Hub: Sendable {
         if slept { state.wake() }
     }
 
-    /// Requests a new list of apps; `change` counts verbs in progress.
+    /// Requests a new list of apps. `change` is added to the number of verbs in progress.
     func refresh(underWay change: Int = 0) {
         state.withLock { state in
             state.isStale = true
@@ -57,7 +57,7 @@ final class Hub: Sendable {
     func take(events reply: JSON) {
         let isNews = state.withLock { state in
             let sequence = reply["sequence"]?.intValue ?? 0
-            // The numbers have started over, so this is a new event log: forget the old events.
+            // The numbers have started over, so torpord has a new event log: forget the old events.
             if let newest = state.events.newest, sequence < newest { state.events = EventRing(capacity: 1000) }
             var isNews = false
             for event in reply["events"]?.arrayValue ?? [] {
@@ -73,7 +73,7 @@ final class Hub: Sendable {
         if isNews { refresh() }
     }
 
-    /// Whether an app was ended for lack of memory: a step of the memory ladder, with its reason.
+    /// Whether an event is the eviction of an app, by torpord's steps against memory shortage.
     private static func isEviction(_ event: JSON) -> Bool {
         guard event["app"]?.stringValue != nil, let reason = event["reason"]?.stringValue else { return false }
         let steps = ["evict", "end-background", "end-inactive", "end-active"]
@@ -111,8 +111,9 @@ final class Hub: Sendable {
 
     // MARK: Pages
 
-    /// Starts a page's stream: the events it missed if it names its last one, then the whole state, then changes.
-    /// `missed` are events too old for the ring. False if too many pages are open.
+    /// Starts the stream of a page. It first gets the events that it missed if it names the last one that it has,
+    /// then the whole state, then changes. `missed`: events that are no longer in the ring. Returns false if too many
+    /// pages are open.
     func open(_ stream: HTTPStream, number: Int, after last: Int64?, missed: [JSON]) -> Bool {
         state.withLock { state in
             guard state.pages.count < Self.mostPages, !state.hasEnded else { return false }
@@ -137,7 +138,7 @@ final class Hub: Sendable {
         }
     }
 
-    /// A unique number for a page to open.
+    /// Returns a unique number for a page that opens.
     func nextPage() -> Int {
         state.withLock { state in
             defer { state.nextPage += 1 }
@@ -148,7 +149,7 @@ final class Hub: Sendable {
     /// Removes a page.
     func close(_ number: Int) { state.withLock { $0.pages[number] = nil } }
 
-    /// Whether all events after a number are in the ring.
+    /// Whether all events after this number are in the ring.
     func knows(eventsAfter number: Int64) -> Bool { state.withLock { $0.events.events(after: number) != nil } }
 
     /// Ends the streams of all pages.
@@ -162,7 +163,7 @@ final class Hub: Sendable {
 }
 
 extension Hub.State {
-    /// Sends to all pages.
+    /// Sends a message to all pages.
     func tell(_ message: [UInt8]) {
         for page in pages.values { page.send(message) }
     }

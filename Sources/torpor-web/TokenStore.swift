@@ -4,7 +4,7 @@ import Bearer
 import Linux
 import Web
 
-/// The token that gives access to the dashboard.
+/// The secret token that gives access to the dashboard.
 enum TokenStore {
     /// Why no token could be read or created.
     struct Problem: Error, CustomStringConvertible {
@@ -29,7 +29,8 @@ enum TokenStore {
         return line
     }
 
-    /// Reads the token created at an earlier start, or creates one that only this user can read.
+    /// Reads the token that was created at an earlier start. If there is none, creates one that only this user can
+    /// read.
     static func own(_ path: String) throws(Problem) -> [UInt8] {
         if File.exists(path) {
             if let token = try? read(path) { return token }
@@ -48,7 +49,8 @@ enum TokenStore {
         return token
     }
 
-    /// The path of the created token: in systemd's state directory, root's, or else the user's.
+    /// The path of the created token: in systemd's state directory if that is set, otherwise in root's or the user's
+    /// directory.
     static var place: String {
         if let state = ThisProcess.environment("STATE_DIRECTORY"), !state.isEmpty { return state + "/token" }
         if Users.isRoot { return "/var/lib/torpor-web/token" }

@@ -84,7 +84,7 @@ final class WebService: HTTPService {
 
     // MARK: Access
 
-    /// The response to a request without access; nil if it has access.
+    /// The response to a request that has no access; nil if it has access.
     private func refusal(_ head: HTTPHead) -> HTTPResponse? {
         let verdict = access.judge(
             authorization: head.header("Authorization"),
@@ -98,8 +98,9 @@ final class WebService: HTTPService {
         }
     }
 
-    /// Limits replies to wrong tokens per second. The right token always works: else an attacker could lock all users
-    /// out. So guessing is not slowed down, and the token must be too long to guess (`Bearer.shortest`).
+    /// The response to a wrong token: 401, or 429 if there were too many within a second. The right token always
+    /// works, since otherwise an attacker could lock all users out. So guesses are not slowed down, and the token
+    /// must be too long to guess (`Bearer.shortest`).
     private var refusalOfToken: HTTPResponse {
         let second = Clock.monotonic().components.seconds
         let isLimited = tries.withLock { tries in
@@ -116,7 +117,7 @@ final class WebService: HTTPService {
     /// Checks the token and sets the cookie.
     private func enter(_ token: String, _ manner: SignIn) -> HTTPResponse {
         guard access.isToken(Array(token.utf8)) else {
-            // Without the cookie, the page at / asks for the token.
+            // Without a cookie, the page at / asks for the token again.
             if manner == .redirect { return HTTPResponse(status: 303, headers: [("Location", "/")], body: .bytes([])) }
             return refusalOfToken
         }
@@ -127,7 +128,7 @@ final class WebService: HTTPService {
         }
     }
 
-    /// Why a change requested with access is refused; nil if it is allowed.
+    /// Why a POST is refused although it has access; nil if it is allowed.
     private func refusalOfPost(_ head: HTTPHead, _ route: WebRoute) -> HTTPResponse? {
         guard head.header("X-Torpor-Request") != nil else {
             return HTTPResponse(403, "a request that changes something needs the header X-Torpor-Request: 1")
@@ -162,7 +163,7 @@ final class WebService: HTTPService {
             name = app
         default: return .answer(enter(json["token"]?.stringValue ?? "", .answer).secured)
         }
-        // The name must be that of one app, not a pattern.
+        // The name must be that of a single app, not a pattern.
         if let problem = GatewayNames.problem(app: name) {
             return .answer(HTTPResponse(404, "there is no app of that name: \(problem)").secured)
         }
@@ -199,7 +200,7 @@ final class WebService: HTTPService {
         }
     }
 
-    /// Opens a page's stream. Missed events that are no longer in the ring are read from torpord first.
+    /// Opens the stream of a page. Missed events that are no longer in the ring are first read from torpord.
     private func stream(after last: Int64?, _ link: Link) -> HTTPResponse {
         var missed: [JSON] = []
         if let last, !hub.knows(eventsAfter: last) {
@@ -208,7 +209,7 @@ final class WebService: HTTPService {
             request.limit = 2000
             missed = (try? link.call(.events(request)))?["events"]?.arrayValue ?? []
         }
-        // Start with a fresh list: the hub's may be two seconds old.
+        // Start with a new list, because the hub's may be two seconds old.
         if let apps = (try? link.call(.list, within: .seconds(5)))?["apps"]?.arrayValue { hub.take(apps: apps) }
         let number = hub.nextPage()
         let stream = HTTPStream(limit: Hub.mostPending) { [hub] in hub.close(number) }
@@ -251,10 +252,10 @@ extension HTTPResponse {
         )
     }
 
-    /// Adds the security headers: no external content, nothing inline, no framing.
+    /// The response with security headers: no external content, no inline scripts or styles, no frames.
     fileprivate var secured: HTTPResponse {
         var response = self
-        // A response's own policy is more specific: keep it.
+        // Keep a response's own policy, which is more specific.
         if !headers.contains(where: { $0.name == "Content-Security-Policy" }) {
             let policy =
                 "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "

@@ -4,15 +4,15 @@ import Linux
 import TorporAPI
 import Varlink
 
-/// One thread's connection to torpord, opened when it is first needed.
+/// The connection of one thread to torpord, opened when it is first needed.
 final class Link {
     private let socket: String
     private var client: PersistentVarlinkClient?
 
     private let patience: Duration
 
-    /// How long to wait for a torpord that does not reply or is being replaced. If it is not there at all, calls fail
-    /// at once.
+    /// How long to wait for a torpord that does not reply or is being replaced. If no torpord runs, calls fail at
+    /// once.
     static let patience = Duration.seconds(10)
 
     init(socket: String, patience: Duration = patience) {
@@ -20,7 +20,7 @@ final class Link {
         self.patience = patience
     }
 
-    /// Calls and returns the last reply; `onReply` gets earlier ones.
+    /// Makes a call, and returns the last reply. `onReply` gets earlier replies.
     func call(
         _ request: ManagerRequest,
         within timeout: Duration = .seconds(15),
@@ -44,7 +44,7 @@ final class Link {
     }
 }
 
-/// A few threads that call torpord, so that the server's thread never blocks. Its queue is bounded.
+/// A few threads that call torpord, so that the server's thread never blocks. The queue of their jobs is bounded.
 final class WorkPool: Sendable {
     private struct State: Sendable {
         var jobs: [@Sendable (Link) -> Void] = []
@@ -53,7 +53,7 @@ final class WorkPool: Sendable {
     private let state = Monitor(State())
     private let limit: Int
 
-    /// Throws if no thread can be started.
+    /// Starts the threads. Throws if no thread can be started.
     init(
         named name: String,
         socket: String,
@@ -75,7 +75,7 @@ final class WorkPool: Sendable {
         }
     }
 
-    /// Queues a job; false if the queue is full.
+    /// Queues a job. Returns false if the queue is full.
     func submit(_ job: @escaping @Sendable (Link) -> Void) -> Bool {
         let isTaken = state.withLock { state in
             guard state.jobs.count < limit else { return false }

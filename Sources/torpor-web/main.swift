@@ -29,7 +29,7 @@ if options.wantsVersion {
 }
 
 do {
-    // Without this, a browser that disconnects would end the process.
+    // Otherwise a browser that disconnects would end this process by SIGPIPE.
     try Signal.ignore(Signal.pipe)
     let stop = try Stop()
     let token: [UInt8]?
