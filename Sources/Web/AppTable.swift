@@ -2,7 +2,7 @@
 
 public import Varlink
 
-/// The last list of apps; computes what a new list changes.
+/// The last list of apps. Determines what changes in a new list.
 public struct AppTable: Sendable {
     private var apps: [String: JSON] = [:]
     private var order: [String] = []
@@ -22,7 +22,7 @@ public struct AppTable: Sendable {
 
         /// Whether nothing changed.
         public var isEmpty: Bool { changed.isEmpty && removed.isEmpty }
-        /// The encoded difference.
+        /// The difference as JSON, for pages.
         public var json: JSON { ["changed": .array(changed), "removed": .strings(removed)] }
     }
 
@@ -46,7 +46,8 @@ public struct AppTable: Sendable {
 
     private static func isSame(_ one: JSON, _ other: JSON) -> Bool {
         guard var one = one.objectValue, var other = other.objectValue else { return one == other }
-        // The page derives the launch time from the first uptime.
+        // The page computes the launch time from the first uptime that it gets, so only a change from or to null
+        // counts.
         if (one["uptime_s"] == .null) == (other["uptime_s"] == .null) {
             (one["uptime_s"], other["uptime_s"]) = (nil, nil)
         }

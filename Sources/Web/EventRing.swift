@@ -2,25 +2,25 @@
 
 public import Varlink
 
-/// The last events, for browsers that reconnect after a short interruption.
+/// The most recent events, for browsers that reconnect after a short interruption.
 public struct EventRing: Sendable {
     private var entries: [(sequence: Int64, event: JSON)] = []
     private let capacity: Int
-    /// All events after this number are in the ring.
+    /// The ring has all events after this number; nil while that is unknown.
     private var complete: Int64?
 
     /// Creates an empty ring for `capacity` events.
     public init(capacity: Int) { self.capacity = max(1, capacity) }
 
-    /// The number of the newest event; nil while none is known.
+    /// The number of the newest event; nil if none is known.
     public var newest: Int64? { entries.last?.sequence ?? complete }
 
-    /// Adds an event; false if it is known or older than the newest.
+    /// Adds an event. Returns false if the event is known already or is older than the newest.
     public mutating func take(_ sequence: Int64, _ event: JSON) -> Bool {
         if let newest, sequence <= newest { return false }
         if complete == nil { complete = sequence - 1 }
         entries.append((sequence, event))
-        // Trim in large steps, since each trim moves the whole array.
+        // Remove many old events at once, since each removal moves the whole array.
         if entries.count > capacity + capacity / 4 {
             let left = entries.count - capacity
             complete = entries[left - 1].sequence
@@ -29,7 +29,7 @@ public struct EventRing: Sendable {
         return true
     }
 
-    /// Declares that the ring is complete from this number on.
+    /// Declares that the ring will have all events after this number.
     public mutating func begin(behind sequence: Int64) {
         if complete == nil { complete = sequence }
     }

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Which host names a request may be for. This blocks DNS rebinding: if an attacker's domain suddenly resolves to
-/// 127.0.0.1, its pages still send that domain in `Host`.
+/// The host names for which a request may be. This prevents DNS rebinding: an attacker can make their domain resolve
+/// to 127.0.0.1, but the browser still sends that domain in the header `Host`.
 public struct HostRule: Sendable {
     private let names: Set<String>
     private let takesNumeric: Bool
     private let takesAll: Bool
 
-    /// The rule for an address. A Unix socket accepts every name if `further` is empty: browsers reach it only
-    /// through a proxy, which has checked the name.
+    /// Creates the rule for an address. For a Unix socket, every name is allowed if `further` is empty: browsers
+    /// reach it only through a proxy, which has checked the name.
     ///
-    /// - Parameter further: names of a proxy, without ports.
+    /// - Parameter further: the host names of a proxy, without ports.
     public init(_ address: ListenAddress, further: [String]) {
         var names = Set(further.map { $0.lowercased() })
         switch address {
@@ -19,7 +19,7 @@ public struct HostRule: Sendable {
             takesNumeric = false
         case .tcp(let host, _):
             takesAll = false
-            // On a network, any numeric address of the machine is valid: rebinding needs a name.
+            // For requests from a network, allow any numeric address: DNS rebinding needs a name.
             takesNumeric = !address.isLocal
             names.formUnion(address.isLocal ? ["localhost", "127.0.0.1", "[::1]"] : [])
             names.insert(host.contains(":") ? "[\(host)]" : host)
@@ -27,7 +27,7 @@ public struct HostRule: Sendable {
         self.names = names
     }
 
-    /// Whether a request with that `Host` may be served.
+    /// Whether a request with this value of `Host` may be served.
     public func allows(_ host: String?) -> Bool {
         if takesAll { return true }
         guard let host, let name = Self.name(of: host) else { return false }
@@ -35,7 +35,7 @@ public struct HostRule: Sendable {
         return takesNumeric && Self.isNumeric(name.hasPrefix("[") ? String(name.dropFirst().dropLast()) : name)
     }
 
-    /// The name in a `Host` without its port, in lower case; nil if invalid.
+    /// The name in a value of `Host`, without its port and in lower case; nil if it is not valid.
     static func name(of host: String) -> String? {
         let host = host.lowercased()
         var name = host[...]
@@ -50,7 +50,7 @@ public struct HostRule: Sendable {
         return String(name)
     }
 
-    /// Whether it is an IP address: four numbers with dots, or hexadecimal digits with colons.
+    /// Whether a host is an IP address: four numbers with dots, or hexadecimal digits with colons.
     public static func isNumeric(_ host: String) -> Bool {
         if host.contains(":") { return host.allSatisfy { $0.isHexDigit || $0 == ":" || $0 == "." } }
         let parts = host.split(separator: ".", omittingEmptySubsequences: false)
@@ -58,10 +58,10 @@ public struct HostRule: Sendable {
     }
 }
 
-/// Whether a request that changes something comes from the dashboard's own page (protection against CSRF).
+/// Decides whether a request that changes something comes from the dashboard's own page (protection against CSRF).
 public enum OriginRule {
-    /// Decides by the browser's `Sec-Fetch-Site`, else by `Origin`, which must equal `Host`. A program sends neither
-    /// header and must send the token itself.
+    /// Decides by the header `Sec-Fetch-Site` of browsers. Without it, `Origin` must equal `Host`. A program sends
+    /// neither header, but must send the token itself.
     public static func allows(origin: String?, fetchSite: String?, host: String?, hasBearer: Bool) -> Bool {
         if let fetchSite { return fetchSite == "same-origin" }
         guard let origin else { return hasBearer }

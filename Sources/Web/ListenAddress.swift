@@ -2,12 +2,12 @@
 
 /// Where the dashboard listens.
 public enum ListenAddress: Hashable, Sendable, CustomStringConvertible {
-    /// A numeric address and a port.
+    /// A numeric IP address and a port.
     case tcp(host: String, port: UInt16)
     /// The path of a Unix socket.
     case unix(path: String)
 
-    /// Parses `127.0.0.1:7878`, `[::1]:7878`, `7878` and `unix:/path`; nil for anything else.
+    /// Parses `127.0.0.1:7878`, `[::1]:7878`, `7878` or `unix:/path`; nil for other texts.
     public init?(_ text: String) {
         if text.hasPrefix("unix:") {
             let path = String(text.dropFirst(5))
@@ -31,7 +31,7 @@ public enum ListenAddress: Hashable, Sendable, CustomStringConvertible {
         self = .tcp(host: host, port: port)
     }
 
-    /// Whether only this machine can reach it.
+    /// Whether only this machine can reach the address.
     public var isLocal: Bool {
         switch self {
         case .unix: true

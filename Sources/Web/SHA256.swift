@@ -62,7 +62,7 @@ public enum SHA256 {
         return hash(key.map { $0 ^ 0x5c } + hash(key.map { $0 ^ 0x36 } + message))
     }
 
-    /// The bytes in hexadecimal.
+    /// The bytes as hexadecimal digits.
     public static func hexadecimal(_ bytes: [UInt8]) -> String {
         let digits = Array("0123456789abcdef")
         return String(bytes.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] })

@@ -2,21 +2,22 @@
 
 public import Varlink
 
-/// Memory and pressure at one time.
+/// Memory and memory pressure at one time.
 public struct Sample: Sendable {
-    /// Microseconds since 1970.
+    /// The time of the sample in microseconds since 1970.
     public var at: Int64
     /// The machine's memory in bytes.
     public var total: UInt64
-    /// Available bytes.
+    /// The machine's available memory in bytes.
     public var available: UInt64
     /// Used swap in bytes.
     public var swapUsed: UInt64
-    /// Percent of the last 10 s in which some task waited for memory (PSI); nil if the kernel does not report it.
+    /// How many percent of the last 10 s some task waited for memory (PSI); nil if the kernel does not report it.
     public var some: Double?
-    /// The same for all tasks at once.
+    /// How many percent of the last 10 s all tasks waited for memory at once (PSI); nil if the kernel does not report
+    /// it.
     public var full: Double?
-    /// Bytes of each app that uses any.
+    /// The memory in bytes of each app that uses any.
     public var apps: [(name: String, bytes: Int64)]
 
     /// Creates a sample.
@@ -35,17 +36,17 @@ public struct Sample: Sendable {
         self.swapUsed = swapUsed
         self.some = some
         self.full = full
-        // Bound the size of 1,800 samples: smaller apps are merged into one entry.
+        // Limit the size of 1,800 samples: apps with less memory are merged into one entry.
         let sorted = apps.sorted { ($0.bytes, $1.name) > ($1.bytes, $0.name) }
         self.apps = Array(sorted.prefix(Self.mostApps))
         let rest = sorted.dropFirst(Self.mostApps).reduce(0) { $0 + $1.bytes }
         if rest > 0 { self.apps.append(("", rest)) }
     }
 
-    /// The most apps listed in a sample; the others are summed up under an empty name.
+    /// The most apps that a sample lists. The other apps are summed up under an empty name.
     public static let mostApps = 16
 
-    /// The encoded sample.
+    /// The sample as JSON, for pages.
     public var json: JSON {
         var members = JSONObject()
         for app in apps { members[app.name] = .int(app.bytes) }
@@ -57,13 +58,13 @@ public struct Sample: Sendable {
     }
 }
 
-/// The samples and evictions of the last hour, and the gaps without samples.
+/// The samples and evictions of the last hour, and gaps during which no samples were taken.
 public struct SampleRing: Sendable {
     /// A time without samples, with the reason.
     public struct Gap: Hashable, Sendable {
-        /// The last sample before it, in microseconds since 1970.
+        /// The time of the last sample before the gap, in microseconds since 1970.
         public var from: Int64
-        /// The first sample after it; nil while it lasts.
+        /// The time of the first sample after the gap, in microseconds since 1970; nil while the gap lasts.
         public var to: Int64?
         /// The reason as a sentence.
         public var why: String
@@ -79,7 +80,7 @@ public struct SampleRing: Sendable {
     /// Creates an empty ring.
     ///
     /// - Parameters:
-    ///   - capacity: the most samples kept.
+    ///   - capacity: the most samples that are kept.
     ///   - age: how long a sample is kept, in microseconds.
     public init(capacity: Int, age: Int64) {
         self.capacity = max(1, capacity)
@@ -96,7 +97,7 @@ public struct SampleRing: Sendable {
         gaps.append(Gap(from: last.at, to: nil, why: why))
     }
 
-    /// Adds a sample, and ends a gap.
+    /// Adds a sample. This ends a gap.
     public mutating func take(_ sample: Sample) {
         if pending != nil {
             gaps[gaps.count - 1].to = sample.at
@@ -112,13 +113,13 @@ public struct SampleRing: Sendable {
         marks.removeAll { ($0["at"]?.intValue ?? 0) < oldest }
     }
 
-    /// Adds an eviction to show in the chart.
+    /// Adds an eviction, which the chart shows.
     public mutating func mark(_ event: JSON) {
         marks.append(event)
         if marks.count > 500 { marks.removeFirst(marks.count - 500) }
     }
 
-    /// Everything, encoded for a page.
+    /// All samples, evictions and gaps as JSON, for a page.
     public var json: JSON {
         [
             "samples": .array(samples.map(\.json)), "evictions": .array(marks),

@@ -4,7 +4,7 @@ public import Varlink
 
 /// Server-sent events for browsers (https://html.spec.whatwg.org/multipage/server-sent-events.html).
 public enum ServerSentEvent {
-    /// An event with JSON, which must be on one line.
+    /// Makes an event with JSON as data. The JSON must be on one line.
     public static func message(_ name: String, _ data: JSON, id: Int64? = nil) -> [UInt8] {
         var text = "event: \(name)\n"
         if let id { text += "id: \(id)\n" }

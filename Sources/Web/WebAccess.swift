@@ -3,14 +3,14 @@
 import Bearer
 import WireText
 
-/// Authenticates requests: by the token, or by the cookie that a browser gets for it. On a Unix socket without a
-/// token, the socket's permissions decide.
+/// Authenticates requests by the token, or by the cookie that a browser gets in exchange for it. For a Unix socket
+/// without a token, the socket's permissions decide.
 public struct WebAccess: Sendable {
     /// The result of a check.
     public enum Verdict: Hashable, Sendable {
-        /// The token itself, from a program.
+        /// The request contains the right token, as programs send it.
         case bearer
-        /// The cookie of a browser.
+        /// The request contains the right cookie, as browsers send it.
         case cookie
         /// No token is needed: the socket's permissions decide.
         case socket
@@ -25,7 +25,7 @@ public struct WebAccess: Sendable {
     private let token: [UInt8]?
     private let cookie: [UInt8]
 
-    /// Requires that token; nil lets every client in.
+    /// Creates access that requires this token; nil to allow every client.
     public init(token: [UInt8]?, address: ListenAddress) {
         self.token = token
         switch address {
@@ -35,7 +35,8 @@ public struct WebAccess: Sendable {
         cookie = token.map { Self.cookie(of: $0) } ?? []
     }
 
-    /// The browser's cookie: derived from the token, so that it survives a restart, but does not reveal it.
+    /// The value of the browser's cookie. It is derived from the token, so that it stays valid when torpor-web
+    /// restarts, but does not reveal the token.
     static func cookie(of token: [UInt8]) -> [UInt8] {
         Array(SHA256.hexadecimal(SHA256.authenticate(Array("torpor-web cookie".utf8), key: token)).utf8)
     }
@@ -43,10 +44,10 @@ public struct WebAccess: Sendable {
     /// Whether a token is required.
     public var needsToken: Bool { token != nil }
 
-    /// Whether that is the token, compared in constant time; true if none is required.
+    /// Whether this is the token, compared in constant time; always true if none is required.
     public func isToken(_ given: [UInt8]) -> Bool { token.map { Bearer.isEqual(given, $0) } ?? true }
 
-    /// Checks the headers of a request.
+    /// Checks the headers `Authorization` and `Cookie` of a request.
     public func judge(authorization: String?, cookie given: String?) -> Verdict {
         guard token != nil else { return .socket }
         if let authorization {
@@ -63,19 +64,19 @@ public struct WebAccess: Sendable {
     }
 }
 
-/// Limits the rejected tokens per second.
+/// Limits how many tokens are rejected per second.
 public struct TryLimit: Sendable {
     private let most: Int
     private var second: Int64 = .min
     private var count = 0
 
-    /// - Parameter most: rejections per second.
+    /// - Parameter most: the most rejections per second.
     public init(most: Int) { self.most = most }
 
-    /// Whether another rejection is allowed in that second.
+    /// Whether another token may be rejected in this second.
     public func allows(at second: Int64) -> Bool { second != self.second || count < most }
 
-    /// Counts a rejection.
+    /// Counts a rejected token.
     public mutating func fail(at second: Int64) {
         if second != self.second { (self.second, count) = (second, 0) }
         count += 1

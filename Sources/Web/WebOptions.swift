@@ -2,17 +2,17 @@
 
 /// The command line of torpor-web.
 public struct WebOptions: Hashable, Sendable {
-    /// torpord's socket; nil for the default one.
+    /// The path of torpord's socket; nil for the default one.
     public var socket: String?
-    /// Where to listen.
+    /// The address to listen on.
     public var address = ListenAddress.tcp(host: "127.0.0.1", port: 7878)
-    /// A file whose first line is the token; nil for torpor-web's own file.
+    /// The path of a file whose first line is the token; nil for torpor-web's own file.
     public var tokenFile: String?
-    /// Further host names, of a proxy.
+    /// Further allowed host names, those of a proxy.
     public var hosts: [String] = []
-    /// Whether changes are refused.
+    /// Whether all changes are refused.
     public var isReadOnly = false
-    /// A folder whose files replace the built-in ones.
+    /// The path of a folder whose files replace the built-in ones.
     public var assets: String?
     /// `--version` was given.
     public var wantsVersion = false
@@ -21,7 +21,7 @@ public struct WebOptions: Hashable, Sendable {
 
     /// A mistake on the command line.
     public struct Problem: Error, Hashable, Sendable, CustomStringConvertible {
-        /// A sentence that names the mistake.
+        /// The mistake as a sentence.
         public let description: String
     }
 

@@ -6,9 +6,9 @@ public import TorporAPI
 public enum WebRoute: Hashable, Sendable {
     /// A static file, by its name.
     case asset(String)
-    /// Exchanges a token for a cookie.
+    /// Exchanges the token for a cookie.
     case session
-    /// Whether the server runs; needs no token.
+    /// Reports whether the server runs; needs no token.
     case health
     /// Metrics in OpenMetrics format.
     case metrics
@@ -19,15 +19,15 @@ public enum WebRoute: Hashable, Sendable {
     case snapshot(String)
     /// An app's icon.
     case icon(String)
-    /// An app's settings; POST changes them.
+    /// An app's settings. POST changes them.
     case settings(String)
-    /// An app's unhandled messages; POST delivers them again or drops them.
+    /// An app's unhandled messages. POST delivers them again or drops them.
     case unhandled(String)
-    /// The transfers of an app, or of all apps (empty name); POST cancels some.
+    /// The transfers of an app, or of all apps if the name is empty. POST cancels transfers.
     case transfers(String)
-    /// The alerts of an app, or of all apps (empty name); POST answers one or dismisses some.
+    /// The alerts of an app, or of all apps if the name is empty. POST answers an alert or dismisses alerts.
     case alerts(String)
-    /// The permissions that an app asks for; POST answers one.
+    /// The permissions that an app asks for. POST answers one of them.
     case permissions(String)
     case events
     case reports
@@ -38,7 +38,7 @@ public enum WebRoute: Hashable, Sendable {
     case describe
     case doctor
     case stream
-    /// A verb to run on an app.
+    /// A verb (command) to run on an app.
     case verb(String, Verb)
 
     private static let verbs: [String: Verb] = [
@@ -89,7 +89,7 @@ public enum WebRoute: Hashable, Sendable {
         "session": .session, "transfers": .transfers(""), "alerts": .alerts(""),
     ]
 
-    /// The accepted methods.
+    /// The HTTP methods that the route accepts.
     public var methods: [String] {
         switch self {
         case .asset, .health: ["GET", "HEAD"]
@@ -100,7 +100,7 @@ public enum WebRoute: Hashable, Sendable {
         }
     }
 
-    /// Whether a POST to it changes an app.
+    /// Whether a POST to the route changes an app.
     public var changesApp: Bool {
         switch self {
         case .verb, .settings, .unhandled, .transfers, .alerts, .permissions: true
