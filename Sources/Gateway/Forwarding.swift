@@ -5,12 +5,13 @@ public import GatewayConfiguration
 import Varlink
 
 extension GatewaySubscription {
-    /// Converts a received message into a push; nil if the subscription's pattern does not match its subject.
+    /// Converts a received message to a push for an app; nil if the message's subject does not match the
+    /// subscription's pattern.
     ///
     /// - Parameters:
     ///   - header: returns a header of the message by its name, if the protocol has headers.
-    ///   - sender: the sender that the app is told.
-    /// - Throws: ``NoMessage`` with a sentence that says why it is not valid.
+    ///   - sender: the sender that the app sees.
+    /// - Throws: ``NoMessage`` with the reason if the message is not valid.
     public func push(
         subject: String,
         bytes: [UInt8],
@@ -51,6 +52,6 @@ extension GatewaySubscription {
 
 /// Why a received message cannot be passed to an app.
 public struct NoMessage: Error, Sendable, CustomStringConvertible {
-    /// The sentence.
+    /// The reason as a sentence.
     public let description: String
 }

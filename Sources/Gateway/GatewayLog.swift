@@ -3,8 +3,8 @@
 public import Configuration
 import Linux
 
-/// The gateway's log, for any thread: a line on standard error per message, with the prefix of sd-daemon(3) if a
-/// journal reads it.
+/// The gateway's log, for any thread. Writes a line on standard error for each message, with the prefix of
+/// sd-daemon(3) if a journal reads it.
 public final class GatewayLog: Sendable {
     private struct Repeated {
         var saidAt: Duration
@@ -14,16 +14,16 @@ public final class GatewayLog: Sendable {
     private let level: LogLevel
     private let isJournal: Bool
     private let repeated = Monitor([String: Repeated]())
-    /// The least interval of equal messages.
+    /// The minimum interval between equal messages.
     private static let interval = Duration.seconds(30)
 
-    /// Logs messages of at least this severity.
+    /// Creates a log for messages of at least this severity.
     public init(level: LogLevel) {
         self.level = level
         isJournal = JournalSocket.isStream(2, named: ThisProcess.environment("JOURNAL_STREAM"))
     }
 
-    /// Logs a sentence, without control characters that may come from outside.
+    /// Logs a sentence. Control characters, which may come from outside, are removed.
     public func say(_ level: LogLevel, _ sentence: String) {
         guard level >= self.level else { return }
         let scalars = sentence.unicodeScalars.map { $0.value < 32 || $0.value == 127 ? "?" : $0 }
@@ -31,13 +31,13 @@ public final class GatewayLog: Sendable {
         ThisProcess.complain((isJournal ? "<\(Self.priority(level))>" : "torpor-gateway: ") + plain)
     }
 
-    /// For events that may come with every message: logs each `what` at most every 30 s, then with the number of
-    /// occurrences.
+    /// Logs something that may happen with every message: each `what` at most every 30 s, then with the number of
+    /// times that it happened.
     public func sayOften(_ level: LogLevel, _ what: String, _ sentence: String) {
         guard level >= self.level else { return }
         let now = Clock.monotonic()
         let left: Int? = repeated.withLock { repeated in
-            // Names from outside must not fill the memory.
+            // Names from outside must not fill up the memory.
             if repeated.count > 1000 { repeated = [:] }
             if let before = repeated[what], now - before.saidAt < Self.interval {
                 repeated[what]?.left += 1

@@ -4,16 +4,16 @@ import Configuration
 public import GatewayConfiguration
 public import Varlink
 
-/// An answer of the HTTP endpoint.
+/// A response of the HTTP endpoint.
 public struct HTTPAnswer: Sendable, Hashable {
     /// The status code.
     public var status: UInt32
-    /// The body.
+    /// The response's body.
     public var body: JSON
-    /// Further headers.
+    /// Further headers of the response.
     public var headers: [String: String]
 
-    /// An error with a sentence.
+    /// Creates a response with an error message.
     public init(_ status: UInt32, _ sentence: String, headers: [String: String] = [:]) {
         self.init(status: status, body: ["error": .string(sentence)], headers: headers)
     }
@@ -24,10 +24,10 @@ public struct HTTPAnswer: Sendable, Hashable {
         self.headers = headers
     }
 
-    /// The answer to a health check.
+    /// The response to a health check.
     public static var healthy: HTTPAnswer { HTTPAnswer(status: 200, body: ["status": "ok"]) }
 
-    /// The answer for the outcome of a message, or of the opening of a scene.
+    /// Creates the response for the outcome of a message, or of the opening of a scene.
     public init(_ outcome: PostOutcome, isScene: Bool = false) {
         switch outcome {
         case .taken(let reply): self.init(status: isScene ? 200 : 202, body: reply)
@@ -38,17 +38,17 @@ public struct HTTPAnswer: Sendable, Hashable {
         }
     }
 
-    /// The answer if too many messages wait for the supervisor.
+    /// The response if too many messages wait for the supervisor.
     public static var busy: HTTPAnswer {
         HTTPAnswer(503, "too many messages are waiting for the supervisor: try again", headers: ["Retry-After": "1"])
     }
 
-    /// The answer for a body that is too large.
+    /// The response for a body that is too large.
     public static func tooLarge(_ limit: Int) -> HTTPAnswer {
         HTTPAnswer(413, "a message has at most \(limit) bytes: send a reference, and have the app fetch it")
     }
 
-    /// The answer to a request without a valid token.
+    /// The response to a request without a valid token.
     public static var unauthorized: HTTPAnswer {
         HTTPAnswer(
             401,
@@ -58,14 +58,14 @@ public struct HTTPAnswer: Sendable, Hashable {
     }
 }
 
-/// A request without its body: `POST /apps/NAME/TOPIC`.
+/// The target of a request `POST /apps/NAME/TOPIC`.
 public struct HTTPTarget: Sendable, Hashable {
-    /// The app.
+    /// The app's name.
     public let app: String
-    /// The topic; it may contain slashes.
+    /// The topic, which may contain slashes.
     public let topic: String
 
-    /// Parses a path without percent-encoding; nil if it is not the path of an app.
+    /// Parses a path, without decoding percent signs; nil if it is not the path of an app.
     public init?(path: String) {
         let parts = path.split(separator: "/", maxSplits: 2, omittingEmptySubsequences: true)
         guard parts.count == 3, parts[0] == "apps" else { return nil }
@@ -79,23 +79,23 @@ public struct HTTPRules: Sendable {
     private let tokens: TokenTable
     private let maxPayload: Int
 
-    /// Rules for these tokens.
+    /// Creates rules with these tokens.
     public init(tokens: TokenTable, maxPayload: Int) {
         self.tokens = tokens
         self.maxPayload = maxPayload
     }
 
-    /// What a request is, before its body is read.
+    /// What to do with a request, decided before its body is read.
     public enum Verdict: Sendable {
-        /// It is answered at once.
+        /// Respond at once.
         case answer(HTTPAnswer)
-        /// It opens a scene.
+        /// Open a scene.
         case open(SceneOpening)
-        /// Its body is a message for the target, with this token.
+        /// Read the body, a message for the target. The request used this token.
         case post(HTTPTarget, GatewayToken)
     }
 
-    /// Judges method, path and headers.
+    /// Decides by the method, the path and the headers of a request.
     public func judge(
         method: String,
         path: String,
@@ -106,7 +106,7 @@ public struct HTTPRules: Sendable {
             guard method == "GET" || method == "HEAD" else { return .answer(Self.wrongMethod("GET, HEAD")) }
             return .answer(.healthy)
         }
-        // Checked before any answer that reveals what exists.
+        // Check the token before any response that reveals which apps exist.
         guard let token = tokens.find(authorization: authorization) else { return .answer(.unauthorized) }
         if path.hasPrefix("/scenes/") { return scene(method, path, token) }
         guard let target = HTTPTarget(path: path) else {
@@ -127,7 +127,7 @@ public struct HTTPRules: Sendable {
         return .post(target, token)
     }
 
-    /// `GET /scenes/TEMPLATE/NAME`: a proxy's query before it passes a request on.
+    /// Handles `GET /scenes/TEMPLATE/NAME`, which a proxy sends before it passes a request on to a scene.
     private func scene(_ method: String, _ path: String, _ token: GatewayToken) -> Verdict {
         let parts = path.dropFirst().split(separator: "/", omittingEmptySubsequences: false)
         guard parts.count == 3 else {
@@ -148,9 +148,9 @@ public struct HTTPRules: Sendable {
         HTTPAnswer(405, "the method must be \(allowed) here", headers: ["Allow": allowed])
     }
 
-    /// The message of a request, once its body is complete.
+    /// The message of a request whose body is complete.
     ///
-    /// - Throws: ``HTTPRefusal`` if it is not a valid message.
+    /// - Throws: ``HTTPRefusal`` if the message is not valid.
     public func push(
         _ target: HTTPTarget,
         _ token: GatewayToken,
@@ -183,6 +183,6 @@ public struct HTTPRules: Sendable {
 
 /// Why a request is not a valid message.
 public struct HTTPRefusal: Error {
-    /// What is answered.
+    /// The response that gives the reason.
     public let answer: HTTPAnswer
 }

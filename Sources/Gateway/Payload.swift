@@ -5,25 +5,25 @@ import WireText
 
 /// Converts the bytes of a message to JSON.
 public enum Payload {
-    /// What the sender says about the bytes.
+    /// What the sender declares about the type of the bytes.
     public enum Kind: Sendable, Hashable {
-        /// They are JSON; anything else is an error.
+        /// The bytes are JSON; anything else is an error.
         case json
-        /// They are text.
+        /// The bytes are text.
         case text
-        /// They are binary.
+        /// The bytes are binary data.
         case binary
-        /// Nothing: they may be JSON, text or binary.
+        /// The sender declares nothing: the bytes may be JSON, text or binary data.
         case unknown
 
-        /// From the header `Content-Type`.
+        /// Determines the type from the header `Content-Type`.
         public init(contentType: String?) {
             let kind = (contentType ?? "").prefix { $0 != ";" }.lowercased().filter { $0 != " " }
             switch kind {
             case "application/json": self = .json
             case _ where kind.hasSuffix("+json"): self = .json
             case "application/octet-stream": self = .binary
-            // curl --data sends this for any data.
+            // curl --data sends this type for any data.
             case "", "application/x-www-form-urlencoded": self = .unknown
             case _ where kind.hasPrefix("text/"): self = .text
             default: self = .binary
@@ -31,7 +31,7 @@ public enum Payload {
         }
     }
 
-    /// The bytes as JSON: parsed, as a string, or as `{"base64": "…"}`. No bytes are `null`.
+    /// Converts the bytes to JSON: they are parsed, or become a string or `{"base64": "…"}`. No bytes become `null`.
     ///
     /// - Throws: ``JSONError`` if the kind is `json` and the bytes are not JSON.
     public static func read(_ bytes: [UInt8], as kind: Kind) throws(JSONError) -> JSON {
@@ -48,13 +48,14 @@ public enum Payload {
 
     private static func binary(_ bytes: [UInt8]) -> JSON { ["base64": .string(Base64.encode(bytes))] }
 
-    /// Whether a payload has `{"aps": {"content-available": 1}}`: there is content to fetch.
+    /// Whether a payload contains `{"aps": {"content-available": 1}}`, which means that there is new content to
+    /// fetch.
     public static func saysContentAvailable(_ payload: JSON) -> Bool {
         guard let value = payload["aps"]?["content-available"] else { return false }
         return value.boolValue ?? (value.intValue == 1)
     }
 
-    /// The value of the header `Content-Available`; nil without one.
+    /// Parses the header `Content-Available`; nil if there is none.
     public static func saysContentAvailable(header: String?) -> Bool? {
         switch header?.lowercased().filter({ $0 != " " }) {
         case "1", "true": true

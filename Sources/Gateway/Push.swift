@@ -7,22 +7,23 @@ public import Varlink
 public struct Push: Sendable, Hashable {
     /// The app's name.
     public var app: String
-    /// The topic.
+    /// The message's topic.
     public var topic: String
-    /// The content.
+    /// The message's content.
     public var payload: JSON
-    /// How to coalesce it with queued messages: `latest`, `count`, `merge` or `all`; nil for the app's setting.
+    /// How to coalesce the message with queued ones: `latest`, `count`, `merge` or `all`; nil for the app's own
+    /// setting.
     public var coalesce: String?
-    /// Only messages with the same key are coalesced.
+    /// Only messages with the same key are coalesced; nil for no key.
     public var key: String?
-    /// Whether it wakes the app: there is content to fetch.
+    /// Whether the message wakes the app, because there is content to fetch.
     public var wakes: Bool
-    /// The sender: `http:ci`, `nats:main`.
+    /// The sender, such as `http:ci` or `nats:main`.
     public var sender: String
-    /// Makes the post idempotent, in case it is repeated because the first reply was lost.
+    /// Identifies the message, so that a repeated post has no effect if only the first reply was lost.
     public var token = RequestToken.random()
 
-    /// Memberwise initializer.
+    /// Creates a message from its parts.
     public init(
         app: String,
         topic: String,
@@ -41,7 +42,7 @@ public struct Push: Sendable, Hashable {
         self.sender = sender
     }
 
-    /// The call to the supervisor.
+    /// The message as a call to the supervisor.
     public var call: VarlinkCall {
         var parameters: JSONObject = [
             "app": .string(app), "topic": .string(topic), "urgent": .bool(wakes), "sender": .string(sender),
@@ -54,21 +55,22 @@ public struct Push: Sendable, Hashable {
     }
 }
 
-/// A scene to be made for a client that is about to connect to its socket.
+/// A request to make a scene for a client that is about to connect to the scene's socket.
 public struct SceneOpening: Sendable, Hashable {
     /// The template's name.
     public var template: String
-    /// The scene's own name.
+    /// The scene's name without that of its template.
     public var name: String
-    /// The name of the token: `http:proxy`.
+    /// The name of the token that the client used, such as `http:proxy`.
     public var sender: String
 
-    /// Memberwise initializer.
+    /// Creates a request from its parts.
     public init(template: String, name: String, sender: String) {
         (self.template, self.name, self.sender) = (template, name, sender)
     }
 
-    /// The call to the supervisor. It does not launch the scene: the connection to its socket does.
+    /// The request as a call to the supervisor. It does not launch the scene: the client's connection to the scene's
+    /// socket does.
     public var call: VarlinkCall {
         VarlinkCall(
             method: "io.torpor.Manager.OpenScene",
@@ -77,24 +79,24 @@ public struct SceneOpening: Sendable, Hashable {
     }
 }
 
-/// A request to the supervisor for a client outside.
+/// A request to the supervisor for a client outside this machine's apps.
 public enum OutsideRequest: Sendable, Hashable {
     case post(Push)
     case open(SceneOpening)
 }
 
-/// The outcome of a message.
+/// The outcome of a message, or of the opening of a scene.
 public enum PostOutcome: Sendable, Hashable {
-    /// It is in the app's mailbox, on disk; with `id`, `change`, `outcome` and `message` of the supervisor's reply.
-    /// Or the scene exists, with the supervisor's reply.
+    /// The message is in the app's mailbox, on disk, or the scene exists. With the supervisor's reply, which for a
+    /// message has `id`, `change`, `outcome` and `message`.
     case taken(JSON)
     /// There is no such app.
     case unknownApp(String)
-    /// It was refused, and a retry would be too.
+    /// The supervisor has refused the message, and would refuse a retry too.
     case refused(String)
     /// The app's mailbox is full.
     case full(String)
-    /// The supervisor does not answer, or its queue is full.
+    /// The supervisor does not reply, or the queue for it is full.
     case unavailable(String)
 
     /// Whether a retry may succeed.
@@ -105,7 +107,7 @@ public enum PostOutcome: Sendable, Hashable {
         }
     }
 
-    /// A sentence for people.
+    /// The outcome as a sentence for people.
     public var text: String {
         switch self {
         case .taken(let reply): reply["outcome"]?.stringValue ?? "taken"
@@ -113,7 +115,7 @@ public enum PostOutcome: Sendable, Hashable {
         }
     }
 
-    /// The outcome of a failed call.
+    /// The outcome that an error of a call means.
     init(_ error: VarlinkClientError) {
         guard case .service(let name, let parameters) = error else {
             self = .unavailable("the call to the supervisor failed: \(error)")
@@ -125,7 +127,8 @@ public enum PostOutcome: Sendable, Hashable {
             let nearest = parameters["nearest"]?.stringValue.map { ": did you mean \($0)?" } ?? ""
             self = .unknownApp("there is no app \(parameters["name"]?.stringValue ?? "of that name")\(nearest)")
         case "io.torpor.Manager.MailboxFull": self = .full(text)
-        // Its disk is full, or its configuration does not allow the gateway: an administrator can fix that.
+        // The supervisor's disk is full, or its configuration does not allow the gateway. An administrator can
+        // correct both, so a retry may succeed.
         case ManagerInterface.ErrorName.failed, ManagerInterface.ErrorName.notPermitted: self = .unavailable(text)
         case VarlinkErrorName.methodNotFound, VarlinkErrorName.methodNotImplemented:
             self = .unavailable("the supervisor is too old to accept messages: upgrade it")

@@ -3,11 +3,11 @@
 import Linux
 import WireText
 
-/// Passwords and tokens, each in its own file, so that the configuration can be readable by all users.
+/// Reads passwords and tokens. Each is in its own file, so that all users may read the configuration.
 public struct Secrets: Sendable {
     /// Why a secret cannot be read.
     public struct Problem: Error, Sendable, CustomStringConvertible {
-        /// A sentence that says what to do.
+        /// The reason as a sentence, with what to do.
         public let description: String
 
         init(description: String) { self.description = description }
@@ -17,15 +17,15 @@ public struct Secrets: Sendable {
     private let credentials: String?
 
     /// - Parameters:
-    ///   - folder: where they are.
-    ///   - credentials: `CREDENTIALS_DIRECTORY`, where systemd puts those of a unit with
-    ///     `LoadCredential=secret:FOLDER`: under `secret_NAME`.
+    ///   - folder: the folder of the secrets.
+    ///   - credentials: the value of `CREDENTIALS_DIRECTORY`. For a unit with `LoadCredential=secret:FOLDER`, systemd
+    ///     puts secrets there under names `secret_NAME`.
     public init(folder: String, credentials: String?) {
         self.folder = folder
         self.credentials = credentials
     }
 
-    /// The path of a secret.
+    /// The path of a secret's file.
     public func path(_ name: String) -> String {
         if name.hasPrefix("/") { return name }
         if let credentials {
@@ -35,7 +35,7 @@ public struct Secrets: Sendable {
         return folder + "/" + name
     }
 
-    /// The secret: the file's first line.
+    /// Reads a secret: the first line of its file.
     public func read(_ name: String) throws(Problem) -> [UInt8] {
         let path = path(name)
         let bytes: [UInt8]
@@ -50,6 +50,6 @@ public struct Secrets: Sendable {
         return Array(line)
     }
 
-    /// The secret as text.
+    /// Reads a secret as text.
     public func text(_ name: String) throws(Problem) -> String { String(wire: try read(name)) }
 }

@@ -3,7 +3,7 @@
 public import Linux
 import Varlink
 
-/// A connection to the supervisor, opened when first needed. It waits for a supervisor that is being replaced.
+/// A connection to the supervisor, opened when it is first needed. If the supervisor is being replaced, it waits.
 final class SupervisorLink {
     private let socket: String
     private let patience: Duration
@@ -38,10 +38,10 @@ final class SupervisorLink {
         }
     }
 
-    /// Posts a message and waits for the outcome. If the connection is lost before the reply, it posts again with the
-    /// same token, by which the supervisor recognizes it.
+    /// Posts a message and waits for the outcome. If the connection is lost before the reply, posts the message again
+    /// with the same token, by which the supervisor recognises it.
     private func post(_ push: Push) -> PostOutcome {
-        // A retry would fail too.
+        // A message that is nested too deeply would be refused again at every retry.
         guard push.payload.isNested(atMost: JSON.payloadDepthLimit) else {
             return .refused("the payload is nested more than \(JSON.payloadDepthLimit) deep")
         }
@@ -65,7 +65,7 @@ final class SupervisorLink {
     }
 }
 
-/// The queue of messages for the supervisor: a few are sent at a time, and the queue has a limit.
+/// The bounded queue of messages for the supervisor. A few of them are sent at the same time.
 public final class PostQueue: Sendable {
     private struct Job: Sendable {
         let request: OutsideRequest
@@ -74,7 +74,7 @@ public final class PostQueue: Sendable {
 
     private struct State: Sendable {
         var jobs: [Job] = []
-        /// The index of the first job; earlier ones are done.
+        /// The index of the first job that is not done; the ones before are done.
         var first = 0
         var underWay = 0
 
@@ -93,13 +93,14 @@ public final class PostQueue: Sendable {
         }
     }
 
-    /// How long the supervisor may take for one message: it may wait for its disk, or be replaced.
+    /// How long the supervisor may take for one message: its disk may be slow, or it may just be replaced by a newer
+    /// version.
     public static let patience = Duration.seconds(10)
 
     private let state = Monitor(State())
     private let limit: Int
 
-    /// Starts the threads, each with its own connection. Throws if no thread can be created.
+    /// Starts the threads, each with its own connection. Throws if no thread can be started.
     public init(
         socket: String,
         limit: Int,
@@ -121,7 +122,7 @@ public final class PostQueue: Sendable {
         }
     }
 
-    /// Queues the request and calls `done` on a thread of the queue; returns false, and does nothing, if the queue is
+    /// Queues a request. Calls `done` on a thread of the queue. Returns false, and does nothing, if the queue is
     /// full.
     public func submit(_ request: OutsideRequest, _ done: @escaping @Sendable (PostOutcome) -> Void) -> Bool {
         let isTaken = state.withLock { state in
@@ -133,7 +134,7 @@ public final class PostQueue: Sendable {
         return isTaken
     }
 
-    /// Posts a message and waits for the outcome; if the queue is full, waits for a place first.
+    /// Posts a message and waits for the outcome. If the queue is full, first waits for a place in it.
     public func post(_ push: Push) -> PostOutcome {
         let outcome = Monitor<PostOutcome?>(nil)
         let job = Job(request: .post(push)) { result in
@@ -151,7 +152,7 @@ public final class PostQueue: Sendable {
         return result!
     }
 
-    /// Waits until all messages are handled; false at the deadline (CLOCK_MONOTONIC).
+    /// Waits until all messages are handled. Returns false at the deadline (CLOCK_MONOTONIC).
     public func waitUntilEmpty(until deadline: Duration) -> Bool {
         let isEmpty: Bool? = state.wait(until: deadline) { state, _ in
             state.count == 0 && state.underWay == 0 ? true : nil

@@ -4,9 +4,9 @@ import Bearer
 import Configuration
 public import GatewayConfiguration
 
-/// The tokens that clients of the HTTP endpoint use.
+/// The tokens by which clients of the HTTP endpoint authenticate.
 public struct TokenTable: Sendable {
-    /// The shortest allowed token in bytes: shorter ones can be guessed.
+    /// The minimum length of a token in bytes: a shorter one can be guessed.
     public static let shortest = Bearer.shortest
 
     private let entries: [(token: GatewayToken, secret: [UInt8])]
@@ -35,12 +35,12 @@ public struct TokenTable: Sendable {
         self.entries = entries
     }
 
-    /// For secrets that were read already.
+    /// Creates a table from secrets that were read already.
     package init(_ entries: [(token: GatewayToken, secret: [UInt8])]) { self.entries = entries }
 
     /// The token in a header `Authorization: Bearer …`; nil if it is unknown.
     ///
-    /// The time of the comparison only reveals the tokens' lengths: all are compared, each to its end.
+    /// All tokens are compared, each to its end, so the time that this takes reveals only their lengths.
     public func find(authorization: String?) -> GatewayToken? {
         guard let given = Bearer.token(authorization: authorization) else { return nil }
         var found: GatewayToken?
