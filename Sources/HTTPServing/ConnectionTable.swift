@@ -3,16 +3,17 @@
 import CMicrohttpd
 
 /// The open connections of a server. If there are too many, each new one closes the one that has waited longest for
-/// its client, so that partial requests, slow readers and idle connections never lock others out. Used only on the
+/// its client. So partial requests, slow readers and idle connections cannot lock other clients out. Used only on the
 /// server's thread.
 final class ConnectionTable {
     /// An open connection.
     final class Entry {
         fileprivate let connection: OpaquePointer
         private unowned let table: ConnectionTable
-        /// A counter value from when it began to wait for its client; nil: the client waits for the server.
+        /// A counter's value when the connection began to wait for its client; nil while the client waits for the
+        /// server.
         fileprivate var waitsSince: UInt64?
-        /// Whether it is being closed: its requests are no longer handled.
+        /// Whether the connection is being closed, so that its requests are no longer handled.
         fileprivate(set) var isCut = false
 
         fileprivate init(_ connection: OpaquePointer, _ table: ConnectionTable) {
@@ -20,18 +21,19 @@ final class ConnectionTable {
             self.table = table
         }
 
-        /// The entry of a connection; callable only on the server's thread.
+        /// The entry of a connection. Must be called on the server's thread.
         static func of(_ connection: OpaquePointer) -> Entry? {
             torpor_http_context(connection).map { Unmanaged<Entry>.fromOpaque($0).takeUnretainedValue() }
         }
 
-        /// The client's turn begins: to send a request or to read a response.
+        /// Called when the server waits for the client, which must send a request or read a response.
         func waitForClient() {
             table.clock += 1
             waitsSince = table.clock
         }
 
-        /// The server's turn begins: the connection must not be closed for another.
+        /// Called when the client waits for the server. From now on, the connection is not closed to make room for
+        /// another.
         func keep() { waitsSince = nil }
     }
 
@@ -40,10 +42,10 @@ final class ConnectionTable {
     private var cut = 0
     private let most: Int
 
-    /// - Parameter most: how many connections may stay open; the server accepts a few more.
+    /// - Parameter most: how many connections may stay open. The server accepts a few more.
     init(most: Int) { self.most = most }
 
-    /// Adds a connection, which waits for its client's request; this may close an older one.
+    /// Adds a connection, which waits for its client's request. May close an older one.
     func open(_ connection: OpaquePointer) -> Entry {
         let entry = Entry(connection, self)
         entries[ObjectIdentifier(entry)] = entry
@@ -52,8 +54,8 @@ final class ConnectionTable {
         return entry
     }
 
-    /// Closes the connection that has waited longest if there are too many. Also called after a response, since none
-    /// may have been waiting when the last connection came.
+    /// If there are too many connections, closes the one that has waited longest for its client. Also called after a
+    /// response: when the last connection was added, none may have been waiting for its client.
     func trim(keeping newest: Entry? = nil) {
         guard entries.count - cut > most else { return }
         let waiting = entries.values.lazy.filter { $0 !== newest && !$0.isCut && $0.waitsSince != nil }
@@ -63,7 +65,7 @@ final class ConnectionTable {
         torpor_http_cut(oldest.connection)
     }
 
-    /// Removes a closed connection.
+    /// Removes a connection that was closed.
     func close(_ entry: Entry) {
         entries[ObjectIdentifier(entry)] = nil
         if entry.isCut { cut -= 1 }

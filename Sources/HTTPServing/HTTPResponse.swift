@@ -2,21 +2,21 @@
 
 public import Varlink
 
-/// The response of a server.
+/// A response to an HTTP request.
 public struct HTTPResponse: Sendable {
     /// The response's body.
     public enum Body: Sendable {
         /// A complete body.
         case bytes([UInt8])
-        /// A body that is produced until its stream ends.
+        /// A body that is sent while it is produced, until its stream ends.
         case stream(HTTPStream)
     }
 
-    /// The status code.
+    /// The HTTP status code.
     public var status: UInt32
-    /// Header names and values, in order.
+    /// The names and values of the headers, in order.
     public var headers: [(name: String, value: String)]
-    /// The body.
+    /// The body of the response.
     public var body: Body
 
     /// Creates a response.
@@ -26,7 +26,7 @@ public struct HTTPResponse: Sendable {
         self.body = body
     }
 
-    /// A JSON response that must not be cached.
+    /// Creates a response with JSON, which must not be cached.
     public init(status: UInt32, json: JSON, headers: [(name: String, value: String)] = []) {
         self.init(
             status: status,

@@ -13,15 +13,15 @@ public protocol HTTPService: AnyObject, Sendable {
 
 /// What to do with a request after its head.
 public enum HTTPBeginning {
-    /// Respond without reading its body.
+    /// Respond without reading the request's body.
     case answer(HTTPResponse)
-    /// Read its body.
+    /// Read the request's body.
     case take(any HTTPExchange)
 }
 
 /// A request with a body. All methods are called on the server's only thread and must not block.
 public protocol HTTPExchange: AnyObject {
-    /// Receives a part of the body; false closes the connection.
+    /// Receives a part of the body. Returns false to close the connection.
     func take(_ bytes: UnsafeRawBufferPointer) -> Bool
     /// Called when the body is complete.
     func end(_ head: HTTPHead) -> HTTPDecision
@@ -31,15 +31,15 @@ public protocol HTTPExchange: AnyObject {
 public enum HTTPDecision {
     /// Respond now.
     case answer(HTTPResponse)
-    /// Respond later, from any thread; the connection is suspended until then.
+    /// Respond later, from any thread. Until then, the connection is suspended.
     case later((HTTPLater) -> Void)
 }
 
-/// A request's head; valid only during the call it is passed to.
+/// The head of a request. It is valid only during the call that passes it.
 public struct HTTPHead {
-    /// GET, POST …
+    /// The HTTP method, such as GET or POST.
     public let method: String
-    /// The path without the query, percent-decoded.
+    /// The path, percent-decoded and without the query.
     public let path: String
     private let connection: OpaquePointer
 
@@ -49,31 +49,31 @@ public struct HTTPHead {
         self.path = path
     }
 
-    /// The value of a header.
+    /// The value of a header; nil if the request does not have it.
     public func header(_ name: String) -> String? {
         MHD_lookup_connection_value(connection, .HEADER_KIND, name).map { String(terminatedWire: $0) }
     }
 
-    /// The value of a query parameter.
+    /// The value of a query parameter; nil if the request does not have it.
     public func query(_ name: String) -> String? {
         MHD_lookup_connection_value(connection, .GET_ARGUMENT_KIND, name).map { String(terminatedWire: $0) }
     }
 
-    /// The value of a cookie.
+    /// The value of a cookie; nil if the request does not have it.
     public func cookie(_ name: String) -> String? {
         MHD_lookup_connection_value(connection, .COOKIE_KIND, name).map { String(terminatedWire: $0) }
     }
 }
 
-/// A deferred response to a request, given once.
+/// A deferred response to a request, which is given exactly once.
 public final class HTTPLater: @unchecked Sendable {
-    // Sendable: `response` is written before the connection is resumed, and read after that.
+    // This class is safe to send: `response` is written before the connection is resumed, and read only after that.
     private let connection: OpaquePointer
     fileprivate private(set) var response: HTTPResponse?
 
     fileprivate init(_ connection: OpaquePointer) { self.connection = connection }
 
-    /// Responds; callable once, from any thread.
+    /// Gives the response. May be called once, from any thread.
     public func answer(_ response: HTTPResponse) {
         self.response = response
         MHD_resume_connection(connection)
@@ -91,8 +91,9 @@ public final class HTTPServer: Sendable {
     /// Serves a listening socket until the program ends. Throws if no thread or descriptor is left.
     ///
     /// - Parameters:
-    ///   - connections: the most at a time. A further one closes the connection that has waited longest for its
-    ///     client, so that a client that only opens connections or sends partial requests cannot lock others out.
+    ///   - connections: the most connections at the same time. A further one closes the connection that has waited
+    ///     longest for its client, so that a client that only opens connections or sends partial requests cannot lock
+    ///     other clients out.
     ///   - timeout: how long a connection may be idle.
     public init(
         _ socket: Descriptor,
@@ -104,7 +105,7 @@ public final class HTTPServer: Sendable {
         table = ConnectionTable(most: connections)
         let daemon = torpor_http_start(
             socket.take(),
-            // Some extra, since a connection that is closed for another takes a moment to go.
+            // Allow a few more, since a connection that is closed to make room for another takes a moment to close.
             UInt32(connections + connections / 8 + 1),
             UInt32(timeout.components.seconds),
             { context, connection, url, method, version, data, size, place in
@@ -152,7 +153,7 @@ public final class HTTPServer: Sendable {
         guard daemon != nil else { throw .resourceTemporarilyUnavailable }
     }
 
-    /// Waits until all open requests have responses; false on timeout.
+    /// Waits until all open requests have responses. Returns false at the deadline.
     public func finish(until deadline: Duration) -> Bool {
         let isOver: Bool? = open.wait(until: deadline) { count, _ in count == 0 ? true : nil }
         return isOver ?? false
@@ -179,8 +180,8 @@ public final class HTTPServer: Sendable {
         }
         switch service.begin(head) {
         case .answer(let response):
-            // libmicrohttpd closes a connection whose response comes before its body was read. A GET has no body:
-            // keep it open.
+            // libmicrohttpd closes a connection if the response comes before the request's body was read. A GET has
+            // no body, so its connection can stay open.
             guard head.method == "GET" else { return respond(connection, response, withBody: head.method != "HEAD") }
             return take(Decided(response), place)
         case .take(let exchange): return take(exchange, place)
@@ -198,9 +199,9 @@ public final class HTTPServer: Sendable {
 }
 
 extension torpor_http_framing {
-    /// Why the request's host or end is ambiguous, as a sentence; nil if neither is. A proxy in front may obey the
-    /// other one of two headers, and take for a body what this server takes for the next request (request smuggling;
-    /// RFC 9112, 3.2 and 6.3).
+    /// Why it is ambiguous for which host a request is or where it ends, as a sentence; nil if neither is. If two
+    /// headers contradict each other, a proxy in front may follow the other one, and take for a body what this server
+    /// takes for the next request (request smuggling; RFC 9112, 3.2 and 6.3).
     fileprivate func flaw(_ version: String) -> String? {
         if is_malformed != 0 { return "a header is malformed: NAME: VALUE, on one line, without control characters" }
         if hosts > 1 { return "a request must not have several Host headers" }

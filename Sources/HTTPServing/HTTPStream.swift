@@ -3,12 +3,12 @@
 import CMicrohttpd
 import Linux
 
-/// A body produced over time: any thread appends to it, and the server's thread sends it. A slow reader is
-/// disconnected.
+/// A body that is produced over time: any thread appends to it, and the server's thread sends it. If a client reads
+/// too slowly, it is disconnected.
 public final class HTTPStream: Sendable {
     private struct State {
         var pending: [UInt8] = []
-        /// Bytes of `pending` already sent.
+        /// How many bytes of `pending` were sent already.
         var sent = 0
         var connection: OpaquePointer?
         var isSuspended = false
@@ -23,14 +23,14 @@ public final class HTTPStream: Sendable {
     /// Creates an empty stream.
     ///
     /// - Parameters:
-    ///   - limit: the most unsent bytes; beyond it, the reader is disconnected.
+    ///   - limit: the most unsent bytes. If there are more, the client is disconnected.
     ///   - onEnd: called once, when the stream is over.
     public init(limit: Int, onEnd: @escaping @Sendable () -> Void) {
         self.limit = limit
         self.onEnd = onEnd
     }
 
-    /// Appends bytes; false if there is no longer a reader.
+    /// Appends bytes. Returns false if no client reads the stream any longer.
     @discardableResult
     public func send(_ bytes: [UInt8]) -> Bool {
         state.withLock { state in
@@ -48,7 +48,7 @@ public final class HTTPStream: Sendable {
         }
     }
 
-    /// Ends the stream after the bytes already appended.
+    /// Ends the stream once the bytes appended so far are sent.
     public func end() {
         state.withLock { state in
             state.isEnded = true
@@ -62,7 +62,7 @@ public final class HTTPStream: Sendable {
         MHD_resume_connection(connection)
     }
 
-    /// The response that sends the stream to a connection; nil if out of memory.
+    /// The response that sends the stream over a connection; nil if the process is out of memory.
     func response(_ connection: OpaquePointer) -> OpaquePointer? {
         state.withLock { $0.connection = connection }
         let context = Unmanaged.passRetained(self).toOpaque()
@@ -84,8 +84,8 @@ public final class HTTPStream: Sendable {
         return response
     }
 
-    /// Copies unsent bytes and returns their number; -1 at the end, -2 for an abort, 0 if the connection is suspended
-    /// until there are more.
+    /// Copies unsent bytes and returns their number. Returns -1 at the end of the stream, -2 for an abort, and 0 if
+    /// the connection is suspended until there are more bytes.
     private func read(_ buffer: UnsafeMutableRawBufferPointer) -> Int {
         state.withLock { state in
             if state.isCut { return -2 }

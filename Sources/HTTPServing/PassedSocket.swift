@@ -2,9 +2,9 @@
 
 public import Linux
 
-/// Listening sockets passed by the program's parent (sd_listen_fds(3)).
+/// Listening sockets that the program's parent passed (sd_listen_fds(3)).
 public enum PassedSocket {
-    /// The first one, close-on-exec and non-blocking; nil if there is none.
+    /// The first passed socket, close-on-exec and non-blocking; nil if there is none.
     public static func first() -> Descriptor? {
         guard ThisProcess.environment("LISTEN_PID") == String(ThisProcess.pid),
             let count = ThisProcess.environment("LISTEN_FDS").flatMap({ Int($0) }), count >= 1
@@ -16,9 +16,9 @@ public enum PassedSocket {
     }
 }
 
-/// A request to end the program, visible to all its threads.
+/// Whether the program was asked to end, for all its threads.
 public final class Stop: Sendable {
-    /// Readable once the program must end.
+    /// Becomes readable when the program must end.
     public let counter: EventCounter
 
     /// Listens to SIGTERM and SIGINT. Throws if no file descriptor is left.
@@ -30,6 +30,6 @@ public final class Stop: Sendable {
     /// Whether the program must end.
     public var isRequested: Bool { wait(.zero) }
 
-    /// Waits for the time; true as soon as the program must end.
+    /// Waits for this time at most. Returns true as soon as the program must end, otherwise false.
     public func wait(_ time: Duration?) -> Bool { (try? Descriptor.wait(counter.raw, timeout: time)) ?? true }
 }
