@@ -6,7 +6,7 @@ import Configuration
 import Linux
 import TorporAPI
 
-/// The root command: each verb has a file of its own.
+/// The root command. Each verb has its own file.
 package struct Torpor: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "torpor",
@@ -64,11 +64,11 @@ package struct Torpor: ParsableCommand {
         } catch {
             let text = Torpor.fullMessage(for: error)
             guard Torpor.exitCode(for: error) != .success else {
-                // --help, --version and completion scripts end up here.
-                // The parser titles each group `… SUBCOMMANDS:`.
+                // --help, --version and completion scripts come here as errors of the parser. It titles each group `…
+                // SUBCOMMANDS:`.
                 let shown = text.replacing(" SUBCOMMANDS:\n", with: ":\n")
                 let text = shown.isEmpty || shown.hasSuffix("\n") ? shown : shown + "\n"
-                // The parser wraps help texts except for the usage line.
+                // The parser wraps help texts, but not the usage line.
                 Output.write(text.hasPrefix("OVERVIEW: ") ? Terminal.fitted(text, indent: 7) : text)
                 return
             }
@@ -76,10 +76,10 @@ package struct Torpor: ParsableCommand {
         }
     }
 
-    /// How many words name the verb: two in `policy list web`.
+    /// How many words at the start are the verb's name: two in `policy list web`.
     static func verb(in words: [String]) -> Int { max(1, descend(words).count) }
 
-    /// The verb at the start of the words, and how many words name it.
+    /// The verb that the words begin with, and how many words its name has.
     private static func descend(_ words: some Sequence<String>) -> (verb: any ParsableCommand.Type, count: Int) {
         var verb: any ParsableCommand.Type = Torpor.self
         var count = 0
@@ -97,7 +97,8 @@ package struct Torpor: ParsableCommand {
         [verb._commandName] + verb.configuration.aliases
     }
 
-    /// The parser would take a negative number for an option, and say that the number is missing.
+    /// Checks that a badge is not a negative number: the parser would take that for an option, and say that the
+    /// number is missing.
     private static func requireBadge(_ arguments: [String]) throws(Failure) {
         let (verb, count) = descend(arguments)
         guard verb == BadgeVerb.self || verb == AppBadge.self else { return }
@@ -107,14 +108,16 @@ package struct Torpor: ParsableCommand {
         throw Failure(status: .usage, message: "\(word) is no badge: write a number from 1 to 9999, or 0 for none")
     }
 
-    /// The parser would write all its help as JSON, for which release builds lack the encoder (packaging/link/foundation).
+    /// Refuses the parser's option that writes all help as JSON: release builds lack the encoder for that
+    /// (packaging/link/foundation).
     private static func refuseDump(_ arguments: [String]) throws(Failure) {
         let option = "--experimental-dump-help"
         guard arguments.prefix(while: { $0 != "--" }).contains(where: { $0.hasPrefix(option) }) else { return }
         throw Failure(status: .usage, message: "unknown option '\(option)': ‘torpor help --all’ shows all verbs")
     }
 
-    /// The parser would call a mistyped verb an unexpected argument. Groups of verbs take no arguments.
+    /// Checks that a group of verbs is followed by one of its verbs: the parser would call a mistyped verb an
+    /// unexpected argument.
     private static func requireVerb(_ arguments: [String]) throws(Failure) {
         let words = arguments.first == "help" ? arguments.dropFirst() : arguments[...]
         let (group, count) = descend(words)
@@ -134,7 +137,7 @@ package struct Torpor: ParsableCommand {
         throw Failure(status: .usage, message: "there is no verb \(parents)\(word): \(hint)")
     }
 
-    /// Verbs of other supervisors, with Torpor's equivalents.
+    /// Verbs that other supervisors have, with Torpor's equivalents.
     private static let habits = [
         "reread": "‘torpor apply --diff’ shows what an edited file would change",
         "update": "‘torpor apply’ reloads the configuration and touches only what changed",
@@ -177,7 +180,7 @@ package struct Torpor: ParsableCommand {
         "disable": "launch = \"on-demand\" in the configuration keeps an app from being launched with the supervisor",
     ]
 
-    /// The parser's error message in one line, with a pointer to the right help.
+    /// The parser's error message on one line, with the command that shows the right help.
     private static func sentence(_ message: String, full: String) -> String {
         var first = message.split(separator: "\n").first.map(String.init) ?? "the command line cannot be read"
         if first.hasPrefix("Error: ") { first.removeFirst(7) }
@@ -192,7 +195,7 @@ package struct Torpor: ParsableCommand {
         }
         if first.hasPrefix("the value '"), first.hasSuffix("<lines>'") { first += ", which wants a number" }
         if first.hasPrefix("missing expected argument '<app>") { first = "no app is named" }
-        // In `Usage: torpor policy check <library> …` the verb is the words before the arguments.
+        // In `Usage: torpor policy check <library> …`, the words before the arguments are the verb.
         let usage = full.split(separator: "\n").first { $0.hasPrefix("Usage: ") }
         let words = usage.map { $0.split(separator: " ").dropFirst(2) } ?? []
         let verb = words.prefix { $0.first?.isLetter == true }
@@ -202,7 +205,7 @@ package struct Torpor: ParsableCommand {
 }
 
 extension Outcome {
-    /// Runs `body`, reports its failure on standard error and returns the exit status.
+    /// Runs `body`, and returns the exit status. Reports a failure on standard error.
     static func status(_ body: () throws -> Void) -> Int32 {
         do {
             try body()

@@ -3,7 +3,7 @@
 import CommandLinePages
 import Linux
 
-// Swift replaces bytes that are not UTF-8 by other characters: the verb would act on a name that was not given.
+// In these strings, Swift has replaced bytes that are not UTF-8: the verb would act on a name that was not given.
 for (argument, number) in zip(CommandLine.arguments, 0...) {
     guard let raw = CommandLine.unsafeArgv[number] else { continue }
     var end = raw

@@ -8,11 +8,11 @@ import Linux
 import TorporAPI
 import Varlink
 
-/// Shared by verbs that an app's own processes call: they use the app's own socket.
+/// Functions of verbs that an app's own processes call. These verbs use the app's own socket.
 enum AppSide {
     static let environment = AppEnvironment()
 
-    /// Throws if this process does not belong to an app.
+    /// The path of the app's socket. Throws if this process does not belong to an app.
     static func socket() throws(Failure) -> String {
         guard let socket = environment.socket else {
             throw Failure(
@@ -23,7 +23,8 @@ enum AppSide {
         return socket
     }
 
-    /// Calls, and retries if the supervisor is replaced: these requests are idempotent.
+    /// Makes a call. If the supervisor is replaced during the call, retries it, which is safe since these requests
+    /// are idempotent.
     static func call(_ request: AppRequest) throws(Failure) -> JSON {
         let path = try socket()
         do throws(VarlinkClientError) {
@@ -43,10 +44,10 @@ enum AppSide {
         }
     }
 
-    /// The most bytes sent in a message; larger data goes through a file in the state directory.
+    /// The most bytes that are sent in a message. Larger data is passed as a file in the state directory.
     private static let mostSent = 512 << 10
 
-    /// Asks the supervisor to store data: sent as Base64, or as a file's name.
+    /// Asks the supervisor to store data, which is sent as Base64 or as the name of a file.
     static func save(
         _ bytes: [UInt8],
         as what: String,
@@ -80,7 +81,7 @@ enum AppSide {
         }
     }
 
-    /// Finds a program on the PATH as a shell does, and fails with a shell's exit status if there is none.
+    /// Finds a program on the PATH like a shell. If there is none, fails with a shell's exit status for that.
     static func program(_ name: String) throws(Failure) -> String {
         if name.contains("/") {
             if File.isExecutable(name) { return name }
@@ -121,8 +122,8 @@ enum AppSide {
         }
     }
 
-    /// Starts a program that takes this process's place: it gets the sockets and the watchdog that torpord gave to this
-    /// process, so variables like LISTEN_PID name it.
+    /// Starts a program in place of this process: it gets the sockets and the watchdog that torpord gave to this
+    /// process, so variables such as LISTEN_PID are set to the program's pid.
     static func startInPlace(_ words: [String]) throws(Failure) -> ChildProcess {
         let path = try program(words[0])
         let mine = "\(ThisProcess.pid)"
@@ -138,7 +139,7 @@ enum AppSide {
         }
     }
 
-    /// The exit status for a wait status, in the convention of shells: 128 + N for signal N.
+    /// Converts a wait status to an exit status by the convention of shells: 128 + N for signal N.
     static func exitStatus(_ status: Int32) -> Int32 {
         WaitStatus.exitCode(status) ?? WaitStatus.signal(status).map { 128 + $0.number } ?? 1
     }

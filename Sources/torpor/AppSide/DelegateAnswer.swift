@@ -5,8 +5,8 @@ import Linux
 import TorporAPI
 import WireText
 
-/// A script's answer to the message in flight, one per line: `done`, `unhandled`, `failed TEXT`,
-/// `pending DURATION TEXT`, `decline WHAT`, `fetch WHAT`.
+/// A line by which a script answers the message that it is handling: `done`, `unhandled`, `failed TEXT`, `pending
+/// DURATION TEXT`, `decline WHAT` or `fetch WHAT`.
 enum DelegateLine: Equatable {
     case done
     case unhandled
@@ -15,7 +15,7 @@ enum DelegateLine: Equatable {
     case decline(AppAnswer.Declined)
     case fetch(AppAnswer.Fetched)
 
-    /// An unknown line; the description lists the known ones.
+    /// The error for an unknown line. The description lists the known lines.
     struct NotUnderstood: Error, CustomStringConvertible {
         let line: String
         var description: String {
@@ -57,13 +57,13 @@ struct LineBuffer {
     private var rest: [UInt8] = []
     private(set) var isAtEnd = false
 
-    /// Reads without blocking.
+    /// Reads without blocking, and returns complete lines.
     mutating func read(_ descriptor: Int32) -> [String] {
         while !isAtEnd {
             guard let bytes = try? Descriptor.read(descriptor, maximum: 4096) else { break }
             if bytes.isEmpty { isAtEnd = true }
             rest += bytes
-            // Too long for an answer: discard it.
+            // The line is too long for an answer, so discard it.
             if rest.count > 1 << 16 { rest = [] }
         }
         var lines: [String] = []

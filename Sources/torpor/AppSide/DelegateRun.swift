@@ -7,24 +7,25 @@ import Linux
 import TorporAPI
 import Varlink
 
-/// Acts as the delegate of a script or a program that knows nothing of Torpor's lifecycle.
+/// Acts as an app's delegate on behalf of a script or program that does not know Torpor's lifecycle.
 final class DelegateRun {
     /// How messages are handled.
     enum Manner {
-        /// Runs a command by the name of the message; `*` is the default.
+        /// For each message, runs the command for its name, or that for `*` if there is none.
         case commands([String: String])
-        /// Writes the message to standard output; the answer is done, or is read from standard input.
+        /// Writes the message to standard output. Then the answer is `done`, or is read from standard input.
         case lines(json: Bool, readsAnswers: Bool)
     }
 
-    /// The message in flight.
+    /// The message that is being handled.
     private struct Current {
-        /// Whether another app may get the message instead.
+        /// Whether another app may get the message if this app cannot use it.
         var isForOthers: Bool
         var answer: AppAnswer
         var command: String?
         var child: ChildProcess?
-        /// The command writes answers to its descriptor 3, the other end of this.
+        /// The pipe from which the command's answers are read; the command's descriptor 3 is its other end. Nil if
+        /// there is none.
         var pipe: Descriptor?
         var lines = LineBuffer()
     }
@@ -42,10 +43,12 @@ final class DelegateRun {
     private var endSince: Duration?
     private var isForwarded = false
 
-    /// Delay before SIGTERM is forwarded: if all processes of the app get it, the program has it already.
+    /// How long to wait before SIGTERM is forwarded. If all processes of the app got the signal, the program is
+    /// already ending by then.
     private static let forwardAfter = Duration.seconds(1)
 
-    /// - Parameter words: a program to run; the delegate ends with it. Empty for none.
+    /// - Parameter words: a program to run, and its arguments. The delegate ends when the program does. Empty for no
+    ///   program.
     init(manner: Manner, words: [String], socket: String) throws {
         self.manner = manner
         self.words = words
@@ -68,7 +71,7 @@ final class DelegateRun {
         }
     }
 
-    /// Returns the exit status.
+    /// Runs until the delegate ends. Returns the exit status.
     package func run() throws -> Int32 {
         while true {
             wait()
@@ -134,7 +137,7 @@ final class DelegateRun {
     private func startNext() throws {
         while current == nil, !waiting.isEmpty {
             let message = waiting.removeFirst()
-            // Restore saved state before the program starts and looks for it.
+            // The program may look for saved state when it starts, so restore the state first.
             if message.name != "willFinishLaunching", message.name != "restoreState" { try startProgram() }
             let isForOthers = Self.isForOthers(message.name)
             current = Current(isForOthers: isForOthers, answer: AppAnswer(id: message.id))
@@ -175,7 +178,8 @@ final class DelegateRun {
         current?.pipe = read
     }
 
-    /// Whether another app may get a message that this one cannot use; other messages concern this app alone.
+    /// Whether another app may get a message of this kind if this app cannot use it. Other messages concern only this
+    /// app.
     private static func isForOthers(_ name: String) -> Bool {
         switch Message(rawValue: name) {
         case nil, .openURL, .didReceiveEvent, .didReceiveNotification, .didReceiveRemoteNotification: true
@@ -190,7 +194,8 @@ final class DelegateRun {
         }
     }
 
-    /// TORPOR_MESSAGE, and a variable for each of its parameters: TORPOR_MESSAGE_URL, TORPOR_MESSAGE_PATH …
+    /// The variable TORPOR_MESSAGE, and one for each parameter of the message, such as TORPOR_MESSAGE_URL and
+    /// TORPOR_MESSAGE_PATH.
     static func variables(_ message: AppMessage) -> [String: String] {
         var variables: [String: String] = [:]
         if message.name == Message.settingsDidChange.rawValue || message.name == Message.identityDidChange.rawValue {
@@ -206,7 +211,8 @@ final class DelegateRun {
         }
         variables.merge(sceneVariables(message)) { $1 }
         if message.name == Message.didReceiveLocalNotification.rawValue {
-            // Null if nobody was asked; set even so, for scripts under ‘set -u’.
+            // These parameters are null if no user was asked. Set the variables all the same, for scripts under ‘set
+            // -u’.
             for name in ["ACTION", "ACTIVATION_TOKEN", "PAYLOAD"] { variables["TORPOR_MESSAGE_" + name] = "" }
         }
         for member in message.parameters.objectValue?.members ?? [] where !member.value.isNull {
@@ -219,19 +225,19 @@ final class DelegateRun {
         }
         variables["TORPOR_MESSAGE"] = message.name
         variables["TORPOR_MESSAGE_ID"] = "\(message.id)"
-        // Set even without a deadline: a script may use it under ‘set -u’.
+        // Without a deadline, set the variable all the same, for scripts under ‘set -u’.
         variables["TORPOR_MESSAGE_DEADLINE_MS"] = message.deadlineMilliseconds.map { "\($0)" } ?? ""
         return variables
     }
 
-    /// Variables of the scene inside the app that a message is for. If the app itself is a scene, messages without
+    /// Variables for the scene inside the app that a message is for. If the app itself is a scene, messages without
     /// `scene` leave its own TORPOR_SCENE and TORPOR_SESSION unchanged.
     private static func sceneVariables(_ message: AppMessage) -> [String: String] {
         func harmless(_ text: String) -> String { text.utf8.contains(0) ? "" : text }
         guard let scene = message.parameters["scene"]?.stringValue else { return [:] }
         var variables = ["TORPOR_SCENE": harmless(scene)]
         guard message.name == Message.sceneWillConnect.rawValue else { return variables }
-        // Always set, even to an empty value, for scripts under ‘set -u’.
+        // Always set the variable, if necessary to an empty value, for scripts under ‘set -u’.
         let session = message.parameters["options"]?["session"] ?? .null
         variables["TORPOR_SESSION"] = session.isNull ? "" : harmless("\(session)")
         variables["TORPOR_SCENE_CGROUP"] = harmless(message.parameters["options"]?["cgroup"]?.stringValue ?? "")

@@ -6,12 +6,12 @@ import Linux
 import TorporAPI
 import Varlink
 
-/// Runs a command as a background task, which lasts as long as the command.
+/// Runs a command as a background task. The task lasts as long as the command.
 final class TaskRun {
     private let name: String
     private let words: [String]
     private let descriptors: [(there: Int32, here: Int32)]
-    /// How long before the task's time is up the command is asked to end; nil: never.
+    /// How long before the end of the task's time the command is asked to terminate; nil for never.
     private let stopBefore: Duration?
 
     private let link: AppLink
@@ -19,9 +19,9 @@ final class TaskRun {
     private let signals: EventCounter
     private var isTold = false
 
-    /// How long to wait for a supervisor at the beginning and at the end.
+    /// How long to wait for a supervisor, at the beginning and at the end.
     private static let patience = Duration.seconds(10)
-    /// How often to ask for the time left while it is unlimited.
+    /// The interval at which the remaining time is requested while it is unlimited.
     private static let pause = Duration.seconds(1)
 
     init(
@@ -42,7 +42,7 @@ final class TaskRun {
         try poller.add(signals.raw, .readable, tag: 0)
     }
 
-    /// Returns the command's exit status.
+    /// Runs the command, and returns its exit status.
     package func run() throws -> Int32 {
         let token = try begin()
         try Signal.count(Signal.terminate, with: signals)
@@ -96,7 +96,7 @@ final class TaskRun {
 
     private func end(_ token: Int64) {
         link.call(.endTask(token: token)) { _ in }
-        // The task ends with this process in any case.
+        // If this time is not enough, the task ends with this process anyway.
         let deadline = Clock.monotonic() + .seconds(1)
         while link.pendingCount > 0, Clock.monotonic() < deadline { turn(until: deadline) }
     }

@@ -8,7 +8,7 @@ import TransferProtocol
 import Varlink
 import WireText
 
-/// Transfers of files for an app's scripts.
+/// File transfers, for an app's scripts.
 struct TransferVerb: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "transfer",
@@ -30,7 +30,7 @@ struct TransferVerb: ParsableCommand {
     )
 }
 
-/// Options that downloads and uploads share.
+/// The options that downloads and uploads share.
 struct TransferOptions: ParsableArguments {
     @Option(help: ArgumentHelp("The session, a name for transfers that belong together.", valueName: "name"))
     var session = "default"
@@ -60,7 +60,7 @@ struct TransferOptions: ParsableArguments {
         return (String(field[..<colon]), String(value))
     }
 
-    /// Starts the transfer and prints its number; with `--wait`, its result.
+    /// Starts the transfer and prints its number; with `--wait`, waits and prints its result.
     func start(_ request: StartTransferRequest, _ output: OutputOptions) throws {
         var request = request
         request.session = session
@@ -104,7 +104,7 @@ struct TransferGet: ParsableCommand {
 
     package func run() throws {
         guard WebAddress(url) != nil else {
-            // Do not repeat the text: it may contain a password, and this message goes to the app's log.
+            // The text may contain a password, so do not repeat it: this message goes to the app's log.
             throw ValidationError(
                 "the URL must be http or https and contain no user, as in https://example.org/file"
             )
@@ -242,8 +242,8 @@ struct TransferWait: ParsableCommand {
 
     package func run() throws { try Self.wait(session: session, ids: nil, output) }
 
-    /// Polls twice a second. A finished transfer stays listed until the app has acknowledged it; one that the app
-    /// acknowledges between two polls is missing from the result.
+    /// Waits for transfers by polling twice a second. A finished transfer stays listed until the app has acknowledged
+    /// it: if that happens between two polls, the result lacks the transfer.
     static func wait(session: String?, ids: Set<Int64>?, _ output: OutputOptions) throws {
         var ended: [Int64: TransferInfo] = [:]
         while true {
@@ -254,7 +254,7 @@ struct TransferWait: ParsableCommand {
             ThisProcess.sleep(.milliseconds(500))
         }
         let items = ended.values.sorted { $0.id < $1.id }
-        // The result is reported here: cancel the message about it to the app.
+        // The result is reported here, so cancel the message about it to the app.
         for item in items { _ = try AppSide.call(.cancelTransfer(id: item.id)) }
         if output.json { Output.document(.array(items.map(\.json))) }
         let failed = items.filter { $0.state != "done" }

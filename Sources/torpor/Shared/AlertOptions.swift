@@ -5,7 +5,7 @@ import CommandLinePages
 import TorporAPI
 import Varlink
 
-/// What an alert says and when it comes, for operators and for apps.
+/// The options for an alert's content and time, for operators and for apps.
 struct AlertOptions: ParsableArguments {
     @Argument(help: ArgumentHelp("One line of at most 80 characters.", valueName: "title"))
     var title: String
@@ -72,7 +72,7 @@ struct AlertOptions: ParsableArguments {
         return AlertAction(id: String(text[..<sign]), label: String(text[text.index(after: sign)...]))
     }
 
-    /// The request, with a token of its own.
+    /// The request, with a new token, so that it can be retried.
     func request() throws -> ScheduleAlertRequest {
         var request = ScheduleAlertRequest(title: title)
         (request.id, request.body, request.urgency, request.sound) = (id, body, urgency, sound)
@@ -86,7 +86,7 @@ struct AlertOptions: ParsableArguments {
         return request
     }
 
-    /// A time of the day becomes the next one.
+    /// Converts a time of day to the next moment with that time.
     private static func next(_ text: String) -> String {
         guard text.utf8.count == 5 || text.utf8.count == 8, text.utf8.dropFirst(2).first == UInt8(ascii: ":") else {
             return text
@@ -137,7 +137,7 @@ enum AlertPage {
         return table.text
     }
 
-    /// What was cancelled: how many, and which will not come again.
+    /// A sentence about a cancellation: how many alerts were cancelled, and which repeated ones will not come again.
     static func cancelled(_ reply: JSON) throws -> String {
         let items = try Self.items(reply)
         var text = ""

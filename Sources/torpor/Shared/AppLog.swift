@@ -5,15 +5,15 @@ import Linux
 import TorporAPI
 import Varlink
 
-/// Selects lines of apps' output.
+/// Which lines of apps' output to show.
 struct LogChoice: Sendable {
-    /// How many of the last lines; nil means 100, or all with `since`.
+    /// The number of last lines to show; nil for the default: 100, or all lines with `since`.
     var lines: Int64?
-    /// Microseconds since 1970.
+    /// The time from which on lines are shown, in microseconds since 1970; nil for no limit.
     var since: Int64?
-    /// Only lines that contain this.
+    /// A text that each shown line must contain; nil for no condition.
     var grep: String?
-    /// Continue with new lines.
+    /// Whether to continue with new lines as they are written.
     var follow = false
 
     /// How many of the last lines to show; nil means all.
@@ -26,14 +26,14 @@ struct AppLog {
     let manager: Manager
     let choice: LogChoice
 
-    /// A batch of lines, and whether more lines that existed at the call follow.
+    /// A batch of lines, and whether further lines follow that existed at the time of the call.
     struct Page {
-        /// Objects of LogLine.
+        /// The lines, as objects of the type LogLine.
         var lines: [JSON]
         var more = false
     }
 
-    /// Passes on the selected lines in batches, until there are no more or `show` returns false.
+    /// Calls `show` with the selected lines in batches, until there are no more or `show` returns false.
     func read(_ show: (Page) -> Bool) throws {
         var request = LogsRequest(app: app)
         request.lines = choice.lines
@@ -44,7 +44,7 @@ struct AppLog {
         do throws(Failure) {
             func take(_ reply: JSON) {
                 _ = show(Page(lines: reply["lines"]?.arrayValue ?? [], more: reply["more"]?.boolValue ?? false))
-                // After a supervisor was replaced, continue behind the last line shown.
+                // If the supervisor is replaced, continue after the last line that was shown.
                 request.cursor = reply["cursor"]?.stringValue.flatMap { $0.isEmpty ? nil : $0 }
             }
             let last = try manager.call(
@@ -63,7 +63,7 @@ struct AppLog {
         }
     }
 
-    /// Selects lines of the journal as the supervisor selects lines of a log file.
+    /// Selects lines of the journal by the same rules as the supervisor selects lines of a log file.
     private func readJournal(_ place: JournalPlace, _ show: (Page) -> Bool) throws {
         var output = JournalOutput(place)
         output.since = choice.since
@@ -82,7 +82,7 @@ struct AppLog {
             guard isRead, show(Page(lines: [])) else { return }
         }
         guard choice.follow else { return }
-        // `since` must not filter new lines.
+        // `since` selects only existing lines. New lines are all shown.
         output.since = nil
         try output.follow(after: cursor) { show(Page(lines: [$0.json])) }
     }

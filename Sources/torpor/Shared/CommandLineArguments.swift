@@ -10,8 +10,8 @@ extension CommandLineArguments {
         "state": ["app", "state"], "subscribe": ["app", "subscribe"],
     ]
 
-    /// Moves options in front of the verb behind it, where the parser accepts them, and replaces former names:
-    /// `--socket X policies` becomes `policy list --socket X`.
+    /// Makes arguments acceptable to the parser: moves options before the verb behind it, and replaces former names
+    /// of verbs. `--socket X policies` becomes `policy list --socket X`.
     static func parsable(_ arguments: [String]) -> [String] {
         var moved: [String] = []
         var rest = arguments[...]

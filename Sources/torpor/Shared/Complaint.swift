@@ -4,20 +4,21 @@ import CommandLinePages
 import Linux
 import Varlink
 
-/// Messages on standard error: sentences wrapped at the terminal's width, or with `--json` one object per line.
+/// Messages on standard error: sentences wrapped at the terminal's width or, with `--json`, one object per line.
 enum Complaint {
     enum Level: String {
         /// The request failed.
         case error
-        /// The request succeeded, but the user should know something.
+        /// The request succeeded, but the user should know this.
         case warning
-        /// A part of a list, such as a mistake in a configuration.
+        /// An entry of a list, such as a mistake in a configuration.
         case remark
     }
 
     static let isJSON = CommandLineArguments.isGiven("--json")
 
-    /// Writes a line of its own, above the waiting line. `status`: the exit status, if this error ends the program.
+    /// Writes a message on its own line, above the line that shows what the verb waits for. `status`: the exit status
+    /// if this error ends the program; otherwise nil.
     static func say(_ text: String, _ level: Level = .error, status: Outcome? = nil) {
         let text = Terminal.harmless(text)
         Waiting.above { ThisProcess.complain(isJSON ? json(text, level, status) : sentence(text, level)) }

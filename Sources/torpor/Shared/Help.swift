@@ -7,13 +7,13 @@ import Linux
 enum Help {
     /// A manual page that explains a subject.
     struct Topic {
-        /// The word after `torpor help`.
+        /// The subject, which is the word after `torpor help`.
         let name: String
         /// The page's name for man(1).
         let page: String
         /// The manual's section.
         let section: String
-        /// The page's source, below the folder `docs` of the sources.
+        /// The path of the page's source in the folder `docs`.
         let source: String
 
         init(_ name: String, _ page: String, _ section: String = "7", source: String? = nil) {
@@ -36,7 +36,7 @@ enum Help {
 
     static func topic(_ name: String) -> Topic? { topics.first { $0.name == name } }
 
-    /// At most 24 lines of 80 columns.
+    /// The overview, which has at most 24 lines of 80 columns.
     private static let brief = """
         torpor controls apps, which torpord runs in the foreground or the background,
         suspends while they are idle, and ends when memory is short.
@@ -60,7 +60,7 @@ enum Help {
 
         """
 
-    /// In lines of at most 80 columns.
+    /// Words, wrapped into indented lines of at most 80 columns.
     private static func indented(_ words: [String]) -> String {
         var lines = ["    "]
         for (index, word) in words.enumerated() {
@@ -71,7 +71,7 @@ enum Help {
         return lines.map { ($0.hasSuffix(" ") ? String($0.dropLast()) : $0) + "\n" }.joined()
     }
 
-    /// Shows the requested help. If the parser is to do that, returns the arguments for the parser.
+    /// Shows the requested help. If the parser must show it, returns the arguments for the parser; otherwise nil.
     static func parsable(_ arguments: [String]) throws(Failure) -> [String]? {
         switch arguments {
         case ["--help"], ["-h"], ["help"], ["help", "--help"], ["help", "-h"]:
@@ -83,7 +83,7 @@ enum Help {
         guard arguments.count >= 2, arguments[0] == "help", let topic = topic(arguments[1].lowercased()) else {
             return arguments
         }
-        // `help memory rehearse` asks about a verb, not about the subject.
+        // `help memory rehearse` asks for help on a verb, not on the subject `memory`.
         guard let more = arguments.dropFirst(2).first else {
             try open(topic)
             return nil
@@ -97,7 +97,7 @@ enum Help {
 
     // MARK: Pages
 
-    /// Opens the page in man(1), or its source if this program runs from its build folder.
+    /// Opens the page in man(1). If this program runs from its build folder, opens the page's source.
     private static func open(_ topic: Topic) throws(Failure) {
         let name = "\(topic.page)(\(topic.section))"
         if let man = try? AppSide.program("man"), has(topic, man) {
@@ -133,7 +133,8 @@ enum Help {
         return child.reap() == 0
     }
 
-    /// The page's source if this program is not installed: in a folder above the program's.
+    /// The path of the page's source if this program is not installed. It is in a folder above the program's; nil if
+    /// it is not found.
     private static func source(of topic: Topic) -> String? {
         guard let program = try? File.readLink("/proc/self/exe") else { return nil }
         var parts = program.split(separator: "/").dropLast()

@@ -6,33 +6,34 @@ import TorporAPI
 import Varlink
 import WireText
 
-/// Output of an app with `log = "journal"`. It is read with journalctl(1): only systemd knows the format of its files.
+/// The output of an app with `log = "journal"`. journalctl(1) reads it, because the format of the journal's files is
+/// systemd's own.
 struct JournalOutput {
     let place: JournalPlace
-    /// Microseconds since 1970.
+    /// The time from which on lines are read, in microseconds since 1970; nil for no limit.
     var since: Int64?
     var until: Int64?
     var grep: String?
 
     init(_ place: JournalPlace) { self.place = place }
 
-    /// Lines, and the cursor to continue after.
+    /// Lines of output, and the journal's cursor after which to continue.
     struct Page {
         var lines: [LogLine] = []
-        /// The newest entry read; nil if there was none.
+        /// The cursor of the newest entry that was read; nil if there was none.
         var cursor: String?
     }
 
     // MARK: Reading
 
-    /// The last lines, oldest first.
+    /// Returns the last lines, the oldest first.
     ///
     /// - Parameters:
-    ///   - patience: the time limit; lines read until then are returned.
-    ///   - isQuiet: discard journalctl's messages.
+    ///   - patience: the time limit, at which the lines read so far are returned; nil for no limit.
+    ///   - isQuiet: whether to discard journalctl's messages.
     func last(_ count: Int, patience: Duration? = nil, isQuiet: Bool = false) throws(Failure) -> Page {
         var page = Page()
-        // Read backwards until enough lines are the app's own.
+        // Read backwards until enough of the lines are the app's own.
         try run(["--reverse"], patience: patience, isQuiet: isQuiet) { entry in
             page.cursor = page.cursor ?? entry["__CURSOR"]?.stringValue
             if page.lines.count < count, let line = line(entry) { page.lines.append(line) }
@@ -42,7 +43,7 @@ struct JournalOutput {
         return page
     }
 
-    /// Passes on all lines as they are read, oldest first. Returns the cursor to continue after.
+    /// Calls `show` with each line as it is read, the oldest first. Returns the cursor after which to continue.
     func all(_ show: (LogLine) -> Bool) throws(Failure) -> String? {
         var cursor: String?
         try run([]) { entry in
@@ -59,18 +60,19 @@ struct JournalOutput {
         }
     }
 
-    /// The entry as a line of the app; nil if it is not the app's or not selected.
+    /// Converts an entry to a line; nil if the entry is not the app's or is not selected.
     package func line(_ entry: JSON) -> LogLine? {
         guard isOwn(entry) else { return nil }
         let line = LogLine(at: entry["__REALTIME_TIMESTAMP"]?.stringValue.flatMap { Int64($0) }, text: Self.text(entry))
         if let at = line.at, at < since ?? .min || at >= until ?? .max { return nil }
-        // Like the daemon for log files: a substring of bytes, not a pattern.
+        // As the daemon does for log files, search for a substring of bytes, not for a pattern.
         if let grep, !grep.isEmpty, !Self.contains(line.text, grep) { return nil }
         return line
     }
 
-    /// Rejects an entry with a unit that only other supervisors have, whatever its identifier says.
-    /// An entry without a unit is accepted: journald cannot find the unit of a process that has already ended.
+    /// Whether an entry may be from this supervisor's app: it is rejected if its unit belongs only to other
+    /// supervisors, whatever its identifier. An entry without a unit is accepted, since journald cannot find the unit
+    /// of a process that has ended.
     private func isOwn(_ entry: JSON) -> Bool {
         let unitOfUser = entry["_SYSTEMD_USER_UNIT"]?.stringValue
         guard let unit = unitOfUser ?? entry["_SYSTEMD_UNIT"]?.stringValue,
@@ -81,7 +83,8 @@ struct JournalOutput {
         return place.user == nil || owner == nil || owner == place.user.map(String.init)
     }
 
-    /// MESSAGE is a string, or an array of bytes if it is not UTF-8 or contains control characters.
+    /// The text of MESSAGE, which is a string, or an array of bytes if it is not UTF-8 or contains control
+    /// characters.
     private static func text(_ entry: JSON) -> String {
         if let text = entry["MESSAGE"]?.stringValue { return text }
         let bytes = entry["MESSAGE"]?.arrayValue ?? []
@@ -96,19 +99,19 @@ struct JournalOutput {
 
     // MARK: journalctl
 
-    /// The command line of journalctl.
+    /// The arguments for journalctl.
     func arguments(_ more: [String]) -> [String] {
         var words = ["journalctl", "--output=json", "--all", "--no-pager"]
         words.append("--output-fields=MESSAGE,_SYSTEMD_UNIT,_SYSTEMD_USER_UNIT,_SYSTEMD_OWNER_UID,_UID")
         words += more
-        // All versions read whole seconds; finer limits are applied here.
+        // Every version of journalctl accepts whole seconds. The exact limit is applied to the entries here.
         if let since { words.append("--since=@\(since / 1_000_000)") }
         if let until { words.append("--until=@\(until / 1_000_000 + 1)") }
-        // Match the app's own stream only: other programs can log under the same identifier.
+        // Match only what the app wrote to its output stream: other programs can log under the same identifier.
         return words + ["_TRANSPORT=stdout", "SYSLOG_IDENTIFIER=\(place.identifier)"]
     }
 
-    /// Runs journalctl and passes on each entry until `take` returns false.
+    /// Runs journalctl and calls `take` with each entry until `take` returns false.
     private func run(
         _ more: [String],
         patience: Duration? = nil,
@@ -156,7 +159,7 @@ struct JournalOutput {
         }
     }
 
-    /// The path of journalctl, searched as a shell does.
+    /// The path of journalctl, searched on the PATH like a shell does; nil if it is not found.
     private static var program: String? {
         (ThisProcess.environment("PATH") ?? "/usr/bin:/bin").split(separator: ":").map { $0 + "/journalctl" }
             .first(where: File.isExecutable)
@@ -167,7 +170,7 @@ struct JournalOutput {
 struct LineReader {
     private var rest: [UInt8] = []
 
-    /// Returns the lines that these bytes complete, without their line breaks.
+    /// Adds bytes. Returns the lines that are complete now, without line breaks.
     mutating func add(_ bytes: [UInt8]) -> [ArraySlice<UInt8>] {
         var parts = bytes.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
         parts[0] = (rest + parts[0])[...]

@@ -3,26 +3,27 @@
 import Linux
 import TorporAPI
 
-/// Completes the supervisor's replies with the apps' output from the journal. It reads for 3 seconds in all: then the
-/// reply names the journal only.
+/// Adds apps' output from the journal to replies of the supervisor. It reads for at most 3 seconds in all; further
+/// replies only mention the journal.
 struct JournalReading {
-    /// Whether any output was added.
+    /// Whether any output was added to a reply.
     private(set) var isChanged = false
     private let end = Clock.monotonic() + .seconds(3)
 
-    /// The number of lines that the supervisor sends from a log file.
+    /// How many lines to add: as many as the supervisor sends from a log file.
     private static let lines = 10
 
-    /// Adds the app's last output.
+    /// Adds the last output of the app.
     mutating func complete(_ status: inout AppStatus) {
         if let place = status.journal, status.log.isEmpty { status.log = last(JournalOutput(place)) }
     }
 
-    /// Adds the last output of a run that has ended.
+    /// Adds the last output of a run (launch of an app) that has ended.
     mutating func complete(_ report: inout Report) {
         guard let place = report.journal, report.log.isEmpty else { return }
         var output = JournalOutput(place)
-        // Exclude other runs' lines. The journal stamps a line when it reads it, which may be a moment after the end.
+        // Exclude lines of other runs. The journal stamps a line when it reads the line, which may be shortly after
+        // the end of the run.
         output.until = report.at + 50_000
         output.since = report.wallSeconds.map { report.at - Int64($0 * 1_000_000) - 2_000 }
         report.log = last(output)

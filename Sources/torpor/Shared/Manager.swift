@@ -7,30 +7,32 @@ import TorporAPI
 import Varlink
 
 extension ManagerRequest {
-    /// Lists the named apps, or all if none is named.
+    /// The request for a list of these apps, or of all apps if none is named.
     static func list(of apps: [String]) -> ManagerRequest { apps.isEmpty ? .list : .listOf(apps) }
 }
 
 /// The connection to the supervisor. Failures are sentences with an exit status.
 struct Manager {
     private let client: PersistentVarlinkClient
-    /// No `--socket` was given and the system's supervisor was found: this user's own supervisor does not run.
+    /// Whether the machine's supervisor is used although `--socket` was not given: this user's own supervisor does
+    /// not run.
     private let isMachines: Bool
-    /// Whether to report a slow reply on a terminal; false if the caller reports it or draws on the terminal itself.
+    /// Whether to report on a terminal that a reply is slow. False if the caller itself reports that or draws on the
+    /// terminal.
     var saysThatItWaits = true
 
     /// How long to wait for a supervisor that is being replaced.
     static let patience = Duration.seconds(30)
 
-    /// Connects to the socket from the options, or to the default one.
+    /// Connects to the socket that the options name, or to the default socket.
     init(_ options: GlobalOptions) throws(Failure) { try self.init(PlainOptions(options)) }
 
-    /// Connects to the socket from the options, or to the default one.
+    /// Connects to the socket that the options name, or to the default socket.
     init(_ options: PlainOptions, patience: Duration = Self.patience) throws(Failure) {
         try self.init(socket: options.socket, isVerbose: options.verbose, patience: patience)
     }
 
-    /// Connects, and reports the loss of a connection on a terminal, or always with `isVerbose`.
+    /// Connects to a socket. If the connection is lost, reports that: on a terminal, or always with `isVerbose`.
     init(socket: String?, isVerbose: Bool = false, patience: Duration = Self.patience) throws(Failure) {
         var isTold = false
         try self.init(socket: socket, patience: patience) {
@@ -40,7 +42,7 @@ struct Manager {
         }
     }
 
-    /// Connects; `onLoss` is called each time the connection is lost.
+    /// Connects to a socket. `onLoss` is called each time the connection is lost.
     init(socket: String?, patience: Duration = Self.patience, onLoss: @escaping () -> Void) throws(Failure) {
         let path = socket ?? Self.defaultSocket
         isMachines = socket == nil && path == ControlSocket.machines && Users.effectiveUID != 0
@@ -58,8 +60,9 @@ struct Manager {
     /// The socket to use when no `--socket` is given.
     static var defaultSocket: String { ControlSocket.found }
 
-    /// Calls, and retries if the supervisor is replaced during the call: only for requests that read or carry a token.
-    /// `onReply` gets every reply but the last; `onError` may supply a better failure for an error of the service.
+    /// Makes a call. If the supervisor is replaced during the call, repeats it, so the request must only read or
+    /// carry a token. `onReply` gets every reply except the last one. `onError` may return a better failure for an
+    /// error of the service.
     @discardableResult
     func call(
         _ request: @autoclosure () -> ManagerRequest,
@@ -83,14 +86,16 @@ struct Manager {
         }
     }
 
-    /// The names of the matching apps; of all if none is named. `isOne`: the argument is one app's exact name.
+    /// The names of the matching apps, or of all apps if none is named. `isOne`: whether the only argument is the
+    /// exact name of one app.
     func names(of apps: [String]) throws(Failure) -> (names: [String], isOne: Bool) {
         let reply = try call(.list(of: apps))
         let names = (reply["apps"]?.arrayValue ?? []).compactMap { $0["name"]?.stringValue }
         return (names, apps.count == 1 && names == apps)
     }
 
-    /// Calls once; nil if the connection is lost before the reply. `onError` may supply a better failure.
+    /// Makes a call without repeating it; nil if the connection is lost before the reply. `onError` may return a
+    /// better failure.
     func callOnce(
         _ request: ManagerRequest,
         deadline: Duration? = nil,
@@ -108,11 +113,11 @@ struct Manager {
         }
     }
 
-    /// Waits until the supervisor closes the connection; the next call reconnects. False on timeout.
+    /// Waits until the supervisor closes the connection. Returns false after the timeout. The next call reconnects.
     func waitForEnd(timeout: Duration) -> Bool { client.waitForEnd(timeout: timeout) }
 
-    /// Warns on standard error if the configuration's files were edited and not applied. A supervisor that does not
-    /// answer that is no failure of the verb.
+    /// Warns on standard error if the configuration's files were edited but not applied. If the supervisor does not
+    /// answer that question, the verb continues without a warning.
     func warnOfEdits() {
         guard let reply = try? call(.describe, deadline: Clock.monotonic() + .seconds(2)),
             (try? SupervisorInfo(json: reply))?.configurationDiffers == true
@@ -124,7 +129,7 @@ struct Manager {
         )
     }
 
-    /// Decodes a reply, which a daemon of another version may have written.
+    /// Decodes a reply. Since a daemon of another version may have sent it, errors say so.
     static func read<T>(_ body: () throws(FieldError) -> T) throws(Failure) -> T {
         do throws(FieldError) {
             return try body()
@@ -136,7 +141,7 @@ struct Manager {
         }
     }
 
-    /// The failure; if the system's supervisor refuses the user, with a hint at the user's own supervisor.
+    /// The failure for an error. If the machine's supervisor refuses the user, it mentions the user's own supervisor.
     private func failure(_ error: VarlinkClientError) -> Failure {
         var failure = Self.failure(error)
         if isMachines, case .service(ManagerInterface.ErrorName.notPermitted, _) = error {
@@ -145,7 +150,7 @@ struct Manager {
         return failure
     }
 
-    /// How a user whose own supervisor does not run gets one.
+    /// Advice for a user whose own supervisor does not run.
     private static var ownSupervisor: String {
         let start = "‘systemctl --user start torpord’ starts it"
         let file = DefaultPaths(environment: ThisProcess.variables, userID: Users.effectiveUID).configuration
@@ -156,7 +161,7 @@ struct Manager {
         return "for a supervisor of your own, ‘mkdir -p \(path) && torpor init \(path)’ writes \(file), then \(start)"
     }
 
-    /// The error as a sentence that says what to do, with its exit status.
+    /// The failure for an error: a sentence that says what to do, and the exit status.
     static func failure(_ error: VarlinkClientError) -> Failure {
         let name: String
         let parameters: JSON
@@ -199,7 +204,7 @@ struct Manager {
         }
         if let colon = app.firstIndex(of: ":") {
             let (group, name) = (app[..<colon], app[app.index(after: colon)...])
-            // supervisord's process numbers correspond to instances here.
+            // A process number in a name of supervisord corresponds to an instance of an app.
             let parts = name.split(separator: "_")
             let instance = parts.count > 1 ? Int(parts[parts.count - 1]) : nil
             let meant = instance.map { "\(parts.dropLast().joined(separator: "_"))@\($0)" } ?? String(name)
@@ -220,7 +225,7 @@ struct Manager {
         return Failure(status: .unknown, message: "there is no app \(app): \(hint)")
     }
 
-    /// The policies in use, in the order in which they are asked.
+    /// The policies in use, in the order in which torpord asks them.
     func policies(deadline: Duration? = nil) throws -> [PolicyStatus] {
         let reply = try call(.policies, deadline: deadline)
         return try Self.read { () throws(FieldError) in

@@ -5,24 +5,24 @@ import Linux
 import TorporAPI
 import Varlink
 
-/// Merges the logs of several apps: existing lines by their time, then new lines as they arrive.
+/// Merges the logs of several apps: first existing lines, sorted by time, then new lines as they arrive.
 struct ManyLogs {
     package let apps: [String]
     let options: GlobalOptions
     let choice: LogChoice
-    /// Shows a line of an app.
+    /// Shows a line of the app with this index.
     let show: @Sendable (_ app: Int, _ line: JSON) -> Void
 
-    /// Lines of apps, by their index in `apps`.
+    /// Lines with the indices of their apps in `apps`.
     private typealias Lines = [(app: Int, line: JSON)]
 
-    /// State of following the logs.
+    /// The state of the threads that follow the logs.
     private struct Following: Sendable {
-        /// Apps whose existing lines are not read yet.
+        /// The indices of apps whose existing lines are not read completely yet.
         var awaited: Set<Int>
-        /// Existing lines.
+        /// Existing lines. They are kept until they can be sorted.
         var past: Lines = []
-        /// New lines of other apps, held back until `awaited` is empty.
+        /// New lines of apps whose existing lines are read, kept until `awaited` is empty.
         var news: Lines = []
         /// How many apps are still followed.
         var running: Int
@@ -64,7 +64,8 @@ struct ManyLogs {
         }
     }
 
-    /// Starts a thread for each app, since each waits on its own connection. They show lines one at a time.
+    /// Starts a thread for each app, because each must wait on its own connection. Only one thread at a time shows
+    /// lines.
     private func follow() throws {
         let state = Monitor(Following(awaited: Set(apps.indices), running: apps.count))
         for index in apps.indices {
@@ -110,7 +111,7 @@ struct ManyLogs {
     private func showAll(_ lines: Lines, count: Int? = nil, isSorted: Bool = false) {
         var lines = lines
         if !isSorted {
-            // Sort a line without a time with the app's line before it.
+            // Sort a line without a time after the line before it of the same app.
             var last = [Int64](repeating: 0, count: apps.count)
             let times = lines.map { entry in
                 last[entry.app] = entry.line["at"]?.intValue ?? last[entry.app]

@@ -94,13 +94,14 @@ extension TimeLimit {
     var defaultValueDescription: String { Quantity.text(.milliseconds(milliseconds)) }
 }
 
-/// A point in time: a duration (that long ago), `2 hours ago`, `boot`, `today` and `yesterday` (midnight), `14:04` or
-/// `14:04:00` (today), `2026-01-31T12:34:56` in the zone that times are shown in, or that with `Z` or an offset.
+/// A point in time. The forms: a duration (that long ago), `2 hours ago`, `boot`, `today` and `yesterday` (midnight),
+/// `14:04` or `14:04:00` (today), `2026-01-31T12:34:56` in the time zone in which times are shown, and the same with
+/// `Z` or an offset.
 struct PointInTime: ExpressibleByArgument {
-    /// Since 1970.
+    /// The time in microseconds since 1970.
     let microseconds: Int64
 
-    /// The accepted forms, for the help of options.
+    /// The accepted forms, for help texts.
     static let help =
         "10min or '2 hours ago', boot, yesterday, 14:04, or 2026-01-31T12:34:56 (with Z: UTC)."
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The options that every verb has, as values.
+/// The options that every verb has, without the argument parser.
 struct PlainOptions {
     var socket: String?
     package var json = false
@@ -11,9 +11,9 @@ extension PlainOptions {
     init(_ options: GlobalOptions) { self.init(socket: options.socket, json: options.json, verbose: options.verbose) }
 }
 
-/// Reads simple command lines of `list`, `status` and `health` without the argument parser, which would take longer
-/// than all the rest: prompts, loops, scripts and probes call these verbs often.
-/// Command lines with other options, or with mistakes, go to the parser.
+/// Parses simple command lines of `list`, `status` and `health`, which prompts, loops, scripts and probes call often.
+/// The argument parser would take longer than all the rest. Command lines with other options or with mistakes are
+/// left to the parser.
 enum PlainArguments {
     case list(PlainList)
     case status(PlainStatus)
@@ -28,7 +28,7 @@ enum PlainArguments {
             switch argument {
             case "--json": options.json = true
             case "--verbose", "-v": options.verbose = true
-            // Read by ``Times/zone``.
+            // ``Times/zone`` reads this option itself.
             case "--utc" where verb == "status": break
             case "--socket":
                 guard let path = rest.popFirst(), !path.isEmpty, !path.hasPrefix("-") else { return nil }

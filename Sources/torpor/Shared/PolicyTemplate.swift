@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The files of a new policy's package: it builds, works, and has what most policies need.
+/// The files of a new policy's package. The package can be built as it is, and has what most policies need.
 struct PolicyTemplate {
     let names: PolicyNames
-    /// The folder with Torpor's policy kit.
+    /// The path of the folder with Torpor's policy kit.
     let kit: String
 
     var filesInSwift: [(path: String, text: String)] {
@@ -17,7 +17,7 @@ struct PolicyTemplate {
         [("Makefile", makefile), ("\(names.name).c", cSource), ("README.md", readme(inC: true))]
     }
 
-    /// Where the build puts the library.
+    /// The path of the library that the build makes.
     func builtLibrary(inC: Bool) -> String { inC ? names.library : ".build/release/\(names.library)" }
 
     // MARK: Swift
@@ -117,7 +117,7 @@ struct PolicyTemplate {
         """
     }
 
-    /// The compiler command, which make runs.
+    /// The compiler's command line, which make runs.
     var compilation: String {
         let include = kit + "/Sources/TorporPolicyABI/include"
         return "cc -O2 -g -shared -fPIC -I\(WrittenFile.quoted(include)) -o \(names.library) \(names.name).c"
@@ -263,7 +263,7 @@ struct PolicyTemplate {
             """
     }
 
-    /// Escapes text for a variable of make(1).
+    /// Escapes text for use in a variable of make(1).
     private static func inMake(_ text: String) -> String {
         text.map { $0 == "$" ? "$$" : $0 == "#" ? "\\#" : String($0) }.joined()
     }

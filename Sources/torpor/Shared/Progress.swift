@@ -3,7 +3,7 @@
 import CommandLinePages
 import Linux
 
-/// A progress line on a terminal's standard error; the next output overwrites it.
+/// A line on a terminal's standard error that shows progress. The next output overwrites it.
 final class Progress {
     private let isShown: Bool
     private var width = 0
@@ -24,8 +24,8 @@ final class Progress {
     }
 }
 
-/// Says on a terminal what the verb waits for and for how long, after half a second of waiting. There is one line for
-/// it: if several wait, the first that reached the delay owns it.
+/// Shows on a terminal, after half a second, what the verb waits for and for how long. There is only one line for
+/// that: if several objects wait, the first one that reaches half a second uses it.
 final class Waiting: Sendable {
     private struct Row {
         var owner: ObjectIdentifier?
@@ -40,14 +40,14 @@ final class Waiting: Sendable {
     private static let silence = Duration.milliseconds(500)
     private static let interval = Duration.seconds(1)
 
-    /// Starts the timer; with `isShown` false, nothing is ever shown.
+    /// Starts the wait. If `isShown` is false, nothing is ever shown.
     init(for text: String, isShown: Bool = true) {
         self.isShown = isShown && ThisProcess.isTerminal(2)
         guard self.isShown else { return }
         let began = Clock.monotonic()
         let owner = ObjectIdentifier(self)
         let isOver = isOver
-        // If no thread can be started, the line is not shown.
+        // If no thread can be started, nothing is shown.
         try? WorkerThread.start(named: "waiting") {
             var next = began + Self.silence
             while isOver.wait(until: next, for: { isOver, _ in isOver ? true : nil }) == nil {
@@ -59,7 +59,7 @@ final class Waiting: Sendable {
         }
     }
 
-    /// Stops and clears the line. Call it before writing anything else.
+    /// Ends the wait and clears the line. Must be called before anything else is written.
     func end() {
         guard isShown else { return }
         isOver.withLock { $0 = true }
@@ -71,7 +71,7 @@ final class Waiting: Sendable {
         }
     }
 
-    /// Writes to standard error above the waiting line.
+    /// Writes to standard error, above the line that shows what the verb waits for.
     static func above(_ write: () -> Void) {
         row.withLock { row in
             row.progress.clear()
@@ -87,7 +87,7 @@ final class Waiting: Sendable {
         }
     }
 
-    /// The text and the time, shortened to one line of the terminal.
+    /// The text and the time, shortened to a single line of the terminal.
     private static func line(_ text: String, _ time: String) -> String {
         let room = (Terminal.columns(of: 2) ?? 80) - time.count - 5
         return (text.count > room ? text.prefix(max(0, room - 1)) + "…" : text) + " … " + time

@@ -4,7 +4,7 @@ import ArgumentParser
 
 /// Options of verbs that show times.
 struct TimeOptions: ParsableArguments {
-    /// Read by ``Times/zone``.
+    /// ``Times/zone`` reads this option itself.
     @Flag(help: "Show and read times in UTC instead of the local time zone.")
     var utc = false
 }

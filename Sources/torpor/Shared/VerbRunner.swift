@@ -6,9 +6,9 @@ import TorporAPI
 import Varlink
 import WireText
 
-/// Sends a verb, waits, and reports what happened to each app.
+/// Runs a verb on apps: sends the request, waits, and reports what happened to each app.
 enum VerbRunner {
-    /// Returns the results of the apps that succeeded.
+    /// Runs a verb. Returns the results of the apps for which it succeeded.
     @discardableResult
     package static func run(
         _ request: VerbRequest,
@@ -50,10 +50,10 @@ enum VerbRunner {
     }
 
     /// - Parameters:
-    ///   - words: what the verb waits for, as shown to the user.
-    ///   - limit: the longest time to wait, in milliseconds.
-    ///   - warns: whether to warn of a configuration that was edited and not applied.
-    ///   - request: makes the request from the time left and the token.
+    ///   - words: what the verb waits for, in words for the user.
+    ///   - limit: the maximum time to wait, in milliseconds.
+    ///   - warns: whether to warn if the configuration was edited but not applied.
+    ///   - request: makes the request, given the remaining time and the token.
     @discardableResult
     private static func run(
         _ words: String,
@@ -71,22 +71,22 @@ enum VerbRunner {
         let began = Clock.monotonic()
         let limit = milliseconds.map { Duration.milliseconds(min($0, 1 << 40)) }
         var last: VerbProgress?
-        // Time spent with a replaced supervisor counts too.
+        // The time that passed before the supervisor was replaced counts too.
         func left() -> Int64? {
             limit.map { max(0, (began + $0 - Clock.monotonic()).microseconds / 1000) }
         }
-        // The daemon enforces the limit; the reserve covers a daemon that hangs.
+        // The daemon applies the limit itself. The reserve on top of it is for a daemon that hangs.
         let reply = try manager.call(
             request(left(), token),
             deadline: limit.map { began + $0 },
             reserve: .seconds(5)
         ) { progress in
             guard !options.json, let step = try? VerbProgress(json: progress), !step.text.isEmpty else { return }
-            // A log gets only what explains a long wait.
+            // If standard error is not a terminal, report only what explains a long wait.
             guard isOnTerminal || Clock.monotonic() - began > Self.silence && step.text.contains(": restart ") else {
                 return
             }
-            // A new supervisor repeats the app's current step.
+            // After an upgrade, the new supervisor repeats the app's current step: do not show it twice.
             if step != last { Complaint.say(Self.line(step), .remark) }
             last = step
         }
@@ -100,7 +100,8 @@ enum VerbRunner {
         return results
     }
 
-    /// How long a verb waits before it reports, other than on a terminal, which restarting app it waits for.
+    /// If standard error is not a terminal, a verb that waits for the restart of an app reports this only after this
+    /// time.
     private static let silence = Duration.seconds(2)
 
     /// What the verb waits for, in words.
@@ -110,7 +111,7 @@ enum VerbRunner {
         return "\(request.verb.rawValue) \(apps): under way"
     }
 
-    /// A step with the app's name in front, unless the step begins with it.
+    /// A step with the app's name before it, unless the step's text begins with the name.
     package static func line(_ step: VerbProgress) -> String {
         step.text.hasPrefix(step.app + " ") ? step.text : "\(step.app): \(step.text)"
     }
@@ -128,7 +129,7 @@ enum VerbRunner {
         if !json { Output.page(text) }
     }
 
-    /// The result for one app; `paint` colours its state.
+    /// A sentence about the result for one app. `paint` colours the app's state.
     static func sentence(_ result: VerbResult, paint: (String) -> String) -> String {
         guard result.ok else {
             let message = result.message ?? result.error ?? "it failed, the app is \(result.state)"
@@ -140,10 +141,10 @@ enum VerbRunner {
         return text
     }
 
-    /// The result for one app without colours.
+    /// A sentence about the result for one app, without colours.
     static func sentence(_ result: VerbResult) -> String { sentence(result) { $0 } }
 
-    /// The part of the message that goes beyond the app's name and state.
+    /// What the message says in addition to the app's name and state; nil if nothing.
     private static func addition(_ result: VerbResult) -> String? {
         guard var message = result.message, !message.isEmpty else { return nil }
         if message.hasPrefix(result.app + " ") { message.removeFirst(result.app.count + 1) }

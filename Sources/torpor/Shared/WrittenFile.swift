@@ -4,11 +4,13 @@ import CommandLinePages
 import Configuration
 import Linux
 
-/// What to tell the user about a configuration that a verb has written.
+/// Texts for the user about a configuration file that a verb has written.
 package enum WrittenFile {
-    /// Says that the file exists and what to do next. `origin`: what it was made from, if worth saying.
+    /// Says that the file was written, and what to do next. `origin`: what the file was made from; nil if that need
+    /// not be said.
     package static func text(_ file: String, origin: String? = nil) -> String {
-        // The system's service reloads these files on request; no second torpord may run beside it.
+        // These files belong to the system's service, which reloads them on request. A second torpord must not run
+        // beside the service.
         let isOfService = ["/etc/torpor/torpor.toml", "/etc/torpor/conf.d"].contains {
             let path = ImportFiles.absolute(file)
             return path == $0 || path.hasPrefix($0 + "/")
@@ -21,12 +23,13 @@ package enum WrittenFile {
             + steps.map { "\n  " + $0 }.joined()
     }
 
-    /// Whether a supervisor runs that a second torpord of this user would collide with.
+    /// Whether a supervisor runs that would conflict with a second torpord of this user.
     private static var hasSupervisor: Bool {
         File.exists(ControlSocket.own) && (try? Manager(socket: ControlSocket.own, patience: .seconds(1))) != nil
     }
 
-    /// How the supervisor that runs already comes to read the file where it is, so that its relative paths stay valid.
+    /// How to make the running supervisor include the file. The file stays in its folder, so that its relative paths
+    /// stay valid.
     private static func inclusion(of file: String) -> [String] {
         let path = ImportFiles.absolute(file)
         let line = "include = [\(Configuration.quoted(path))]"
@@ -34,7 +37,7 @@ package enum WrittenFile {
             let own = DefaultPaths(environment: ThisProcess.variables, userID: Users.effectiveUID).configuration
             return ["add \(line) to \(Terminal.harmless(own))", "torpor apply"]
         }
-        // `shop` of /srv/shop/torpor.toml, `other` of /srv/shop/other.toml.
+        // Suggest the name `shop` for /srv/shop/torpor.toml, and `other` for /srv/shop/other.toml.
         let parts = path.split(separator: "/").map(String.init)
         let stem = parts.last.map { $0.hasSuffix(".toml") ? String($0.dropLast(5)) : $0 } ?? ""
         let name = stem == "torpor" && parts.count > 1 ? parts[parts.count - 2] : stem

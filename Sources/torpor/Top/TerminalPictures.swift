@@ -4,17 +4,17 @@ import Linux
 import TopView
 import Varlink
 
-/// Pictures on terminals with kitty's graphics protocol, which accepts PNG files
+/// Shows pictures on terminals with kitty's graphics protocol, which accepts PNG files
 /// (https://sw.kovidgoyal.net/kitty/graphics-protocol/).
 struct TerminalPictures {
-    /// What is on the screen.
+    /// The picture that is on the screen, and its place; nil if there is none.
     private var shown: (place: PicturePlace, snapshot: TopSnapshot)?
-    /// The picture's id, chosen so that no other program is likely to use it.
+    /// The picture's id in the terminal. Other programs are unlikely to use the same number.
     private static let number = 746_722
-    /// Bytes of Base64 in one chunk, the protocol's maximum.
+    /// The size of a chunk in bytes of Base64, which is the protocol's maximum.
     private static let part = 4096
 
-    /// Whether the terminal supports the protocol. Terminal multiplexers do not.
+    /// Whether the terminal supports the graphics protocol. Terminal multiplexers do not.
     static var areKnown: Bool {
         func variable(_ name: String) -> String { ThisProcess.environment(name) ?? "" }
         guard variable("TMUX").isEmpty, variable("STY").isEmpty, variable("ZELLIJ").isEmpty else { return false }
@@ -23,7 +23,7 @@ struct TerminalPictures {
         return ["WezTerm", "ghostty"].contains(variable("TERM_PROGRAM"))
     }
 
-    /// Shows this picture instead of the current one; nil removes it.
+    /// Shows this picture instead of the current one; nil to remove the picture.
     mutating func show(_ wanted: (place: PicturePlace, snapshot: TopSnapshot)?) {
         if let shown, let wanted, shown.place == wanted.place, shown.snapshot == wanted.snapshot { return }
         if shown == nil, wanted == nil { return }
@@ -35,14 +35,14 @@ struct TerminalPictures {
         Output.write(text)
     }
 
-    /// The screen was cleared, and the picture with it.
+    /// Must be called when the screen was cleared, which removes the picture too.
     mutating func forget() { shown = nil }
 
     private static let removal = "\u{1b}_Ga=d,d=I,i=\(number),q=2\u{1b}\\"
 
     private static func command(_ data: [UInt8], _ place: PicturePlace) -> String {
         let encoded = Base64.encode(data)
-        // Save and restore the cursor, so that ncurses' idea of its position stays right.
+        // Save and restore the cursor, so that its position stays where ncurses expects it.
         var text = "\u{1b}7\u{1b}[\(place.row + 1);\(place.column + 1)H"
         var rest = encoded.utf8[...]
         var isFirst = true

@@ -5,7 +5,7 @@ import TopView
 import TorporAPI
 import Varlink
 
-/// Receives events as they happen, on a connection and a thread of its own; asks for earlier ones.
+/// Receives events as they happen, on its own connection and thread. Also requests earlier events.
 final class TopEvents: Sendable {
     private let path: String
     private let inbox: TopInbox
@@ -27,10 +27,10 @@ final class TopEvents: Sendable {
         while true {
             var request = EventsRequest()
             request.follow = true
-            // After a supervisor was replaced, continue behind the last event that the old one sent.
+            // If the supervisor was replaced, continue after the last event that the old one sent.
             request.after = sequence
             if sequence == nil { (request.since, request.limit) = (since, Self.most) }
-            // Errors are not reported here: the feed meets and reports the same ones.
+            // Errors are not reported here, because the feed gets and reports the same ones.
             if let client = try? VarlinkClient(path: path, timeout: .seconds(5)) {
                 _ = try? client.callMore(ManagerRequest.events(request).call) { reply in
                     pause = .milliseconds(20)

@@ -6,21 +6,21 @@ import TopView
 import TorporAPI
 import Varlink
 
-/// What the screen shows of one app, beside the list.
+/// What the screen shows about one app beside the list.
 enum TopSubject: Hashable, Sendable {
     case none
     case details(String)
     case log(String)
 }
 
-/// Reads the supervisor's state every second on a thread of its own, and the log or page of one app more often.
+/// Reads the supervisor's state every second, and the log or page of one app more often, on its own thread.
 /// Reconnects if the supervisor is replaced or lost.
 final class TopFeed: Sendable {
     private struct Wishes {
         var subject = TopSubject.none
-        /// An event arrived: read the list before it is due.
+        /// Whether to read the list early, because an event has arrived.
         var isHurried = false
-        /// Memory pressure began or ended.
+        /// Whether to read the memory report early, because memory pressure has begun or ended.
         var isMemoryHurried = false
     }
 
@@ -35,21 +35,22 @@ final class TopFeed: Sendable {
 
     /// The timeout of a call, in milliseconds.
     private static let patience: Int32 = 5000
-    /// The shortest time between two lists: a list of a thousand apps takes the supervisor some milliseconds.
+    /// The minimum interval between two lists: for a thousand apps, a list takes the supervisor some milliseconds.
     private static let soonest = Duration.milliseconds(200)
 
     func start() throws(Errno) { try WorkerThread.start(named: "top-feed") { self.run() } }
 
-    /// Sets what to read beside the list.
+    /// Sets what the feed reads in addition to the list.
     func want(_ subject: TopSubject) {
         wishes.withLock { $0.subject = subject }
         wishes.wake()
     }
 
-    /// A reply about memory is costly: the supervisor measures every app and consults the policies.
+    /// The interval between memory reports. A report is costly, because the supervisor measures every app and
+    /// consults the policies.
     private static let memoryDelay = Duration.seconds(5)
 
-    /// Makes the next list come soon; with `memory`, the memory report too.
+    /// Makes the feed read the list soon; with `memory`, the memory report too.
     func hurry(memory: Bool) {
         wishes.withLock { wishes in
             wishes.isHurried = true
@@ -72,7 +73,7 @@ final class TopFeed: Sendable {
         }
     }
 
-    /// The error without advice: the feed itself reconnects.
+    /// The error as a sentence without advice, because the feed itself reconnects.
     static func sentence(_ error: VarlinkClientError) -> String {
         switch error {
         case .disconnected: "the supervisor has ended the connection"
@@ -113,7 +114,8 @@ final class TopFeed: Sendable {
                 }
                 if case .details(let app) = subject { try readDetails(of: app, &snapshot, client) }
                 onSuccess()
-                // Count from the reply: the supervisor measures again only a second later.
+                // Measure the interval from the reply: the supervisor measures again only a second after the last
+                // time.
                 last = Clock.monotonic()
             }
             try readLog(&log, subject, client)
@@ -133,7 +135,7 @@ final class TopFeed: Sendable {
         }
     }
 
-    /// Decodes a reply that a daemon of another version may have written.
+    /// Decodes a reply, which a daemon of another version may have sent.
     package static func apps(_ reply: JSON) throws(VarlinkClientError) -> [AppSummary] {
         do throws(FieldError) {
             return try Fields(reply).list("apps") { json throws(FieldError) in try AppSummary(json: json) }
@@ -142,7 +144,8 @@ final class TopFeed: Sendable {
         }
     }
 
-    /// Sends a verb for an app that cannot exist, to learn early whether the supervisor lets this user change apps.
+    /// Whether the supervisor lets this user change apps. To learn this early, sends a verb for an app that cannot
+    /// exist.
     private func mayChange(_ client: VarlinkClient) throws(VarlinkClientError) -> Bool {
         let request = VerbRequest(verb: .reset, apps: ["/"])
         do throws(VarlinkClientError) {
@@ -178,7 +181,7 @@ final class TopFeed: Sendable {
 
     // MARK: What it showed
 
-    /// The snapshot read last.
+    /// Identifies the snapshot that was read last.
     private struct SnapshotReading: Hashable {
         var app: String?
         var info: SnapshotInfo?
@@ -204,11 +207,11 @@ final class TopFeed: Sendable {
 
     // MARK: The log
 
-    /// How far an app's log was read.
+    /// How far the log of an app was read.
     private struct LogReading {
         var subject = TopSubject.none
         var cursor: String?
-        /// There is nothing more to read here: the log is kept elsewhere.
+        /// Whether nothing more can be read here, because the log is kept elsewhere.
         var isOver = false
     }
 
@@ -238,7 +241,7 @@ final class TopFeed: Sendable {
                 )
             )
             if isFirst || !lines.isEmpty { inbox.put(.log(app: app, lines, isFirst: isFirst)) }
-            // Without a cursor, each reading would start from the beginning.
+            // Without a cursor, each reading would start again from the beginning.
             if log.cursor == nil { log.isOver = true }
         } catch {
             guard case .service = error else { throw error }

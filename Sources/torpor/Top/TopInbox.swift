@@ -4,7 +4,7 @@ import Linux
 import TopView
 import TorporAPI
 
-/// News from other threads for the screen.
+/// News for the screen from other threads.
 enum TopNews: Sendable {
     case supervisor(SupervisorInfo)
     case list([AppSummary], asked: Int64)
@@ -26,13 +26,13 @@ final class TopInbox: Sendable {
     private let news = Monitor<[TopNews]>([])
     private let counter: EventCounter
 
-    /// Throws if no file descriptor is left.
+    /// Creates an empty queue. Throws if no file descriptor is left.
     init() throws(Errno) { counter = try EventCounter() }
 
-    /// Readable while the queue is not empty.
+    /// The descriptor to watch, which is readable while the queue is not empty.
     var descriptor: Int32 { counter.raw }
 
-    /// Callable from any thread.
+    /// Adds news. May be called from any thread.
     func put(_ one: TopNews) {
         news.withLock { $0.append(one) }
         counter.signal()

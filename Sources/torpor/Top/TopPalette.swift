@@ -3,17 +3,17 @@
 import CNCurses
 import TopView
 
-/// The colours of inks. With 256 colours they are close to Okabe and Ito's palette, which the colour-blind can tell
-/// apart; wherever an ink is used, a sign or a word says the same.
+/// The colours of text. With 256 colours, they are close to the palette of Okabe and Ito, which colour-blind people
+/// can tell apart. Wherever a colour has a meaning, a sign or a word has the same meaning.
 struct TopPalette {
-    /// The ncurses colour pair and style of each ink on each background.
+    /// For each colour on each background, the ncurses colour pair and the style.
     private var pairs: [Int16]
     private let colours: Int32
     private let hasColour: Bool
 
     private static let grounds = Style.Background.allCases.count
 
-    /// Call only after the screen was initialised.
+    /// Creates the palette. The screen must be initialised before.
     init(hasColour wanted: Bool) {
         hasColour = wanted && has_colors() && start_color() == OK && torpor_nc_colours() >= 8
         colours = hasColour ? torpor_nc_colours() : 0
@@ -38,7 +38,7 @@ struct TopPalette {
         Int(ink.rawValue) * grounds + Int(ground.rawValue)
     }
 
-    /// The colour pair, and attributes of the shim CNCurses.
+    /// The colour pair of a style, and its attributes for the shim CNCurses.
     func look(_ style: Style) -> (pair: Int16, attributes: Int32) {
         let pair = pairs[Self.index(style.ink, style.ground)]
         var attributes: Int32 = 0
@@ -66,7 +66,7 @@ struct TopPalette {
         return colours >= 16 ? bright(ink) : basic(ink)
     }
 
-    /// Readable on black and on white.
+    /// Colours that are readable on black and on white.
     private func rich(_ ink: Color) -> Int16 {
         switch ink {
         case .plain: -1
@@ -90,7 +90,7 @@ struct TopPalette {
         }
     }
 
-    /// Lighter than elsewhere, to be readable on blue.
+    /// Lighter colours, which are readable on the blue of the selection.
     private func onSelection(_ ink: Color) -> Int16 {
         switch ink {
         case .plain, .accent: 255

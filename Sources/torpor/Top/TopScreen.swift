@@ -5,21 +5,22 @@ import CommandLinePages
 import Linux
 import TopView
 
-/// The terminal, by ncurses: draws grids, reads keys, and restores the terminal at the end. Only for the thread that
-/// created it.
+/// The terminal, through ncurses: draws grids, reads keys, and restores the terminal at the end. May be used only on
+/// the thread that created it.
 final class TopScreen {
     private let palette: TopPalette
     private var shown: StyledGrid?
     private var pictures = TerminalPictures()
     private var isOpen = true
 
-    /// Replacements for unknown terminal types, by prefix: mostly for ssh from a newer machine.
+    /// Terminal types to use instead of unknown ones, by prefix. A type may be unknown if the user comes by ssh from
+    /// a newer machine.
     private static let standIns = [
         ("tmux", "screen"), ("screen", "screen"), ("xterm", "xterm-256color"), ("alacritty", "xterm-256color"),
         ("foot", "xterm-256color"), ("wezterm", "xterm-256color"), ("rxvt", "xterm"),
     ]
 
-    /// Takes over the terminal. `hasColour`: use colours if the terminal has them.
+    /// Takes control of the terminal. `hasColour`: whether to use colours if the terminal has them.
     init(hasColour: Bool) throws(Failure) {
         let name = ThisProcess.environment("TERM") ?? ""
         guard !name.isEmpty, name != "dumb" else {
@@ -55,11 +56,11 @@ final class TopScreen {
 
     deinit { close() }
 
-    /// Whether this process is in the terminal's foreground. In the background the terminal is the shell's: touching it
-    /// stops this process (SIGTTOU), and then not even SIGTERM ends it.
+    /// Whether this process is in the terminal's foreground. In the background, a change of the terminal stops this
+    /// process (SIGTTOU), and a stopped process does not even end at SIGTERM.
     var isForeground: Bool { TerminalDevice.isForeground(0) }
 
-    /// Restores the terminal; further calls do nothing.
+    /// Restores the terminal. Further calls have no effect.
     func close() {
         guard isOpen else { return }
         isOpen = false
@@ -69,7 +70,7 @@ final class TopScreen {
         endwin()
     }
 
-    /// Restores the terminal for a while; the next `show` takes it again.
+    /// Restores the terminal until the next `show`, which takes control again.
     func leave() {
         shown = nil
         guard isForeground else { return }
@@ -78,15 +79,16 @@ final class TopScreen {
         endwin()
     }
 
-    /// Makes the next `show` draw everything: other programs may have written to the terminal or changed its modes.
+    /// Makes the next `show` draw everything, because other programs may have written to the terminal or changed its
+    /// modes.
     func redraw() {
         reset_prog_mode()
-        // Otherwise ncurses enables the keypad at the next read, and misreads that key.
+        // If the keypad is not enabled now, ncurses enables it at the next read, and misreads the key pressed then.
         keypad(torpor_nc_screen(), true)
         shown = nil
     }
 
-    /// The terminal's size, as the kernel knows it.
+    /// The terminal's size as the kernel reports it.
     func size() -> TopModel.Size {
         if let size = TerminalDevice.size(1) {
             let (rows, columns) = (min(size.rows, 1000), min(size.columns, 2000))
@@ -98,7 +100,7 @@ final class TopScreen {
         return TopModel.Size(columns: Int(getmaxx(torpor_nc_screen())), rows: Int(getmaxy(torpor_nc_screen())))
     }
 
-    /// Draws only the cells that changed. An app's snapshot, if the grid has a place for it, goes on top.
+    /// Draws only cells that have changed. If the grid has a place for it, an app's snapshot is shown on top.
     func show(_ grid: StyledGrid, _ snapshot: (place: PicturePlace, snapshot: TopSnapshot)? = nil) {
         if shown == nil {
             pictures.forget()

@@ -6,22 +6,23 @@ import TopView
 import TorporAPI
 import Varlink
 
-/// `torpor top`: feeds keys and news into the model, and draws its frames on the screen.
+/// `torpor top`: passes keys and news to the model, and draws the model's frames on the screen.
 ///
-/// A class with small methods: with a loop around a value as large as the model, Swift's optimiser runs for a quarter
-/// of an hour (its loop-invariant code motion compares every pair of instructions for access to the same field).
+/// This is a class with small methods for a reason: with a loop around a value as large as the model, Swift's
+/// optimiser runs for a quarter of an hour (its loop-invariant code motion compares every pair of instructions for
+/// access to the same field).
 final class TopSession {
     private let path: String
     private let delay: Duration
     private var model = TopModel()
     private var subject = TopSubject.none
-    /// When the last frame was drawn, and whether the model has changed since.
+    /// When the last frame was drawn. `isDirty`: whether the model has changed since.
     private var drawn = Duration.zero
     private var isDirty = true
 
-    /// How much history is loaded at the start, in microseconds; the timeline asks for more when it needs to.
+    /// How much history is loaded at the start, in microseconds. The timeline requests more if it needs more.
     private static let past: Int64 = 3_600_000_000
-    /// The shortest time between two frames, except after a key.
+    /// The minimum time between two frames. A frame after a key is drawn at once.
     private static let shortest = Duration.milliseconds(30)
 
     init(path: String, delay: Duration, isASCII: Bool) throws(Failure) {
@@ -31,14 +32,14 @@ final class TopSession {
         model.host = (name ?? "").split(separator: "\n").first.map(String.init) ?? ""
         let isUTF8 = TerminalDevice.adoptLocale()
         if isASCII || !isUTF8 { model.characters = .ascii }
-        // The Linux console has few glyphs.
+        // The font of the Linux console has few glyphs.
         if model.characters == .ascii || ThisProcess.environment("TERM") == "linux" { model.glyphs = .ascii }
         model.now = Times.now
     }
 
     // MARK: One picture
 
-    /// Writes one frame as text or JSON. It takes two readings, since CPU use is the difference between them.
+    /// Writes one frame as text or JSON. That takes two readings, because CPU use is the difference between them.
     func once(json: Bool) throws {
         let manager = try Manager(socket: path)
         func list() throws(Failure) {
@@ -62,13 +63,14 @@ final class TopSession {
             model.take(events: (reply["events"]?.arrayValue ?? []).compactMap { try? EventRecord(json: $0) })
         }
         take(try manager.call(.events(request), onReply: take))
-        // The supervisor measures once a second.
+        // The supervisor measures only once a second, so wait that long.
         ThisProcess.sleep(max(.zero, began + .milliseconds(1020) - Clock.monotonic()))
         try list()
         guard !json else { return Output.document(document) }
         let asked = ThisProcess.environment("COLUMNS").flatMap { Int($0) }
         let columns = TerminalDevice.size(1)?.columns ?? asked ?? 120
-        // Room for all apps, whatever the terminal's height: four lines above them and two below, which stay empty.
+        // Make room for all apps, whatever the terminal's height: four lines above the list and two below it, which
+        // stay empty.
         model.size = .init(columns: max(40, min(columns, 2000)), rows: max(16, model.apps.count + 6))
         let grid = TopLayout.frame(model)
         let rows = (0..<4 + max(1, model.apps.count)).map { grid.text(ofRow: $0) }
@@ -100,7 +102,7 @@ final class TopSession {
                 message: "top needs a terminal, and \(which) is not one: use ‘torpor list’, or ‘torpor top --once’"
             )
         }
-        // An unreachable supervisor is reported like in every verb, before the terminal is taken over.
+        // Report an unreachable supervisor like every other verb, before this process takes control of the terminal.
         _ = try Manager(socket: path)
         let signals: TerminalSignals
         let inbox: TopInbox
@@ -154,7 +156,7 @@ final class TopSession {
         case signal(Int32)
     }
 
-    /// Runs until a key or a signal ends it. Returns the signal; nil for a key.
+    /// Runs until a key or a signal ends the session. Returns the signal's number; nil for a key.
     private func loop(
         _ screen: TopScreen,
         _ signals: TerminalSignals,
@@ -167,7 +169,7 @@ final class TopSession {
         model.size = screen.size()
         while true {
             draw(screen)
-            // Redraw every second even without news, since ages grow.
+            // Draw a frame every second even without news, since the ages that it shows change.
             let next = drawn + (isDirty ? Self.shortest : .seconds(1))
             let left = max(.milliseconds(1), next - Clock.monotonic())
             guard (try? Descriptor.wait(poller.descriptor.raw, timeout: left)) == true else {
@@ -185,7 +187,7 @@ final class TopSession {
         }
     }
 
-    /// Draws the model, unless the last frame is too recent.
+    /// Draws the model, unless the last frame was drawn too recently.
     private func draw(_ screen: TopScreen) {
         let now = Clock.monotonic()
         guard isDirty, now - drawn >= Self.shortest else { return }
@@ -194,7 +196,7 @@ final class TopSession {
         (isDirty, drawn) = (false, now)
     }
 
-    /// Draws the next frame without delay, since the user waits for the effect of the key.
+    /// Makes the next frame be drawn without delay, since the user waits for the effect of a key.
     private func drawAtOnce() { (isDirty, drawn) = (true, .zero) }
 
     private func handle(
@@ -211,7 +213,7 @@ final class TopSession {
             while let key = screen.key() {
                 if press(key, talk) { return .key }
             }
-            // The terminal is gone.
+            // A hangup or an error means that the terminal is gone.
             return events.isDisjoint(with: [.hangup, .error]) ? nil : .key
         case .signals:
             while let signal = signals.next() {
@@ -226,7 +228,7 @@ final class TopSession {
         return nil
     }
 
-    /// Handles a key; true if it ends the session.
+    /// Handles a key. Returns true if it ends the session.
     private func press(_ key: TopKey, _ talk: Workers) -> Bool {
         drawAtOnce()
         guard let request = model.press(key) else { return false }
@@ -281,7 +283,7 @@ final class TopSession {
         case .mayChange(let may): model.mayChange = may
         case .events(let events): model.take(events: events)
         case .history(let events, let since): model.take(history: events, since: since)
-        // Ignore data for a page that was left.
+        // Ignore data for a page that the user has left.
         case .details(let app, let lines): if model.subject == app { model.details = lines }
         case .snapshot(let app, let snapshot): if model.subject == app { model.snapshot = snapshot }
         case .log(let app, let lines, let isFirst):

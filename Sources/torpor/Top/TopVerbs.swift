@@ -6,13 +6,13 @@ import TopView
 import TorporAPI
 import Varlink
 
-/// Sends verbs, each on a thread of its own, and reports results in the words of the command line.
+/// Runs verbs, each on its own thread, and reports their results in the words of the command line.
 final class TopVerbs: Sendable {
     private let path: String
     private let inbox: TopInbox
     private let running = Monitor(0)
 
-    /// The most verbs that may run at a time.
+    /// The most verbs that may run at the same time.
     private static let most = 16
 
     init(path: String, inbox: TopInbox) { (self.path, self.inbox) = (path, inbox) }

@@ -83,8 +83,8 @@ struct Apply: ParsableCommand {
         guard applied.apps.allSatisfy(\.ok), refused.isEmpty else { throw Failure(status: .failed, message: nil) }
     }
 
-    /// The policies that the supervisor does not use, once all of them have been loaded or refused, at the latest after
-    /// 15 s: a library that loops while it is opened is given up after 10 s.
+    /// The policies that the supervisor does not use. Waits until all policies are loaded or refused, but at most 15
+    /// s: torpord gives up a library after 10 s if it loops while it is loaded.
     private static func unusedPolicies(_ manager: Manager) throws -> [PolicyStatus] {
         let end = Clock.monotonic() + .seconds(15)
         while true {
@@ -96,7 +96,8 @@ struct Apply: ParsableCommand {
         }
     }
 
-    /// All mistakes in the configuration, in the format of `torpor check`.
+    /// The failure for an invalid configuration: all its mistakes, in the format of `torpor check`; nil for other
+    /// errors.
     private func invalid(_ error: String, _ parameters: JSON) -> Failure? {
         guard error == ManagerInterface.ErrorName.invalidConfiguration,
             let list = try? Fields(parameters).list(
@@ -148,7 +149,7 @@ struct Apply: ParsableCommand {
         return "\(change.key) \(change.old ?? "none") → \(change.new ?? "none") (\(when))"
     }
 
-    /// In the format of `torpor check`.
+    /// A mistake in the format of `torpor check`.
     package static func text(_ diagnostic: DiagnosticInfo) -> String {
         var text = diagnostic.file
         if diagnostic.line > 0 { text += ":\(diagnostic.line):\(diagnostic.column)" }

@@ -82,7 +82,7 @@ struct Check: ParsableCommand {
         let more =
             templates == 0 ? "" : templates == 1 ? " and a template of scenes" : " and \(templates) templates of scenes"
         var text = "OK: \(count) \(count == 1 ? "app" : "apps")\(more) in \(place(configuration))\n"
-        // Most apps have the same schedule: print each different one once.
+        // Most apps have the same schedule, so print each different schedule once.
         var order: [String] = []
         var names: [String: [String]] = [:]
         for app in configuration.apps + configuration.templates {
@@ -94,7 +94,8 @@ struct Check: ParsableCommand {
         return text + sleepless(configuration)
     }
 
-    /// Names the apps that the policy `server` would leave running, because no event could wake them.
+    /// A sentence that names the apps which the policy `server` would leave running, because no event could wake
+    /// them.
     private static func sleepless(_ configuration: TorporConfiguration) -> String {
         let isAsked = configuration.supervisor.policies.contains("server")
         let server = configuration.policies.first { $0.name == "server" }
@@ -154,14 +155,14 @@ struct Check: ParsableCommand {
     }
 }
 
-/// The locales of this machine, by locale(1).
+/// The locales of this machine, as locale(1) lists them.
 private enum Locales {
-    /// Whether programs find the locale of that name; nil if that is not known.
+    /// Whether programs find a locale of this name; nil if that is unknown.
     static func has(_ name: String) -> Bool? {
         if let all, !["C", "POSIX"].contains(code(name)) { all.contains(plain(name)) } else { nil }
     }
 
-    /// The names as programs compare them; nil if they cannot be listed.
+    /// The names of the locales in the form in which they are compared; nil if they cannot be listed.
     private static let all: Set<String>? = {
         guard let program = try? AppSide.program("locale"), let output = try? Descriptor.pipe(),
             let child = try? ChildProcess(
@@ -182,10 +183,11 @@ private enum Locales {
         return Set(bytes.split(separator: 10).map { plain(String(wire: $0)) })
     }()
 
-    /// `de_DE` of `de_DE.UTF-8@euro`.
+    /// The language and territory of a locale, such as `de_DE` of `de_DE.UTF-8@euro`.
     private static func code(_ name: String) -> String { String(name.prefix { $0 != "." && $0 != "@" }) }
 
-    /// The codeset of a name is compared by its letters and digits alone: `de_DE.UTF-8` is `de_DE.utf8`.
+    /// The form in which locales are compared. Only letters and digits of the codeset count, so `de_DE.UTF-8` equals
+    /// `de_DE.utf8`.
     private static func plain(_ name: String) -> String {
         guard let dot = name.firstIndex(of: ".") else { return name }
         let rest = name[dot...]

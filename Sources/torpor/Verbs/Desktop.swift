@@ -103,7 +103,7 @@ struct DesktopSync: ParsableCommand {
         }
     }
 
-    /// The path from the root on, with its symlinks.
+    /// The absolute path. Symlinks in it are not resolved.
     private static func absolute(_ path: String) -> String {
         path.hasPrefix("/") ? path : ThisProcess.directory + "/" + path
     }
@@ -120,12 +120,12 @@ struct DesktopSync: ParsableCommand {
         return home + "/.local/share/applications"
     }
 
-    /// How entries call this program. They name the socket unless it is that of the user's own supervisor, which
-    /// `torpor` takes first.
+    /// How entries run this program. They name the socket unless it is that of the user's own supervisor, which
+    /// `torpor` finds by itself.
     private static func command(_ socket: String) -> DesktopEntry.Command {
         var command = DesktopEntry.Command()
         let onPath = ["/usr/bin/torpor", "/usr/local/bin/torpor"]
-        // GLib takes %% in the path of a program as it is, and does not find the program.
+        // GLib does not decode %% in a program's path, so it would not find such a program.
         if let own = ThisProcess.executable, !onPath.contains(own), !own.contains("%") { command.program = own }
         let isOwn = !Users.isRoot && socket.utf8.elementsEqual(ControlSocket.own.utf8)
         command.socket = isOwn ? nil : socket
@@ -134,7 +134,7 @@ struct DesktopSync: ParsableCommand {
 
     // MARK: Afterwards
 
-    /// The program that writes the list by which desktops find the app for a URL or a file.
+    /// The program that updates the list by which desktops find the app for a URL or a file.
     private static let indexer = "update-desktop-database"
 
     private static func updateDatabase(_ path: String) {

@@ -40,7 +40,7 @@ struct Doctor: ParsableCommand {
             + machine.all
     }
 
-    /// Whether a supervisor started now would find a configuration, and how many apps it has.
+    /// Whether a supervisor that is started now would find a configuration, and how many apps that has.
     private static func ownConfiguration() -> (apps: Int, DoctorCheck) {
         switch ConfigurationLoader.load(path: nil, environment: ThisProcess.variables) {
         case .success(let configuration):

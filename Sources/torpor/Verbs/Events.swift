@@ -89,7 +89,7 @@ struct Events: ParsableCommand {
         request.limit = lines
         if follow { Output.endWithReader() }
         var spans = TransitionSpans()
-        // After a supervisor was replaced, continue behind the last event that the old one sent.
+        // If the supervisor was replaced, continue after the last event that the old one sent.
         let last = try Manager(options).call(.events(request)) { reply in
             show(reply, &spans)
             request.after = reply["sequence"]?.intValue

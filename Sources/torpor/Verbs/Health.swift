@@ -63,14 +63,14 @@ struct Health: ParsableCommand {
     }
 }
 
-/// `health`, usable without the argument parser: see ``PlainArguments``.
+/// The verb `health` without the argument parser (see ``PlainArguments``).
 struct PlainHealth {
     package var apps: [String]
     var options: PlainOptions
     var state: String?
     var timeout = Duration.seconds(5)
 
-    /// A problem of an app; without an app, of the supervisor.
+    /// A problem of an app or, without an app, of the supervisor.
     private struct Problem {
         var app: String?
         var sentence: String
@@ -93,7 +93,7 @@ struct PlainHealth {
         }
         if apps.isEmpty { problems += supervisor.troubles.map { Problem(sentence: $0) } }
         for app in summaries {
-            // Of the apps that a template or a pattern matches, skip scenes without a process: that is normal.
+            // Skip scenes without a process that only a template or a pattern names: for scenes, that is normal.
             if state == nil, app.isUnattached, !apps.contains(app.name) { continue }
             if let sentence = apps.isEmpty ? Self.problemOfAny(app) : Self.problem(app, state) {
                 problems.append(Problem(app: app.name, sentence: sentence))
@@ -120,14 +120,14 @@ struct PlainHealth {
 
     private func problem(_ supervisor: SupervisorInfo) -> Problem? {
         switch supervisor.phase {
-        // Apps named on the command line are checked by themselves: ignore that others are still starting.
+        // If apps are named on the command line, it does not matter that other apps are still starting.
         case "starting" where apps.isEmpty: Problem(sentence: "torpord is still starting")
         case "ending": Problem(sentence: "torpord is ending its apps")
         default: nil
         }
     }
 
-    /// Policies that are not consulted, so that they do nothing for the apps they should manage.
+    /// Policies that torpord does not consult, so that they cannot manage the apps as intended.
     private func policies(_ manager: Manager, _ deadline: Duration) throws -> [Problem] {
         try manager.policies(deadline: deadline).filter { ["waiting", "refused", "quarantined"].contains($0.state) }.map
         { policy in
@@ -146,7 +146,7 @@ struct PlainHealth {
         app.state != "not-running" && app.transition != "launching" && app.transition != "terminating"
     }
 
-    /// The problem of an app that was not named on the command line; an app that is down on purpose has none.
+    /// The problem of an app that is not named on the command line; nil for an app that is down on purpose.
     private static func problemOfAny(_ app: AppSummary) -> String? {
         if app.failed { return failure(app) }
         if app.stranded { return stranding(app) }
@@ -165,7 +165,7 @@ struct PlainHealth {
         return "\(app.name) is \(app.state), and not \(state)"
     }
 
-    /// Whether the app ended without being asked to and no restart follows (`restart = "never"`).
+    /// Whether the app ended although no user asked for that, and no restart follows (`restart = "never"`).
     private static func hasFailed(_ app: AppSummary) -> Bool {
         guard app.state == "not-running", app.transition == nil, app.nextRestartMilliseconds == nil,
             let reason = app.lastExit?.reason

@@ -78,12 +78,12 @@ struct History: ParsableCommand {
 enum EventText {
     static func sentence(_ event: EventRecord) -> String {
         var text = Terminal.coloured(Terminal.harmless(event.text), Terminal.colour(ofEvent: event))
-        // Add the reason only if the sentence does not contain it already.
+        // Add the reason only if the sentence does not contain it.
         if let reason = event.reason, !event.text.contains(reason) { text += " (\(Terminal.harmless(reason)))" }
         return text
     }
 
-    /// Warns that events are missing, with the reason.
+    /// Warns if events are missing from a reply, with the reason.
     static func warn(of reply: JSON) {
         if let reason = reply["incomplete"]?.stringValue {
             Complaint.say(reason, .warning)
@@ -92,7 +92,7 @@ enum EventText {
 }
 
 extension Terminal {
-    /// Colours ends that no user asked for.
+    /// The colour of an event that is an end which no user asked for; nil for other events.
     fileprivate static func colour(ofEvent event: EventRecord) -> Colour? {
         switch event.kind {
         case "state": colour(ofState: event.to ?? "")

@@ -94,11 +94,11 @@ struct Import: ParsableCommand {
                 )
             }
         }
-        // Fail if no part of the file could be translated.
+        // Fail if no program of the file could be translated.
         if result.translatedCount == 0 { throw Failure(status: .failed, message: nil) }
     }
 
-    /// For docker run PATH may be the command line itself, as one word or as several.
+    /// Imports the file. For docker run, PATH may be the command line itself, as one word or as several.
     private static func read(
         _ paths: [String],
         _ kind: SourceKind?,
@@ -122,7 +122,7 @@ struct Import: ParsableCommand {
         )
     }
 
-    /// Prints one line for each remark and a summary as the last line.
+    /// Prints each remark on one line, and a summary as the last line.
     private static func tell(_ result: ImportedConfiguration) {
         let file = result.source.split(separator: "/").last.map(String.init) ?? result.source
         func line(_ name: String?, _ remark: Remark) -> String {
@@ -158,7 +158,7 @@ struct Import: ParsableCommand {
     }
 }
 
-/// What `import` and `init` share.
+/// Functions that `import` and `init` share.
 enum ImportFiles {
     /// Reads the files of this machine.
     static var live: SourceTree {
@@ -170,7 +170,7 @@ enum ImportFiles {
         }
         var tree = SourceTree(
             read: { path in
-                // Reading a FIFO would block, and a device may never end.
+                // Read only regular files: reading a FIFO would block, and a device may never end.
                 guard (try? File.status(path).kind) == .regular else { return nil }
                 return try? File.read(path, limit: ConfigurationSystem.fileLimit)
             },

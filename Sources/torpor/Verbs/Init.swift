@@ -52,11 +52,11 @@ struct Init: ParsableCommand {
         for (_, remark) in others { Output.page("Not taken: \(Terminal.harmless(remark))\n") }
     }
 
-    /// A configuration file of another supervisor, found in the folder.
+    /// A configuration file of another supervisor that was found in the folder.
     private struct Source {
         var path: String
         var name: String
-        /// The kind of file; nil for a program.
+        /// What kind of file it is; nil for a program.
         var title: String?
     }
 
@@ -85,7 +85,7 @@ struct Init: ParsableCommand {
         result.translatedCount == 1 ? "1 app" : "\(result.translatedCount) apps"
     }
 
-    /// Why a source was not imported, and how to import it.
+    /// A sentence that says why a source was not imported, and how to import it.
     private static func remark(on source: Source, _ file: String) -> String {
         let verb = "‘torpor import \(WrittenFile.quoted(source.path))’"
         do throws(ImportError) {
@@ -100,7 +100,7 @@ struct Init: ParsableCommand {
         }
     }
 
-    /// Imports another supervisor's configuration from the folder; nil if there is none or the user declines.
+    /// Imports a configuration of another supervisor in the folder; nil if there is none or the user declines.
     private func imported(_ sources: [Source], _ file: String, asks: Bool) -> (toml: String, origin: String?)? {
         for source in sources {
             guard let result = try? Self.read(source, file), result.translatedCount > 0 else { continue }
@@ -111,7 +111,7 @@ struct Init: ParsableCommand {
         return nil
     }
 
-    /// The first app: detected in the folder, entered by the user, or the example.
+    /// Makes a configuration with a first app: one detected in the folder, one that the user enters, or the example.
     private func first(_ folder: String, _ file: String, asks: Bool) throws -> (toml: String, origin: String?) {
         let found = FirstApp.found(in: folder, ImportFiles.live)
         var app = found.first ?? .example
@@ -140,7 +140,7 @@ struct Init: ParsableCommand {
         return (app.toml, app.origin)
     }
 
-    /// Reads the user's answer; `usual` on an empty line or at the end of input.
+    /// Asks the user a question. Returns the answer; `usual` if the line is empty or the input has ended.
     private static func answer(_ question: String, usual: String) -> String {
         Output.write("\(question) [\(Terminal.harmless(usual))]: ")
         let line = (readLine() ?? "").split(separator: " ").joined(separator: " ")

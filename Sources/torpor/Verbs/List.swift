@@ -29,10 +29,10 @@ struct List: ParsableCommand {
     }
 }
 
-/// `list`, usable without the argument parser: see ``PlainArguments``.
+/// The verb `list` without the argument parser (see ``PlainArguments``).
 struct PlainList {
     package var apps: [String]
-    /// One line for each scene instead of one for each template.
+    /// Whether each scene has a line; if not, each template has one.
     var showsScenes: Bool
     var options: PlainOptions
 
@@ -45,7 +45,7 @@ struct PlainList {
             let fields = try Fields(reply)
             return (
                 try fields.list("apps") { json throws(FieldError) in try AppSummary(json: json) },
-                // A supervisor older than scenes sends no templates.
+                // A supervisor from before scenes sends no templates.
                 fields["templates"] == nil
                     ? [] : try fields.list("templates") { json throws(FieldError) in try SceneTemplateInfo(json: json) }
             )
@@ -80,13 +80,13 @@ struct PlainList {
         var shown = table(heads, row)
         if apps.contains(where: { $0.title != nil }) {
             let titled = table(heads + ["TITLE"]) { row($0) + [.init($0.title(in: Languages.wanted) ?? "")] }
-            // On a terminal, add the extra column only if no line wraps for it.
+            // On a terminal, add the extra column only if every line still fits.
             if titled.fits { shown = titled }
         }
         Output.page(shown.text)
     }
 
-    /// Scenes that apps show in their own process.
+    /// The scenes that apps have in their own processes.
     private func scenesInside() throws -> [SceneInfo] {
         let reply = try Manager(options).call(.scenes(template: nil))
         let (templates, scenes) = try Manager.read { () throws(FieldError) in
@@ -118,7 +118,7 @@ struct PlainList {
         ]
     }
 
-    /// One line for a template, with the state of its most active scene.
+    /// The line for a template, with the state of its most active scene.
     private static func row(_ template: SceneTemplateInfo, _ scenes: [AppSummary]) -> [Table.Cell] {
         let states = ["active", "inactive", "background", "suspended"]
         let state = states.first { state in scenes.contains { $0.state == state } } ?? "not-running"
@@ -151,7 +151,7 @@ struct PlainList {
             return "\(scenes.sessions == 1 ? "1 scene" : "\(scenes.sessions) scenes"), \(scenes.live) connected"
         }
         var text = app.failed ? "failed" : ""
-        // The last exit does not matter once the app runs again.
+        // Once the app runs again, its last exit no longer matters.
         if app.pid == nil, let exit = app.lastExit {
             text += (text.isEmpty ? "" : ": ") + exit.sentence
         }

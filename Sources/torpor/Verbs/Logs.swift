@@ -66,7 +66,7 @@ struct Logs: ParsableCommand {
     private struct Lines: Sendable {
         var hasTimes: Bool
         var isJSON: Bool
-        /// Empty unless lines of several apps are shown.
+        /// The names of the apps if lines of several apps are shown; otherwise empty.
         var apps: [String] = []
 
         private static let colours: [Terminal.Colour] = [.cyan, .yellow, .green, .magenta, .blue, .red]

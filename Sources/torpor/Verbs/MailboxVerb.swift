@@ -63,7 +63,7 @@ struct MailboxVerb: ParsableCommand {
         }
     }
 
-    /// Shows the messages queued for the app that this process belongs to.
+    /// Shows the queued messages of the app that this process belongs to.
     private func showOwn() throws {
         var request = TakeRequest()
         request.keep = true

@@ -88,10 +88,10 @@ struct PolicyNew: ParsableCommand {
     }
 }
 
-/// A policy's name, and the names derived from it.
+/// The name of a policy, and names derived from it.
 struct PolicyNames {
     package let name: String
-    /// The name of the policy's type and module: `NightShiftPolicy`.
+    /// The name of the policy's type and module, such as `NightShiftPolicy`.
     let type: String
     var library: String { "lib\(type).so" }
 
@@ -124,7 +124,8 @@ struct PolicyNames {
 enum PolicyKitFolder {
     static let header = "Sources/TorporPolicyABI/include/torpor_policy.h"
 
-    /// The folder given by the user, else the kit installed with this program, else the sources it was built from.
+    /// Finds the kit: in the folder that the user gives, otherwise beside this program if that is installed,
+    /// otherwise in the sources that it was built from.
     static func find(_ named: String?) throws(Failure) -> String {
         if let named {
             guard let path = try? File.realPath(named), isKit(path) else {

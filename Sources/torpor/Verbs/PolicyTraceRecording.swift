@@ -5,10 +5,11 @@ import Linux
 import TorporAPI
 import Varlink
 
-/// ‘torpor events --record’: writes the supervisor's policy trace into a file.
+/// Implements ‘torpor events --record’, which writes the supervisor's policy trace to a file.
 final class TraceRecording {
     private let path: String
-    /// Opened with the first line: an unreachable supervisor must not cost an older recording.
+    /// The output file. It is opened only when the first line arrives, so that an unreachable supervisor does not
+    /// destroy an older recording.
     private var output: Descriptor?
     private let every: Int64?
     private let limit: Duration?
@@ -19,7 +20,7 @@ final class TraceRecording {
     private var events = 0
     private var headers = 0
 
-    /// Signals that end the recording. They take effect between two lines, so that the file stays whole.
+    /// Signals that end the recording. They are handled between two lines, so that the file has no partial line.
     private static let endings = [Signal.interrupt, Signal.terminate, Signal.hangup]
 
     init(path: String, every: TimeLimit?, limit: TimeLimit?, isQuiet: Bool) {
@@ -32,7 +33,7 @@ final class TraceRecording {
     package func run(_ options: GlobalOptions) throws(Failure) {
         let manager = try Manager(options)
         if path == "-" { Output.endWithReader() }
-        // If the supervisor is replaced, the retried request asks its successor for the time that is left.
+        // If the supervisor is replaced, the repeated request asks the new supervisor for the remaining time.
         try manager.call(.recordPolicies(request)) { reply in
             if let line = reply["line"], !line.isNull { take(line) }
         }
@@ -67,14 +68,14 @@ final class TraceRecording {
         )
     }
 
-    /// Writes the whole line or nothing of it.
+    /// Writes a whole line, or nothing on an error.
     private func write(_ bytes: [UInt8]) {
         for signal in Self.endings { try? Signal.block(signal) }
         do throws(Errno) {
             if output == nil { output = try open() }
             guard let output else { return }
             if let failure = bytes.withUnsafeBytes({ Descriptor.writeAll(output.raw, $0).failure }) {
-                // A partial line would look like a damaged file. A pipe cannot be truncated.
+                // Remove a partial line, which would look like damage. If the output is a pipe, that is not possible.
                 try? File.truncate(output.raw, to: written)
                 throw failure
             }

@@ -79,7 +79,7 @@ struct Post: ParsableCommand {
         }
     }
 
-    /// Parses the payload; null if none is given.
+    /// Parses the payload; null if no payload is given.
     static func read(_ argument: String?) throws(Failure) -> JSON {
         guard let argument else { return .null }
         var text = argument

@@ -31,7 +31,7 @@ struct SceneArgument: ParsableArguments {
     )
     package var scene: String
 
-    /// The template and the scene's own name. Throws unless both are given.
+    /// The template's name and the scene's own name. Throws unless the argument has both.
     func parts() throws -> (template: String, name: String) {
         guard let at = scene.firstIndex(of: "@"), at != scene.startIndex else {
             throw Failure(

@@ -83,7 +83,7 @@ struct SettingsVerb: ParsableCommand {
         return .init(String(text[..<sign]), String(text[text.utf8.index(after: sign)...]))
     }
 
-    /// In bytes: more than 200 settings of 4 KiB need.
+    /// The most bytes that are read from a file: more than 200 settings of 4 KiB need.
     private static let mostBytes = 2 << 20
 
     private static func read(_ path: String) throws -> [SetSettingsRequest.Value] {
@@ -115,7 +115,7 @@ struct SettingsVerb: ParsableCommand {
             }
         }
         var values: [SetSettingsRequest.Value] = []
-        // Split by bytes: to Swift, CR LF is a single character.
+        // Split by bytes, because CR LF is a single Character in Swift.
         for (index, bytes) in text.utf8.split(separator: 0x0a, omittingEmptySubsequences: false).enumerated() {
             var line = Array(bytes)
             if line.last == 0x0d { line.removeLast() }
@@ -128,7 +128,7 @@ struct SettingsVerb: ParsableCommand {
         return values
     }
 
-    /// The whole input, without its final line break.
+    /// Reads the whole input, without its final line break.
     private static func readInput(of name: String) throws -> String {
         var bytes: [UInt8]
         do throws(Errno) {
@@ -144,7 +144,7 @@ struct SettingsVerb: ParsableCommand {
         return try text(bytes, of: "standard input")
     }
 
-    /// Throws unless the bytes are UTF-8: values are stored as given or not at all.
+    /// Decodes UTF-8, and throws for other bytes: a value must be stored unchanged or not at all.
     private static func text(_ bytes: [UInt8], of source: String) throws -> String {
         guard let text = String(validWire: bytes) else {
             throw Failure(status: .failed, message: "\(source) is not UTF-8 text: nothing is changed")

@@ -27,14 +27,14 @@ struct Status: ParsableCommand {
     package func run() throws { try PlainStatus(apps: apps.apps, options: PlainOptions(options)).run() }
 }
 
-/// `status`, usable without the argument parser: see ``PlainArguments``.
+/// The verb `status` without the argument parser (see ``PlainArguments``).
 struct PlainStatus {
     package var apps: [String]
     var options: PlainOptions
 
     package func run() throws {
         let manager = try Manager(options)
-        // Arguments that can match several apps print an array, even for one match.
+        // Print an array if the arguments could match several apps, even if only one matches.
         let (names, isOne) = try manager.names(of: apps)
         var documents: [JSON] = []
         var pages: [String] = []
@@ -62,7 +62,7 @@ struct PlainStatus {
         if isDown, !apps.isEmpty { throw Failure(status: .notRunning, message: nil) }
     }
 
-    /// The app's last events; empty if they cannot be read, since the rest of the status is still worth showing.
+    /// The app's last events. Empty if they cannot be read, since the rest of the status is still useful.
     private func events(of app: String, _ manager: Manager) -> [EventRecord] {
         var request = EventsRequest()
         request.app = app

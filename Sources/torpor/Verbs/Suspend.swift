@@ -27,7 +27,7 @@ struct Suspend: ParsableCommand {
         for result in results.prefix(3) where result.state == "suspended" { hint(result.app) }
     }
 
-    /// Says, on a terminal, which expected causes will not wake the app.
+    /// Says, on a terminal, which things will not wake the app although the user may expect that.
     private func hint(_ app: String) {
         guard let reply = try? Manager(options).call(.status(app: app)),
             let status = try? AppStatus(json: reply["status"] ?? .null), !status.notWokenBy.isEmpty

@@ -81,7 +81,7 @@ struct TaskRunVerb: ParsableCommand {
         end(name, try run.run())
     }
 
-    /// The command's descriptors: with `--json`, standard output is reserved for the document.
+    /// The descriptors that the command gets. With `--json`, only the document goes to standard output.
     private var descriptors: [(there: Int32, here: Int32)] { [(0, 0), (1, output.json ? 2 : 1), (2, 2)] }
 
     private func end(_ name: String, _ status: Int32) {
@@ -126,7 +126,7 @@ struct TaskEnd: ParsableCommand {
         if output.json { Output.document(["name": .string(name), "ok": true]) }
     }
 
-    // sd_notify messages have no reply, so ask first whether the task exists.
+    // sd_notify messages get no reply, so first ask whether the task exists.
     private func requireTask() throws(Failure) {
         guard AppSide.environment.notifySocket != nil, AppSide.environment.socket != nil else { return }
         let tasks = try AppSide.call(.state)["tasks"]?.arrayValue ?? []
@@ -137,7 +137,7 @@ struct TaskEnd: ParsableCommand {
     }
 }
 
-/// Begins or ends a task by name over sd_notify: unlike a task of a connection, it ends only when told to.
+/// Begins or ends a named task by sd_notify. Unlike a task that belongs to a connection, it ends only on request.
 enum TaskNotice {
     static func say(_ field: String, _ name: String) throws {
         guard !name.isEmpty, !name.utf8.contains(where: { $0 < 0x20 }) else {

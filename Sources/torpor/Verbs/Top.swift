@@ -30,7 +30,7 @@ struct Top: ParsableCommand {
     @Option(help: ArgumentHelp("The supervisor's control socket.", valueName: "path"), completion: .file())
     var socket: String?
 
-    /// Limits of the refresh interval, in milliseconds.
+    /// The limits of the refresh interval, in milliseconds.
     private static let delays: ClosedRange<Int64> = 100...3_600_000
 
     func validate() throws {

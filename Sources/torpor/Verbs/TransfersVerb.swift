@@ -80,7 +80,7 @@ struct TransfersVerb: ParsableCommand {
         Output.write(count == 1 ? "1 transfer cancelled\n" : "\(count) transfers cancelled\n")
     }
 
-    /// Polls once a second: progress causes no events.
+    /// Shows all transfers again every second, by polling, since progress causes no events.
     private func followAll(_ manager: Manager) throws {
         Output.endWithReader()
         var before: [Int64: TransferInfo] = [:]
@@ -92,7 +92,7 @@ struct TransfersVerb: ParsableCommand {
                 before = Dictionary(items.map { ($0.id, $0) }, uniquingKeysWith: { $1 })
             } else {
                 let text = items.isEmpty ? "no transfers\n" : TransferPage.table(items, withApps: true).text
-                // Overwrite what the last round showed.
+                // On a terminal, overwrite what was shown before.
                 let isTerminal = ThisProcess.isTerminal(1)
                 let up = isTerminal && lines > 0 ? "\u{1b}[\(lines)A\u{1b}[J" : ""
                 Output.write(up + text + (isTerminal ? "" : "\n"))
@@ -103,7 +103,7 @@ struct TransfersVerb: ParsableCommand {
     }
 }
 
-/// Transfers as a table, for operators and for an app's own processes.
+/// Shows transfers as a table, for operators and for an app's own processes.
 enum TransferPage {
     static func items(_ reply: JSON) throws -> [TransferInfo] {
         try Manager.read { () throws(FieldError) in

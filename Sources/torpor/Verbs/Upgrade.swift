@@ -43,7 +43,7 @@ struct Upgrade: ParsableCommand {
         show(before, after, took, untouched: running.count - changed.count, changed)
     }
 
-    /// Waits for the next supervisor instance.
+    /// Waits until the next supervisor process answers.
     private static func next(
         _ manager: Manager,
         after before: SupervisorInfo,
@@ -60,7 +60,7 @@ struct Upgrade: ParsableCommand {
                         + "and keeps running: see what its log says"
                 )
             }
-            // The old instance may still answer on the new connection.
+            // The new connection may still reach the old supervisor process.
             let info = try describe(manager, deadline)
             if !info.isSameInstance(as: before) { return info }
         }
@@ -71,7 +71,7 @@ struct Upgrade: ParsableCommand {
         return try Manager.read { () throws(FieldError) in try SupervisorInfo(json: reply) }
     }
 
-    /// What identifies the process of each running app.
+    /// What identifies the process of each running app, to see whether it is still the same later.
     private static func running(_ manager: Manager, _ deadline: Duration) throws(Failure) -> [String: [Int64]] {
         let reply = try manager.call(.list, deadline: deadline)
         let apps = try Manager.read { () throws(FieldError) in

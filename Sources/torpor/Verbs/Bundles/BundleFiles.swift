@@ -8,7 +8,7 @@ import Configuration
 import Linux
 import WireText
 
-/// Where bundles are, and whose bundles may run.
+/// The options that say where bundles are and which keys are trusted.
 struct BundlePlaces: ParsableArguments {
     @Option(
         help: ArgumentHelp("The folder of the installed bundles, STATE/bundles.", valueName: "folder"),
@@ -27,7 +27,7 @@ struct BundlePlaces: ParsableArguments {
 
     var store: BundleStore { BundleStore(bundles ?? defaults.state + "/bundles") }
 
-    /// The trusted keys; warns of files that are none.
+    /// The trusted keys. Warns about files that are not valid keys.
     func trusted() -> [TrustedKey] {
         let folder = keys ?? (File.parent(of: defaults.configuration) ?? "") + "/keys"
         let (found, problems) = TrustedKey.all(in: folder)
@@ -37,9 +37,9 @@ struct BundlePlaces: ParsableArguments {
     }
 }
 
-/// What the verbs about bundles have in common.
+/// Functions that the verbs for bundles share.
 enum BundleFiles {
-    /// An open archive.
+    /// A bundle's archive that was opened for reading.
     struct Source {
         fileprivate let descriptor: Descriptor
 
@@ -62,14 +62,14 @@ enum BundleFiles {
         }
     }
 
-    /// Turns a fault into the error of the command.
+    /// Runs `body`, and converts a fault to the verb's failure.
     static func complain<T>(_ what: String? = nil, _ body: () throws(BundleFault) -> T) throws(Failure) -> T {
         do throws(BundleFault) { return try body() } catch {
             throw Failure(status: .failed, message: (what.map { "\($0): " } ?? "") + error.description)
         }
     }
 
-    /// Writes a file that appears when it is whole.
+    /// Writes a file under a temporary name, and renames it once it is complete.
     static func write(_ path: String, _ body: (Int32) throws(BundleFault) -> Void) throws(Failure) {
         let draft = path + ".part"
         do throws(BundleFault) {
@@ -91,7 +91,7 @@ enum BundleFiles {
         do throws(Errno) { return try body() } catch { throw BundleFault("\(path) cannot be written: \(error)") }
     }
 
-    /// The manifest; complains of everything that is wrong in it.
+    /// Parses and checks a manifest. Reports all mistakes in it.
     static func manifest(_ text: [UInt8], _ files: FileTable, file: String) throws(Failure) -> BundleManifest {
         try complain { () throws(BundleFault) in try checked(text, files, file: file) }
     }
@@ -106,7 +106,7 @@ enum BundleFiles {
         }
     }
 
-    /// Reads an entry's content and compares it with its digest.
+    /// Reads the content of an archive's entry, and compares it with the entry's digest.
     static func compare(_ entry: BundleEntry, _ archive: inout BundleArchive) throws(BundleFault) {
         guard case .file(_, _, let digest) = entry.kind else { return }
         var tree = Digest.tree
@@ -127,9 +127,9 @@ enum BundleFiles {
     }
 }
 
-/// What a bundle needs of the machine: `needs` of its manifest.
+/// Checks what a bundle requires of the machine (`needs` in its manifest).
 enum BundleNeeds {
-    /// Those that this machine lacks, in words.
+    /// The requirements that this machine does not meet, in words.
     static func missing(_ needs: [String]) -> [String] {
         needs.compactMap { need in
             let words = need.split(whereSeparator: { $0 == " " }).map(String.init)

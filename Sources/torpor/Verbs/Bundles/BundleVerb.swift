@@ -8,7 +8,7 @@ import Configuration
 import Linux
 import Varlink
 
-/// Making and looking at bundles.
+/// Verbs that build and inspect bundles.
 struct BundleVerb: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "bundle",
@@ -168,7 +168,8 @@ struct BundleVerify: ParsableCommand {
             let result = try BundleFiles.complain("\(bundle) \(version)") { () throws(BundleFault) in
                 try store.inspectFolders(of: bundle)
                 let result = try store.check(bundle, version, keys: keys)
-                // The signature is right, and another bundle may lie where this one should.
+                // The signature is valid, but the folder may contain a different bundle from the one that its name
+                // says.
                 let manifest = try BundleFiles.checked(result.text, result.files, file: "manifest.toml")
                 guard manifest.name == bundle, manifest.version == version else {
                     throw BundleFault("what lies there is \(manifest.name) \(manifest.version)")

@@ -121,7 +121,7 @@ struct UninstallVerb: ParsableCommand {
         Output.write("\(name) is removed\n")
     }
 
-    /// Removes the data of the bundle's apps. Nothing is removed while one of them runs.
+    /// Removes the data of the bundle's apps. If any of them is running, fails and removes nothing.
     private func purgeData() throws -> [String] {
         let manager = try Manager(options)
         var apps: [AppStatus] = []
@@ -137,7 +137,7 @@ struct UninstallVerb: ParsableCommand {
                 message: "\(app) is running, and nothing was removed: stop it first (‘torpor stop \(app)’)"
             )
         }
-        // Without those that have never been launched.
+        // Only apps that were launched before have data folders.
         let data = try manager.call(.data(apps: []))["data"]?.arrayValue ?? []
         let filled = Set(data.compactMap { $0["app"]?.stringValue })
         var purged: [String] = []
