@@ -46,7 +46,7 @@ public final class EventLoop {
     public var beforeSleep: (() -> Void)?
     /// Called just after the loop has waited for events.
     public var afterWake: (() -> Void)?
-    /// Called before a turn that does not wait: a busy loop may not call ``beforeSleep`` for a long time.
+    /// Called before a turn that does not wait for events. A busy loop may not call ``beforeSleep`` for a long time.
     public var whileBusy: (() -> Void)?
 
     /// Whether an answer is expected within microseconds. Until it comes, the loop waits without calling
@@ -172,7 +172,7 @@ public final class EventLoop {
         try turn(timeout: timeout.map { UInt64(max(0, $0.microseconds)) } ?? .max)
     }
 
-    /// Does what sd_event_run(3) does, and calls the callbacks around the wait.
+    /// Runs one turn like sd_event_run(3), and calls the callbacks before and after the wait.
     @discardableResult
     private func turn(timeout: UInt64) throws(Errno) -> Bool {
         var result = try check(sd_event_prepare(event))

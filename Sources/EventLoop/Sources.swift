@@ -3,8 +3,8 @@
 import CSystemd
 public import Linux
 
-/// The handler of an sd-event source. The source object owns this box. During a call the handler stays alive, even if
-/// the source object is released.
+/// The handler of an sd-event source, in a box that the source object owns. During a call the handler stays alive,
+/// even if the source object is released.
 final class HandlerBox<Value> {
     private var handler: ((Value) -> Void)?
 
@@ -56,8 +56,8 @@ public final class TimerSource {
     private let loop: EventLoop
     private var source: OpaquePointer?
     private let box: HandlerBox<Void>
-    /// When the timer fires; nil while disarmed. The handler still sees the old deadline, until it re-arms or disarms
-    /// the timer.
+    /// When the timer fires; nil while it is disarmed. Within its handler, this is still the old deadline until the
+    /// handler re-arms or disarms the timer.
     public private(set) var deadline: Duration?
 
     init(loop: EventLoop, source: OpaquePointer?, box: HandlerBox<Void>) {

@@ -48,8 +48,8 @@ final class WatchTable {
     func remove(_ tag: UInt64) {
         guard let index = live(tag) else { return }
         let fd = entries[index].fd
-        // If the descriptor was closed before its watch was cancelled, another watch may have its number: leave that
-        // watch alone.
+        // If the descriptor was closed before its watch was cancelled, another watch may have the same number now:
+        // leave that one alone.
         if tags[fd] == tag {
             tags[fd] = nil
             try? poller.remove(fd)
