@@ -11,7 +11,7 @@ public enum FetchResult: String, Sendable, Hashable, CaseIterable {
 }
 
 /// Decides when an app looks for new content (a fetch). The interval gets shorter while fetches find new content, and
-/// longer while they find none. A value without I/O and clocks.
+/// longer while they find none. This value has no I/O and no clock.
 public struct FetchState: Sendable, Hashable {
     /// The longest interval, unless `minimum` is longer.
     public static let longest = Duration.seconds(86_400)
@@ -37,7 +37,7 @@ public struct FetchState: Sendable, Hashable {
 
     /// What torpord has learned from the results of an app's fetches.
     public struct FetchHistory: Sendable, Hashable {
-        /// The interval, adapted to the results.
+        /// The interval between fetches, adapted to their results.
         public var interval: Duration
         /// How many fetches in a row have failed.
         public var failures = 0
@@ -77,8 +77,7 @@ public struct FetchState: Sendable, Hashable {
     /// The earliest time for the next fetch if the app or the machine is awake anyway, as time since boot.
     public var opportunity: Duration { max(anchor + max(minimum, interval * 3 / 4), putOffUntil ?? .zero, retry) }
 
-    /// After a failed fetch, when the next fetch is due: it never begins earlier. Zero if the last fetch did not
-    /// fail.
+    /// When a fetch that failed is due again, which must not begin earlier. Zero if the last fetch did not fail.
     private var retry: Duration { failures == 0 ? .zero : due }
 
     /// How much later than `due` a fetch may begin, so that it can begin together with other fetches and timers.

@@ -22,7 +22,7 @@ public struct TimerRule: Sendable, Hashable {
     /// Makes the timer's random delays differ from those of other timers and other machines.
     public var seed: UInt64 = 0
 
-    /// Creates a rule with no times: the timer never fires.
+    /// Creates a rule without times: its timer never fires.
     public init() {}
 
     /// The random delay that is added to `time` (microseconds since 1970); always the same for the same time.
@@ -38,15 +38,15 @@ public struct TimerRule: Sendable, Hashable {
     }
 }
 
-/// The state of a timer that a later torpord needs to continue the timer.
+/// The stored state of a timer, from which a later torpord continues the timer.
 public struct TimerHistory: Sendable, Hashable {
     /// When the timer last fired, in microseconds since 1970; nil if never.
     public var lastWall: Int64?
-    /// When torpord first had the timer, in microseconds since 1970: earlier times do not count as missed.
+    /// When a torpord first had the timer, in microseconds since 1970. Earlier times do not count as missed.
     public var sinceWall: Int64
     /// When torpord loaded the timer, as time since boot.
     public var since: Duration
-    /// The time from which the current interval of `every` counts, since boot; nil before the first interval.
+    /// The start of the current interval of `every`, as time since boot; nil before the first interval.
     public var anchor: Duration?
     /// Whether the timer has fired for `afterBoot` in this boot.
     public var cameAfterBoot = false

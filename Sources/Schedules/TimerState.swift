@@ -6,14 +6,14 @@ public import CalendarTime
 public struct TimerState: Sendable {
     /// The rule that says when the timer fires.
     public private(set) var rule: TimerRule
-    /// When the timer has fired so far, and since when torpord has it.
+    /// When the timer has fired so far, and since when it exists.
     public private(set) var history: TimerHistory
     /// Only calendar times after this time count, in microseconds since 1970.
     private var calendarBase: Int64
     /// The next calendar time with its random delay, in microseconds since 1970; nil if there is none.
     private var calendarDue: Int64?
 
-    /// - Parameter goesOn: whether an earlier torpord had the timer in this boot, so that the timer continues
+    /// - Parameter goesOn: whether an earlier torpord already had the timer in this boot, so that the timer continues
     ///   unchanged.
     public init(_ rule: TimerRule, _ history: TimerHistory?, goesOn: Bool, now: ClockPair) {
         self.rule = rule

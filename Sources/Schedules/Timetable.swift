@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// All timers and fetches of all apps. Computes when the next entries fire, several together where possible. A value
-/// without I/O and clocks.
+/// All timers and fetches of all apps. Computes when the next entries fire, several together where possible. This
+/// value has no I/O and no clock.
 public struct Timetable<Key: Hashable & Sendable>: Sendable {
     /// A timer of an app, or the fetches of an app.
     public enum Entry: Sendable {
@@ -19,7 +19,7 @@ public struct Timetable<Key: Hashable & Sendable>: Sendable {
 
     /// A timer or fetch that fires now.
     public struct Arrival: Sendable, Hashable {
-        /// The key of the timer or fetch in the timetable.
+        /// The entry's key in the timetable.
         public let key: Key
         /// When the entry was due, as time since boot.
         public let due: Duration
@@ -59,9 +59,9 @@ public struct Timetable<Key: Hashable & Sendable>: Sendable {
     /// When the entry is due, regardless of other entries, as time since boot; nil for never.
     public func due(_ key: Key, now: ClockPair) -> Duration? { entries[key]?.window(now: now)?.from }
 
-    /// When to wake next, as time since boot; nil for never. Considers the entries that are due before any entry's
-    /// latest time, and returns when the last of them is due: so there are as few wakes as possible, each as early as
-    /// possible.
+    /// When to wake next, as time since boot; nil for never. Several entries fire in one wake: the result is the last
+    /// due time among the entries that are due before any entry's latest allowed time. So there are as few wakes as
+    /// possible, each as early as possible.
     public func wakeTime(now: ClockPair) -> Duration? {
         var windows: [(from: Duration, to: Duration)] = []
         windows.reserveCapacity(entries.count)
