@@ -59,11 +59,11 @@ public final class HostProcess {
     private var serial: UInt64 = 0
     private var question: [UInt8] = []
 
-    /// Starts a host process, which loads a library.
+    /// Starts a host process, which loads a policy's library.
     ///
     /// - Parameters:
     ///   - library: the library, opened by ``LibraryTrust``.
-    ///   - options: the configured options.
+    ///   - options: the policy's configured options.
     ///   - view: the memory of a ``PolicyView``.
     ///   - viewSize: the view's size in bytes.
     /// - Throws: ``PolicyFailure`` if the policy cannot be loaded; the process has then ended.

@@ -35,8 +35,8 @@ public struct PolicyAnswer: Hashable, Sendable {
     /// The policy's advice, in the order in which it was given.
     public var advice: [PolicyAdvice]
 
-    /// The maximum number of pieces of advice for a question about that many events, with that many apps in the view.
-    /// A policy that gives more advice fails (``PolicyFailure/flooded(limit:)``).
+    /// The maximum number of pieces of advice in the answer to a question with `events` events, while the view has
+    /// `apps` apps. A policy that gives more advice fails (``PolicyFailure/flooded(limit:)``).
     public static func limit(events: Int, apps: Int) -> Int { events * max(64, 4 * apps) }
 
     /// Creates an answer from its parts.

@@ -88,7 +88,8 @@ public final class PolicyView {
         }
     }
 
-    /// The record of the app at an index below ``count``; that of an app that never ran if the index has no app.
+    /// The record of the app at an index below ``count``. If no app has the index, the record is that of an app that
+    /// never ran.
     public subscript(place: Int) -> torpor_policy_app {
         get {
             precondition(place < count)

@@ -2,8 +2,8 @@
 
 internal import TorporPolicyABI
 
-/// The words for the numbers of `torpor_policy.h`, for recordings and the command line. If a number has no word,
-/// because a newer supervisor or a faulty policy sent it, it is written in digits.
+/// The words that recordings and the command line use for the numbers of `torpor_policy.h`. A number without a word,
+/// from a newer supervisor or a faulty policy, is written in digits.
 public enum PolicyWords {
     /// The words for `enum torpor_policy_event_kind`, in its order.
     public static let events = [
