@@ -4,7 +4,7 @@ public import Varlink
 
 /// Messages to apps about their alerts: mail with its own topic, to which clients may not post.
 public enum AlertMail {
-    /// The topic of these messages.
+    /// The topic of messages about alerts.
     public static let topic = "torpor.alerts"
 
     /// Creates the message that an alert came while the app was in the foreground, or that a user answered an alert.
@@ -12,7 +12,7 @@ public enum AlertMail {
     /// - Parameters:
     ///   - number: the number of the alert. It is part of the key, so that a message that is sent twice arrives once.
     ///   - alert: the name that the app gave the alert.
-    ///   - scheduledAt: the time for which the alert was scheduled, microseconds since 1970.
+    ///   - scheduledAt: the time for which the alert was scheduled, in microseconds since 1970.
     ///   - payload: the data that the app gave with the alert.
     ///   - action: the action that the user chose; nil if no user was asked.
     ///   - activationToken: the token that the window manager requires before it raises the app's window.

@@ -50,8 +50,8 @@ public struct MailDraft: Sendable, Hashable {
     public var wake: MailWake?
     /// The apps that got the message before and did not handle it; nil if there are none.
     public var chain: MailChain?
-    /// Whether the message has no sender, because it is about a timer, file or device of the app, or about the
-    /// machine. Such a message is done once the app was woken and got the message.
+    /// Whether the message has no sender, because it is about the app's own timer, file or device, or about the
+    /// machine. Such a message is done once the app was woken and got it.
     public var isOwnEvent = false
 
     /// Creates a message from its parts.
@@ -91,8 +91,8 @@ public struct Mail: Sendable, Hashable {
     public internal(set) var lastAt: Int64
     /// Whether the message was sent and is not answered yet, so that new messages are not combined with it.
     public internal(set) var isInFlight = false
-    /// In how many runs of the app the message was sent and not answered. The current run counts, and so do runs that
-    /// ended without a request to end.
+    /// How many runs (launches) of the app got the message without answering it: the current one, and those that
+    /// ended although no end was requested.
     public internal(set) var attempts = 0
     /// The run (incarnation) of the app in which the message was sent; nil while it waits.
     public internal(set) var run: UInt32?
@@ -134,7 +134,7 @@ public struct Mail: Sendable, Hashable {
             object["url"] = .string(url)
             for name in ["source", "type"] { object[name] = draft.payload[name] ?? .null }
         }
-        // Pass the payload's members as parameters of their own, so that apps need not know about the mailbox.
+        // Pass the payload's members as separate parameters, so that apps need not know the mailbox's format.
         if draft.topic == TransferMail.topic {
             for member in draft.payload.objectValue?.members ?? [] { object[member.name] = member.value }
         }

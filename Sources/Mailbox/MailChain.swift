@@ -17,14 +17,14 @@ public struct MailChain: Sendable, Hashable {
     /// The most apps in a chain.
     public static let limit = 8
 
-    /// Creates the chain of a message that no app got yet.
+    /// Creates the chain of a message that no app has got yet.
     public init(sender: String) { self.sender = sender }
 
-    /// Notes that an app got the message and did not handle it.
+    /// Records that an app got the message and did not handle it.
     ///
     /// - Parameters:
     ///   - source: the message's number in that app's mailbox.
-    ///   - next: the apps to which that app passes the message on; apps that got the message before are left out.
+    ///   - next: the apps to which that app passes the message on. Apps that got the message before are left out.
     public mutating func passedOver(_ app: String, source: Int64, next: [String]) {
         if !asked.contains(app) { asked.append(app) }
         self.source = source

@@ -44,9 +44,10 @@ public struct Mailbox: Sendable {
     public enum Change: Sendable, Hashable {
         /// The message was added.
         case added(Mail)
-        /// The message was combined with this message, which waited already.
+        /// The new message was combined with this one, which was queued already.
         case changed(Mail)
-        /// The message cancelled this message, which waited already: together they change nothing.
+        /// The new message and this one, which was queued already, have cancelled each other: together they change
+        /// nothing.
         case cancelled(Mail)
     }
 
@@ -126,10 +127,10 @@ public struct Mailbox: Sendable {
         return items[index]
     }
 
-    /// Notes that runs of the app have ended. Returns the messages sent in these runs and not answered: they wait
-    /// again.
+    /// Records that runs (launches) of the app have ended. Returns the messages that these runs got but did not
+    /// answer: they are queued again.
     ///
-    /// - Parameter counts: whether the runs ended without a request, so that a message may have been the cause.
+    /// - Parameter counts: whether the runs ended without a request, so that a message may be the cause.
     public mutating func endAttempts(counts: Bool, where isOver: (UInt32) -> Bool) -> [Mail] {
         var ended: [Mail] = []
         for index in items.indices {

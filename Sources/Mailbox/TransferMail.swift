@@ -41,8 +41,8 @@ public enum TransferMail {
         return draft(message, payload, key: token == 0 ? "\(transfer)" : "\(transfer) \(token)")
     }
 
-    /// Creates a message for an app: all transfers of a session have ended, or one of them waits for a login. In the
-    /// second case a message about that transfer is sent next.
+    /// Creates one of two messages about a session of an app: all its transfers have ended, or one of them waits for
+    /// a login. In the second case, a message about that transfer follows.
     public static func sessionOver(as message: String, session: String) -> MailDraft {
         draft(message, ["session": .string(session)], key: "session/\(session)")
     }
