@@ -37,13 +37,13 @@ package struct ArchiveFolder: Sendable {
 
     // MARK: What waits for the disk
 
-    /// Saves an archive in place of the current one, which stays if anything fails. The archive is durable when this
-    /// function returns. Returns its size in bytes.
+    /// Saves an archive in place of the current one, which stays if anything fails. When this function returns, the
+    /// archive is durable. Returns its size in bytes.
     ///
     /// - Parameters:
-    ///   - name: the file name of the archive, if not `current`.
+    ///   - name: the archive's file name, if not `current`.
     ///   - limit: the most bytes; nil for no limit.
-    ///   - owner: the user that may read the archive; nil for torpord's own.
+    ///   - owner: the user that may read the archive; nil for torpord's own user.
     func save(
         _ content: ArchiveContent,
         as name: String? = nil,
@@ -157,7 +157,7 @@ struct ArchiveOwner: Hashable, Sendable {
 package enum ArchiveFailure: Error, Hashable, Sendable {
     /// The content is larger than the limit, in bytes.
     case tooLarge(limit: UInt64)
-    /// The app's request cannot be met; the text says why, as a sentence.
+    /// The app's request cannot be met. The text gives the reason, as a sentence.
     case refused(String)
     /// Writing to the disk failed; the text is a sentence.
     case failed(String)

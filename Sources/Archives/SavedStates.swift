@@ -39,7 +39,7 @@ package final class SavedStates: Room, LifecycleObserver {
     }
 
     package func forget(_ app: AppRuntime) {
-        // A scene inside another app now has this name, and uses the folder.
+        // A scene inside another app has this name now, and uses the folder.
         if host.isScene(named: app.name) { return }
         let folder = archives(of: app)
         guard File.exists(folder.path) || folders.isBusy(folder) else { return }
@@ -97,7 +97,7 @@ package final class SavedStates: Room, LifecycleObserver {
                 self.note(app, .stateKept, text: "saved \(whose), \(bytes) byte\(bytes == 1 ? "" : "s")")
             }
             completion(outcome)
-            // Report a failed save once per run of the app, because a full disk stays full.
+            // Report a failed save only once per run (launch) of the app, because a full disk stays full.
             guard let self, let app, case .failure(.failed(let sentence)) = outcome,
                 app.run.stateNotKeptIn != incarnation
             else { return }
@@ -119,7 +119,7 @@ package final class SavedStates: Room, LifecycleObserver {
         switch (data, file) {
         case (let data?, nil): return .success(.data(data))
         case (nil, let name?):
-            // An app that was started as root may have changed its user: then its files may belong to its present
+            // An app that was started as root may have changed its user. Then its files may belong to its present
             // user.
             let owners = ownUsers(of: app).union([peer.uid])
             return .success(.file(name: name, directory: stateDirectory(of: app), owners: owners))
@@ -172,7 +172,7 @@ package final class SavedStates: Room, LifecycleObserver {
 
     // MARK: What launches get
 
-    /// The archive for this launch; nil for none. An archive that no launch may get any longer is discarded.
+    /// The archive that this launch gets; nil for none. An archive that no launch may get any longer is discarded.
     package func archiveToRestore(_ app: AppRuntime, _ order: LaunchOrder) -> ArchiveFolder.Found? {
         let folder = archives(of: app)
         if app.restoration == .failed {
@@ -267,7 +267,8 @@ package enum Restoration: UInt8 {
 }
 
 extension AppRuntime {
-    /// What became of the archive that the app's launch got; nil if the launch got none, or nothing is left to do.
+    /// What became of the archive that the app got at its launch. Nil if it got none, or if nothing remains to be
+    /// done with it.
     package var restoration: Restoration? {
         get { slots[RestorationSlot.self] }
         set { slots[RestorationSlot.self] = newValue }
@@ -277,7 +278,8 @@ extension AppRuntime {
 private enum RestorationSlot: Slot { typealias Value = Restoration }
 
 extension Incarnation {
-    /// The incarnation whose failure to save its state was already reported; its later failures are not reported.
+    /// The incarnation (run of the app) for which a failure to save its state was already reported. Its later
+    /// failures are not reported.
     var stateNotKeptIn: UInt32? {
         get { slots[StateNotKeptInSlot.self] }
         set { slots[StateNotKeptInSlot.self] = newValue }

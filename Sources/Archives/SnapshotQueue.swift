@@ -23,8 +23,8 @@ package final class SnapshotQueue {
 
     package init(_ loop: EventLoop) { self.loop = loop }
 
-    /// Calls `begin` when there is a place for `run`, never before this function returns. ``leave()`` frees the
-    /// place.
+    /// Calls `begin` when there is a place for `run`, but always after this function has returned. ``leave()`` frees
+    /// the place.
     package func enter(_ run: SnapshotRun, _ begin: @escaping (SnapshotRun) -> Void) {
         waiting.removeAll { $0.run == nil }
         waiting.append(Waiting(run: run, begin: begin))

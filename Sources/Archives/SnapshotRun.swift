@@ -167,7 +167,7 @@ package final class SnapshotRun {
 
     // MARK: A file
 
-    /// Passes on the name of the file, which a thread that may block on a disk reads later.
+    /// Uses the name of a file, which a thread that may block on a disk reads later.
     private func take(file path: String, of owners: Set<UInt32>) {
         let name = path.split(separator: "/").last.map(String.init) ?? ""
         let folder = File.parent(of: path) ?? "/"

@@ -70,10 +70,11 @@ package final class Snapshots: Room, LifecycleObserver {
 
     // MARK: Those that the configuration says
 
-    /// Takes a snapshot. If one is being taken already, only marks that one as outdated: so an app that shows
-    /// something new all the time starts at most one snapshot per second.
+    /// Takes a snapshot. If another one is being taken, that one is only marked as outdated, so an app whose content
+    /// changes all the time causes at most one snapshot per second.
     ///
-    /// - Parameter isAnother: whether this snapshot replaces an outdated one; then it is not replaced in turn.
+    /// - Parameter isAnother: whether this snapshot replaces an outdated one. In that case it is not replaced in
+    ///   turn.
     package func takeSnapshot(_ app: AppRuntime, isAnother: Bool = false) {
         guard let specification = app.specification.snapshot else { return snapshotIsOver(app) }
         if let run = app.snapshotRun {
@@ -88,7 +89,7 @@ package final class Snapshots: Room, LifecycleObserver {
             case .success(.file(let name, let directory, let owners)):
                 // The threads for disks read the file. Until then the app must stay in the background.
                 return self.keepSnapshot(.file(name: name, directory: directory, owners: owners), of: app) { _ in
-                    // If another snapshot was requested since then, the app stays in the background for that one.
+                    // If another snapshot was requested since, the app stays in the background for that one.
                     if app.snapshotRun == nil { self.snapshotIsOver(app) }
                 }
             case .success(let content): self.keepSnapshot(content, of: app)
@@ -144,8 +145,8 @@ package final class Snapshots: Room, LifecycleObserver {
         }
     }
 
-    /// Removes the snapshot of an app that shows something private. None is taken until the app enters the background
-    /// again.
+    /// Removes the snapshot of an app that shows something private. No other is taken until the app enters the
+    /// background again.
     package func declineSnapshot(
         of app: AppRuntime,
         scene: String? = nil,

@@ -5,7 +5,7 @@ import EventLoop
 import Linux
 
 /// Runs disk work for state archives and snapshots, on threads that exist only while there is work. Work in one
-/// folder is done in order. Work in several folders is done in parallel, so that the disk can flush the results
+/// folder is done in order. Work in different folders is done in parallel, so that the disk can flush the results
 /// together.
 ///
 /// Use it only on the thread of the event loop.
@@ -156,7 +156,7 @@ final class StateArchives {
                 queue.waiting.removeAll { $0.ticket == job.ticket && queue.workers == 0 }
                 return queue.workers == 0
             }
-            // Another thread exists, which will do the job.
+            // Another thread exists, which will do the work.
             guard isAlone else { return }
             forget(job.ticket)
             loop.later { completion(.failure(.failed("no thread for it could be started: \(error)"))) }
