@@ -8,8 +8,8 @@ public struct LogLimits: Hashable, Sendable {
     public var maxSize: UInt64?
     /// `log_max_files`: the number of rotated files to keep; `.1` is the newest.
     public var maxFiles: Int
-    /// `log_max_age`: a file is rotated when its first line is older than this; a rotated file is removed when its
-    /// last write is older than this. nil for no limit.
+    /// `log_max_age`: a log file is rotated when its first line is older than this, and a rotated file is removed
+    /// when its last write is older than this. nil for no limit.
     public var maxAge: Duration?
 
     /// Creates limits; the defaults are those of the configuration.
@@ -58,7 +58,7 @@ public final class LogFile {
         self.permissions = permissions
     }
 
-    /// The file that the next write goes to, and the file's length in bytes.
+    /// The file to which the next write goes, and the file's length in bytes.
     var position: (device: UInt64, inode: UInt64, length: UInt64) { (identity.device, identity.inode, length) }
 
     /// Prepares for a batch of `count` bytes: opens, reopens or rotates the file if necessary. Returns false while

@@ -31,8 +31,8 @@ public struct LogQuery: Hashable, Sendable {
     public var since: Int64?
     /// Select only lines that contain this text.
     public var grep: String? { didSet { search = grep.map(TextSearch.init) } }
-    /// Whether to omit an unfinished last line. A reader that continues at `LogPage.next` gets the line once it is
-    /// complete.
+    /// Whether to leave out an unfinished last line. A reader that continues at `LogPage.next` gets that line once it
+    /// is complete.
     public var onlyWhole: Bool
     private var search: TextSearch?
 
@@ -174,7 +174,7 @@ public struct LogReader {
     /// Continues the search backwards for about `limit` bytes.
     public func lookBack(_ search: inout LogSearch, limit: Int) {
         guard !search.isDone else { return }
-        // If the file of `reached` was removed, no older lines exist, so the search ends.
+        // The file of `reached` was removed, so no older lines exist: the search ends.
         search.isDone = true
         guard var number = number(of: search.reached) else { return }
         search.isDone = false
@@ -244,8 +244,7 @@ public struct LogReader {
                 return page
             }
             if isLast, let search {
-                // An unfinished line is returned again once it is complete. Pieces of a very long line are not
-                // returned again.
+                // An unfinished line is returned again once it is complete, but pieces of a very long line are not.
                 if !search.query.onlyWhole { page.next.offset = search.end.offset }
                 return page
             }

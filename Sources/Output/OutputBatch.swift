@@ -96,7 +96,7 @@ public final class OutputBatch {
         if header.isAppending {
             try file.rewind(to: header.length, device: header.device, inode: header.inode)
             stamp = header.stamp
-            // The log now contains no part of the batch. Record that, since this recovery may be interrupted too.
+            // The log now contains no part of the batch. Record that, since this recovery may be interrupted as well.
             try map().publish(Phase.filling, at: Offset.phase)
         }
         if file.prepare(for: 0, now: stamp) {
@@ -185,7 +185,7 @@ public final class OutputBatch {
 
     /// Discards finished batches. Call it only while no batch is in progress.
     private func empty() throws(Errno) {
-        // The truncated file has no bytes after `begin`, whatever the value of `begin`: a recovery has nothing to do.
+        // After the truncation there are no bytes after `begin`, whatever its value, so a recovery has nothing to do.
         try File.truncate(descriptor.raw, to: OutputBatch.headerSize)
         end = OutputBatch.headerSize
         let mapping = try map()
@@ -193,7 +193,7 @@ public final class OutputBatch {
         mapping.publish(UInt32(end), at: Offset.begin)
     }
 
-    /// Records for which log the raw bytes are meant, before they arrive.
+    /// Records which log the raw bytes are for, before they arrive.
     func beginFilling(for log: LogFile) throws(Errno) {
         let mapping = try map()
         mapping.publish(Phase.filling, at: Offset.phase)

@@ -31,7 +31,8 @@ public protocol OutputCaptureDelegate: AnyObject {
 /// An app that writes faster than torpord reads blocks on its own FIFO: each turn of the event loop reads a limited
 /// amount, and the next turn comes after all other ready sources.
 public final class OutputCapture {
-    /// A batch of this size (bytes) shows that the FIFO was at least half full: its default size is 64 KiB (pipe(7)).
+    /// A batch of this size, in bytes, shows that the FIFO was at least half full: its default size is 64 KiB
+    /// (pipe(7)).
     private static let largeBatch = 32 << 10
 
     /// The app's name.
@@ -134,7 +135,7 @@ public final class OutputCapture {
     /// The FIFO's descriptor, which the keeper holds for the next torpord.
     public var descriptorToHold: Int32? { fifo?.raw }
 
-    /// Reads the output that is buffered now. Called before the report about an ended app is written.
+    /// Reads the output that is buffered in the FIFO. Called before the report about an ended app is written.
     public func drain() {
         guard let fifo else { return }
         // Read no more than is buffered now, since a child of the app may continue to write.
@@ -146,7 +147,7 @@ public final class OutputCapture {
         }
     }
 
-    /// Reads the output that is buffered and ends the capture; with `remove`, also removes the FIFO.
+    /// Reads the output that is buffered in the FIFO and ends the capture. With `remove`, also removes the FIFO.
     public func close(remove: Bool = false) {
         drain()
         source?.cancel()
@@ -206,7 +207,7 @@ public final class OutputCapture {
         }
     }
 
-    /// Enlarges the FIFO of an app that keeps filling it: then the app and torpord wake less often.
+    /// Enlarges the FIFO of an app that fills it again and again, so that the app and torpord wake less often.
     private func enlarge(after count: Int) {
         guard count >= OutputCapture.largeBatch, !isLarge else {
             largeBatches = 0
@@ -246,7 +247,7 @@ public final class OutputCapture {
         }
     }
 
-    /// Reads output and discards it, since the journal file has failed: otherwise the app would block on its full
+    /// Reads output and discards it, because the journal file has failed. Otherwise the app would block on its full
     /// FIFO.
     private func discard(_ fifo: Descriptor) {
         if let bytes = try? Descriptor.read(fifo.raw, maximum: 65_536) { log?.drop(bytes.count) }
