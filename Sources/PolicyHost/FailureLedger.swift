@@ -10,7 +10,7 @@ struct FailureLedger: Sendable {
     static let initial = Duration.milliseconds(100)
     /// How many failures within the window lead to a delay; one more leads to a quarantine.
     static let limit = 5
-    /// For how long a failure counts.
+    /// How long a failure counts.
     static let window = Duration.seconds(600)
     /// The length of the first quarantine; each one that follows is twice as long.
     static let quarantine = Duration.seconds(60)
@@ -22,7 +22,7 @@ struct FailureLedger: Sendable {
 
     private var failures: [Duration] = []
     private var quarantines = 0
-    /// If the policy fails before this time, the next quarantine is longer than the last.
+    /// If the policy fails before this time, its next quarantine is longer than the last one.
     private var probationEnds = Duration.zero
 
     enum Verdict: Hashable, Sendable {

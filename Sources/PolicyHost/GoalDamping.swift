@@ -5,7 +5,7 @@
 public struct GoalDamping: Sendable {
     /// How many changes of an app's goal are allowed without a pause.
     public static let free = 4
-    /// The pause before each further change, once the `free` changes are used up.
+    /// The pause before each further change of an app's goal, once the `free` changes are used up.
     public static let interval = Duration.seconds(10)
 
     private var changes = RateLimit<Int>(free: Self.free, interval: Self.interval)
@@ -14,7 +14,7 @@ public struct GoalDamping: Sendable {
     /// Creates a limiter without any recorded changes.
     public init() {}
 
-    /// When a policy may set an app's goal to `goal`; nil if it may do so now.
+    /// When a policy may change an app's goal to `goal`; nil if it may do so now.
     public func heldUntil(_ app: Int, goal: UInt32, now: Duration) -> Duration? {
         goals[app] == goal ? nil : changes.heldUntil(app, now: now)
     }

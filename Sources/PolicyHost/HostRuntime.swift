@@ -51,14 +51,14 @@ final class HostRuntime: PolicyRuntime {
     /// If a policy's deadline is not above this, the event loop polls instead of sleeping while it waits for the
     /// answer.
     private static let shortDeadline = Duration.milliseconds(100)
-    /// How long to wait for the exit status of the process, which says how it ended, after the socket was closed.
+    /// How long to wait for the exit status of the process, which shows how it ended, after the socket was closed.
     private static let endPatience = Duration.milliseconds(20)
 
     /// Called once, when the policy was loaded or could not be loaded; nil afterwards.
     private var loaded: ((Result<PolicyDescription, PolicyFailure>) -> Void)?
     /// The policy's description of itself.
     private var description: PolicyDescription?
-    /// Called if the process ends while no question is pending.
+    /// Called if the process ends while it is asked no question.
     var onFailure: ((PolicyFailure) -> Void)?
 
     private(set) var pid: Int32?
@@ -72,7 +72,7 @@ final class HostRuntime: PolicyRuntime {
     private var question: (reader: HostAnswerReader, completion: (Result<PolicyAnswer, PolicyFailure>) -> Void)?
     private var serial: UInt64 = 0
     private var message: [UInt8] = []
-    /// One word larger than any valid message, so that a longer message is detected.
+    /// One word larger than any valid message, so that a longer message is noticed.
     private let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: HostMessages.largest + 8, alignment: 8)
     /// The processor that the host is bound to: the one on which this process ran at the last question. nil if the
     /// host is not bound.
@@ -170,8 +170,8 @@ final class HostRuntime: PolicyRuntime {
         }
     }
 
-    /// Binds the host to the processor that this process runs on, since this process only waits for the answer. To
-    /// wake another processor, in a virtual machine through the hypervisor, takes several times as long as the
+    /// Binds the host process to the processor that this process runs on, which only waits for the host's answer.
+    /// Waking another processor (in a virtual machine, through the hypervisor) takes several times as long as the
     /// answer.
     private func comeNear() {
         guard staysNear, let process else { return }

@@ -26,11 +26,12 @@ struct Patience {
 
     /// The interval of checks after the deadline.
     static let interval = Duration.milliseconds(50)
-    /// The minimum extra time after the deadline; a longer deadline is doubled instead.
+    /// The minimum extra time after the deadline. A longer deadline is doubled instead.
     static let shortest = Duration.milliseconds(1500)
 
     private var left: Duration
-    /// The process's scheduling when the wait began, or, if unknown, at the first check after the deadline.
+    /// The process's scheduling statistics when the wait began or, if these are unknown, at the first check after the
+    /// deadline.
     private var first: Scheduling?
 
     /// - Parameters:

@@ -61,7 +61,7 @@ public final class PolicyChain {
         var event: torpor_policy_event
         /// The only policy to ask about the event; nil for all.
         var only: PolicySlot?
-        /// Gets the advice about the event, which is then not applied; nil to apply the advice.
+        /// Gets the policies' advice about the event, which is then not applied; nil if the advice is to be applied.
         var completion: (([PolicyDecision]) -> Void)?
     }
 
@@ -74,7 +74,8 @@ public final class PolicyChain {
         /// The indices of the events that the current policy was asked about.
         var indices: [Int] = []
         var decisions: [(index: Int, slot: PolicySlot, decision: PolicyDecision)] = []
-        /// For each event and matter, the policy that advised first; only filled if there are several policies.
+        /// For each event and matter, the policy that was the first to advise. Used only if there are several
+        /// policies.
         var first: [MatterOfEntry: PolicySlot] = [:]
 
         init(_ entries: [Entry]) { self.entries = entries }
@@ -92,7 +93,8 @@ public final class PolicyChain {
     ///   - hosts: starts the processes of isolated policies.
     ///   - guarding: called with a policy's name and true before code of a policy runs in this process, and with
     ///     false after it.
-    ///   - machineStalls: whether tasks of the machine wait for memory: then a late answer is not the policy's fault.
+    ///   - machineStalls: whether tasks of the machine wait for memory. In that case, a late answer is not the
+    ///     policy's fault.
     public init(
         loop: EventLoop,
         view: PolicyView,
@@ -109,8 +111,8 @@ public final class PolicyChain {
 
     // MARK: Who is asked
 
-    /// Applies a new configuration. A policy of which only the place in the order changed is not restarted. A policy
-    /// whose name is in `keepingOut` stays in quarantine, with the failure given there.
+    /// Applies a new configuration. A policy whose place in the order is all that has changed is not restarted. A
+    /// policy whose name is in `keepingOut` stays in quarantine, with the failure given there.
     public func configure(_ settings: [PolicySettings], keepingOut: [String: String] = [:]) {
         var old: [String: PolicySlot] = [:]
         for slot in slots { old[slot.settings.name] = slot }
@@ -292,7 +294,7 @@ public final class PolicyChain {
                 if isReturned { self.askNext() }
             }
             guard isOver else {
-                // The policy calls back later, even if it fails, except if it is closed before that (``close(_:)``).
+                // The policy calls back later, even if it fails, unless it is closed before (``close(_:)``).
                 isReturned = true
                 waitingFor = slot
                 return
@@ -404,7 +406,7 @@ public final class PolicyChain {
         slot.askTimer?.arm(at: at)
     }
 
-    /// Asks all policies now that have requested to be asked again later.
+    /// Asks all policies now that have requested to be asked again at a later time.
     public func askThoseWhoWait() {
         for slot in slots where slot.asksAgainAt != nil {
             slot.askTimer?.disarm()

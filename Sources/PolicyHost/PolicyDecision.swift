@@ -13,8 +13,8 @@ public struct PolicyDecision: Sendable {
     public let advice: PolicyAdvice
     /// Whether the advice is only reported and not followed, since the policy's mode is `advise`.
     public let onlyAdvises: Bool
-    /// The name of an earlier policy in the chain that gave advice in the same matter, which applies instead. nil if
-    /// there is none.
+    /// The name of an earlier policy in the chain, whose advice in the same matter applies instead; nil if there is
+    /// none.
     public let overruledBy: String?
 }
 

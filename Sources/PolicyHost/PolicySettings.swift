@@ -64,7 +64,8 @@ public struct PolicyStatistics: Sendable {
     public var damped = 0
     /// Pieces of advice that would have changed something, from a policy with mode `advise`.
     public var told = 0
-    /// Pieces of advice that did not apply, since an earlier policy in the chain advised in the same matter.
+    /// How many pieces of advice did not apply, because an earlier policy in the chain had advised in the same
+    /// matter.
     public var overruled = 0
     /// Crashes, late answers, invalid answers and floods of advice.
     public var failures = 0

@@ -62,8 +62,9 @@ public final class PolicySlot {
 protocol PolicyRuntime: AnyObject {
     /// The process ID of the policy's process; nil if the policy runs in this process.
     var pid: Int32? { get }
-    /// Asks a question and calls back once, at once or later, but never after ``close()``. Only one question may be
-    /// asked at a time. If the callback comes at once, the caller checks whether the answer was in time.
+    /// Asks a question. `completion` is called exactly once, at once or later, but never after ``close()``. Only one
+    /// question may be asked at a time. If the callback comes at once, the caller checks whether the answer was in
+    /// time.
     func ask(
         _ events: [torpor_policy_event],
         limit: Int,
