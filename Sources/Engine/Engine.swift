@@ -16,8 +16,8 @@ package protocol ActionPerformer: AnyObject {
     func willHandle(_ event: AppEvent, of app: AppRuntime)
     /// Called after the core has handled an event, and before its decisions are carried out.
     func handled(_ event: AppEvent, of app: AppRuntime)
-    /// Called when a deadline of an app has passed. Returns whether to act on the deadline now; if not, the deadline
-    /// is checked again when the app's next deadline passes.
+    /// Called when a deadline of an app has passed. Returns whether to act on the deadline now. If not, the deadline
+    /// is checked again together with the app's next deadline.
     func isJudged(_ app: AppRuntime) -> Bool
     /// Called when an app has left the configuration and has stopped, after the observers were notified.
     func forget(_ app: AppRuntime)
@@ -123,8 +123,8 @@ package final class Engine {
     /// - Throws: ``RequestError`` when the app cannot do what is requested now.
     package func request(_ request: Request, of app: AppID) throws(RequestError) {
         perform(try coordinator.request(request, of: app, now: loop.now))
-        // After a reset, or a stop while the app waited for a restart, the app's last failure is no longer its
-        // current state. The failure stays in the history.
+        // After a reset, or a stop while the app waited for a restart, the app's last failure no longer describes its
+        // state. It stays in the history.
         let isSeen = request == .reset || request == .stop(.stopped) && !coordinator.machine(app).isAlive
         if isSeen, let reason = apps[app].lastReason, !reason.wasAskedFor { apps[app].lastExit = nil }
         settle()
@@ -239,8 +239,8 @@ package final class Engine {
                 self.settle()
             }
         }
-        // A launch that reaches its exec does not re-arm the timer, which may then let one launch too many begin: no
-        // harm.
+        // A launch whose exec succeeds does not re-arm the timer, which may then let one launch too many begin. That
+        // does no harm.
         if paceTimer?.deadline == nil { paceTimer?.arm(after: Self.launchPatience) }
     }
 

@@ -8,9 +8,10 @@ package import Lifecycle
 /// Observers are called in the order in which they were added. Requests and events that an observer causes wait until
 /// all earlier decisions are carried out.
 package protocol LifecycleObserver: AnyObject {
-    /// An app was added while torpord runs, without a new configuration, such as a new scene; it has no history yet.
+    /// Called when an app was added while torpord runs, without a new configuration, such as a new scene. The app has
+    /// no history yet.
     func added(_ app: AppRuntime)
-    /// An app has entered a state. ``AppRuntime/lastState`` is still the previous state.
+    /// Called when an app has entered a state. ``AppRuntime/lastState`` is still the previous state.
     func entered(_ app: AppRuntime, from: AppState, to: AppState)
     /// An incarnation has ended, and its processes are gone. ``AppRuntime/run`` stays until all observers were called.
     func ended(_ app: AppRuntime, _ ending: Ending)

@@ -4,7 +4,7 @@ import Configuration
 package import Permissions
 
 extension AppRuntime {
-    /// The users' answers to the permissions that the app asked for.
+    /// The users' answers to the app's permission requests.
     package var permissionAnswers: [PermissionAnswer] {
         get { slots[PermissionAnswersSlot.self] ?? [] }
         set { slots[PermissionAnswersSlot.self] = newValue.isEmpty ? nil : newValue }
@@ -13,7 +13,8 @@ extension AppRuntime {
     /// What the app may do in its sandbox.
     package var grants: PermissionGrants { specification.sandbox.grants(permissionAnswers) }
 
-    /// Whether torpord may do `gift` for the app. It may not if the app has a sandbox and lacks that permission.
+    /// Whether torpord may do `gift`, an action for the app. It may not if the app has a sandbox and lacks the
+    /// permission.
     package func allows(_ gift: Permission.Gift) -> Bool { specification.sandbox.allows(gift, permissionAnswers) }
 }
 

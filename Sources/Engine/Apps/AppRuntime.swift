@@ -14,8 +14,8 @@ package import VarlinkServer
 package final class AppRuntime {
     package let id: AppID
     private unowned let owner: any OutputOwner
-    /// The configuration of the running incarnation, with later changes that could apply at once. If the app does not
-    /// run, its current configuration.
+    /// The configuration with which the running incarnation was launched, with later changes that could apply at
+    /// once. If the app does not run, its current configuration.
     package var specification: AppSpecification { didSet { specificationNumber &+= 1 } }
     /// Increases with each change of `specification`.
     package private(set) var specificationNumber: UInt32 = 0
@@ -40,7 +40,7 @@ package final class AppRuntime {
     package var server: VarlinkServer?
     /// Whether the app's notify socket is being read, so that a nested call must not read it again.
     package var isHearing = false
-    /// Whether a check for the file that shows that the app is ready is in progress.
+    /// Whether torpord is checking now if the file exists that shows that the app is ready.
     package var isLookedAt = false
     package var store = FDStore()
     package var storeCount = 0
@@ -50,8 +50,8 @@ package final class AppRuntime {
     package var slot: Int?
     /// Actions that were decided for the app but are not carried out yet.
     package var undone: ActionMask = []
-    /// Exits of the incarnation's processes. The keeper stores them too, until torpord has recorded the incarnation's
-    /// end.
+    /// Exits of the incarnation's processes. torpor-keeper stores them too until torpord has recorded the
+    /// incarnation's end.
     package var keptExits: [ExitRecord] = []
 
     /// When the app last entered each state, and when it was last used.
@@ -129,7 +129,7 @@ extension AppRuntime {
         set { slots[HeldBackSlot.self] = newValue }
     }
 
-    /// Whether the app is launched although a policy holds the launch back, because a user asked for the app.
+    /// Whether the app is launched although a policy holds back its launch, because a user asked for the app.
     package var skipsAdmission: Bool? {
         get { slots[SkipsAdmissionSlot.self] }
         set { slots[SkipsAdmissionSlot.self] = newValue }
@@ -153,7 +153,8 @@ extension AppRuntime {
         set { slots[WasCutShortSlot.self] = newValue }
     }
 
-    /// Whether another process killed the app while it was suspended. A running app would have been restarted.
+    /// Whether another process killed the app while it was suspended. A kill while it was running would have caused a
+    /// restart.
     package var wasKilledAsleep: Bool? {
         get { slots[WasKilledAsleepSlot.self] }
         set { slots[WasKilledAsleepSlot.self] = newValue }

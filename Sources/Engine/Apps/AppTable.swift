@@ -13,7 +13,7 @@ package final class AppTable: Sequence {
 
     init() {}
 
-    /// The app with that id, whether or not the configuration still contains the app.
+    /// The app with that id, even if the configuration no longer contains the app.
     package subscript(id: AppID) -> AppRuntime { places[id] }
 
     /// The number of listed apps.
@@ -42,7 +42,7 @@ package final class AppTable: Sequence {
         }
     }
 
-    /// Removes an app from the list; its id still leads to the app.
+    /// Removes an app from the list. Its id can still be looked up.
     package func remove(_ app: AppRuntime) {
         app.isListed = false
         listed.removeAll { $0 === app }

@@ -21,7 +21,7 @@ package final class Incarnation {
     /// Fires when the next attempt to stop or kill all processes is due.
     package var passTimer: TimerSource?
     package var passDelay: Duration = .milliseconds(1)
-    /// The state whose CPU and memory limits were last set; nil if the incarnation still has its initial limits.
+    /// The state for which CPU and memory limits were last set; nil if the incarnation still has its initial limits.
     package var profileState: AppState?
     /// The resource usage of all processes of the incarnation, as last read.
     package var usage = Usage.none { didSet { mostMemory = max(mostMemory, usage.memoryBytes) } }
@@ -29,7 +29,7 @@ package final class Incarnation {
     package private(set) var mostMemory: UInt64 = 0
     /// When the usage was last read for a list of apps.
     package var sampledAt: Duration?
-    /// Whether the app has sent RELOADING=1, and no READY=1 after it.
+    /// Whether the app has sent RELOADING=1 without a READY=1 after it.
     package var isReloading = false
     /// The history of this incarnation, for its termination report.
     package var timeline = Timeline()
@@ -83,7 +83,7 @@ extension Incarnation {
         set { slots[ExitRecordSlot.self] = newValue }
     }
 
-    /// How many processes were left when the main process had ended, and were told to end; nil if none was.
+    /// How many processes were left when the main process had ended, and were asked to end; nil if there were none.
     package var remains: Int? {
         get { slots[RemainsSlot.self] }
         set { slots[RemainsSlot.self] = newValue }

@@ -8,7 +8,7 @@ package final class MissedDeadline {
     package let at: Duration
     /// The message that was not answered in time.
     package let message: Message?
-    /// When the app answered `message` late; nil if it did not.
+    /// When the app answered `message`, which was too late; nil if it has not answered.
     package var answeredAt: Duration?
 
     package init(_ deadline: Deadline, at: Duration, message: Message?) {

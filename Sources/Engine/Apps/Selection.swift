@@ -21,7 +21,7 @@ package struct Selection {
             self.isTooMuch = isTooMuch
         }
 
-        /// Whether the pattern was not searched for, because the request has more than ``Selection/mostSearches``
+        /// Whether the pattern was not evaluated, because the request has more than ``Selection/mostSearches``
         /// patterns.
         var isTooMuch = false
         /// The instances of the template that the pattern names, if the request needs exactly one app.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// A value that a part of torpord (a ``Room``) stores with an app or a run. Most apps do not have the value, so it
-/// takes memory only where it is set. The room declares it beside its own code:
+/// A value that a part of torpord (a ``Room``) stores for an app or for one of its runs. Most apps do not have the
+/// value, so it takes memory only where it is set. The part declares it beside its own code:
 ///
 ///     extension Incarnation {
 ///         /// When torpord last inspected the incarnation.

@@ -8,8 +8,8 @@ import Linux
 package struct StateTimes: Sendable {
     /// When the app last entered each state, in microseconds; `never` before the first time.
     package private(set) var since: (Int64, Int64, Int64, Int64, Int64) = (never, never, never, never, never)
-    /// When the app was last in the foreground, or launched or woken by a connection, in microseconds. While
-    /// `isInUse` is true, the app counts as used now.
+    /// When the app was last used, in microseconds: it was in the foreground, or a connection launched or woke it.
+    /// While `isInUse` is true, the app counts as used now.
     package private(set) var lastUse = never
     /// Whether the app is in the foreground.
     package private(set) var isInUse = false
@@ -48,7 +48,7 @@ package struct StateTimes: Sendable {
     /// Notes that a client connected to the app, in any state.
     package mutating func use(at time: Duration) { lastUse = max(lastUse, time.microseconds) }
 
-    /// Every state that the app has been in, with the time when the app last entered that state.
+    /// The states that the app has been in, each with the time when the app last entered it.
     package var all: [(state: AppState, time: Duration)] {
         [
             (AppState.notRunning, since.0), (.inactive, since.1), (.active, since.2), (.background, since.3),
@@ -66,7 +66,7 @@ package struct StateTimes: Sendable {
 
     package init() {}
 
-    /// Reads the times from a record. A record of an older version has none: then all times are unknown.
+    /// Reads the times from a record. A record of an older version has none, so all times are then unknown.
     package init(from record: inout RecordReader) {
         guard !record.isAtEnd else { return }
         since.0 = record.take(Int64.self)

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Gives descriptors to the keeper under a ``DescriptorName``. The next torpord gets them from the keeper.
+/// Gives descriptors to torpor-keeper, each under a ``DescriptorName``, for the next torpord.
 package protocol DescriptorKeeping: AnyObject {
-    /// Gives a copy of one descriptor to the keeper, which closes the descriptors that it held under that name.
+    /// Gives a copy of one descriptor to torpor-keeper, which closes the descriptors that it held under that name.
     func hold(_ name: String, _ descriptor: Int32)
-    /// Gives copies of several descriptors to the keeper. If `replacing`, it closes those that it held under that
-    /// name.
+    /// Gives copies of several descriptors to torpor-keeper. If `replacing` is true, it closes those that it held
+    /// under that name.
     func hold(_ name: String, _ descriptors: [Int32], replacing: Bool)
-    /// Tells the keeper to close the descriptors that it holds under that name.
+    /// Makes torpor-keeper close the descriptors that it holds under that name.
     func release(_ name: String)
     /// The descriptors that an earlier torpord left in the keeper.
     var inheritance: InheritedDescriptors { get }

@@ -32,10 +32,10 @@ package final class InheritedDescriptors {
     /// Whether a name has descriptors that were not taken yet.
     package func has(_ name: String) -> Bool { held[name] != nil }
 
-    /// Removes and returns the descriptors of a name; empty if there are none.
+    /// Removes the descriptors with a name, and returns them; empty if there are none.
     package func take(_ name: String) -> [Descriptor] { held.removeValue(forKey: name) ?? [] }
 
-    /// The first descriptor of a name, which stays available to `take`.
+    /// The first descriptor with a name. It stays available to `take`.
     package func look(_ name: String) -> Descriptor? { held[name]?.first }
 
     /// Takes the descriptors that an app stored (FDSTORE=1), in the order in which it stored them.
@@ -60,11 +60,11 @@ package enum DescriptorName {
     package static let settings = "settings"
     /// The name of the socket between torpord and torpor-desktop.
     package static let desktop = "helper/desktop"
-    /// The name of the record that says which app's window has the focus.
+    /// The name of the record of the app whose window has the focus.
     package static let focus = "focus"
-    /// At which networks the machine was.
+    /// The name of the record of the networks (`networks`) that the machine is connected to.
     package static let networks = "networks"
-    /// The apps that sound of others interrupts.
+    /// The name of the record of the apps that another program's sound interrupts.
     package static let soundFocus = "sound-focus"
     /// The name for the descriptor of a terminal or FIFO that is watched for data.
     package static func node(_ path: String) -> String { "node" + path }
@@ -75,8 +75,8 @@ package enum DescriptorName {
     package static func output(_ app: String) -> String { "app/\(app)/output" }
     /// The name of the socket between torpord and the app's transfer process.
     package static func transfers(_ app: String) -> String { "app/\(app)/transfers" }
-    /// The name of a pidfd of the app's main process. A keeper that did not launch the process needs the pidfd to
-    /// watch it.
+    /// The name of the pidfd of an app's main process. A torpor-keeper that did not launch the process needs the
+    /// pidfd to watch it.
     package static func process(_ app: String) -> String { "app/\(app)/process" }
     /// The prefix of the names of all descriptors that an app stored (FDSTORE=1).
     package static func store(_ app: String) -> String { "store/\(app)/" }

@@ -46,7 +46,7 @@ package struct Counters {
         wakes[source.rawValue, default: DurationHistogram()].add(time)
     }
 
-    /// Counts an event that did not wake an app, because the app's events are held back.
+    /// Counts an event that did not wake an app because the app's events are held back.
     package mutating func heldBack() { wakesHeldBack += 1 }
 
     /// The counts as metrics.

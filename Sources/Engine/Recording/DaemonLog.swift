@@ -54,7 +54,7 @@ package final class DaemonLog {
         entry.add("SYSLOG_IDENTIFIER", "torpord")
         for field in fields() { entry.add(field.name, field.value) }
         guard !journal.send(entry.bytes) else { return }
-        // A text may have several lines: each gets the prefix for the log level.
+        // A text may have several lines: each line gets the prefix for its log level.
         let lines = line.split(separator: "\n", omittingEmptySubsequences: true)
         write(lines.map { "<\(level.priority)>\($0)\n" }.joined())
     }

@@ -38,7 +38,7 @@ package enum EventKind: String, CaseIterable {
     case healthChecked = "685ff0e40b874bb9b782a9bcbc81c108"
     case coverFailed = "8a616131659b4a1c8102beb3f4333864"
 
-    // An app's bundle.
+    // Events of an app's bundle.
     case bundlePutBack = "0c4f7f0e2a4b4d5f9e61d3a8b7c25e94"
 
     // An app's data folders.
@@ -224,7 +224,7 @@ package enum EventKind: String, CaseIterable {
         }
     }
 
-    /// The kind of event that records an ending.
+    /// The kind of event that records the end of a run of an app.
     package init(_ ending: Ending) {
         if ending.next == .gaveUp {
             self = .gaveUp
@@ -233,7 +233,7 @@ package enum EventKind: String, CaseIterable {
         self.init(ending.reason)
     }
 
-    /// The kind of event that records an ending of which only the reason is known.
+    /// The kind of event that records the end of a run of an app, if only the reason is known.
     package init(_ reason: TerminationReason) {
         switch reason {
         case .exitSuccess, .stopped, .exitsOnSuspend, .shutdown, .forceQuit, .replaced, .permissionChanged:
@@ -248,7 +248,7 @@ package enum EventKind: String, CaseIterable {
         }
     }
 
-    /// The kind of event that records a notice of the core; nil if users need not see the notice.
+    /// The kind of event that records a notice of the lifecycle core; nil if users need not see the notice.
     package init?(_ notice: Notice) {
         switch notice {
         case .missed, .sceneMissed, .sceneRefused(_, missed: true): self = .lateAnswer
@@ -260,7 +260,7 @@ package enum EventKind: String, CaseIterable {
         case .modeEnded: self = .modeEnded
         case .sleepsAgain: self = .sleepsAgain
         case .snapshotMissed: self = .snapshotNotTaken
-        // A failed answer of the app has its own event, so no second event is needed.
+        // A failed answer of the app has its own event, so none is needed here.
         case .backgroundTimeUsed, .sceneRefused(_, missed: false): return nil
         }
     }

@@ -14,7 +14,7 @@ package final class EventLog {
 
     /// Whether every event ever recorded is still in memory.
     package var isWhole = false
-    /// Whether this log has dropped no event from memory yet.
+    /// Whether this log has not yet removed any event from memory.
     package private(set) var isUnbroken = true
 
     private var records: [EventRecord] = []
@@ -46,14 +46,14 @@ package final class EventLog {
     /// Whether all events since a time (microseconds since 1970), or after a sequence number, are in memory.
     package func reachesBack(since: Int64?, after: Int64?) -> Bool {
         if isWhole { return true }
-        // The number of an event is never less than its time in microseconds, so `since` and `after` both compare
-        // with it.
+        // An event's number is never less than its time in microseconds, so both `since` and `after` can be compared
+        // with the number.
         guard !records.isEmpty, let bound = [since, after.map { $0 + 1 }].compactMap({ $0 }).max() else { return false }
         return bound >= records[start].sequence
     }
 
-    /// Events of some apps, or of all: since a time in microseconds since 1970, and after a sequence number. If
-    /// `after` is higher than all numbers in memory, it is ignored: it dates from before the clock was set back.
+    /// The events of some apps, or of all, since a time (in microseconds since 1970) and after a sequence number.
+    /// `after` is ignored if it is higher than all numbers in memory: it is then from before the clock was set back.
     package func records(apps: [String]?, since: Int64?, after: Int64? = nil, until: Int64? = nil) -> [EventRecord] {
         let after = after.flatMap { $0 > sequence ? nil : $0 }
         let apps = apps.map(Set.init)

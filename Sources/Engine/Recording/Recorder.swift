@@ -107,7 +107,7 @@ package final class Recorder {
             } else {
                 fields.append(("TORPOR_STATE", record.to ?? machine.state.rawValue))
             }
-            // From OBJECT_PID the journal derives more fields about the process, such as its unit.
+            // From OBJECT_PID, the journal derives further fields about the process, such as its unit.
             if let tree = app.run.tree, !tree.mainHasEnded { fields.append(("OBJECT_PID", "\(tree.main.pid)")) }
         }
         if let from = record.from { fields.append(("TORPOR_PREVIOUS_STATE", from)) }
@@ -115,9 +115,9 @@ package final class Recorder {
         return fields
     }
 
-    /// Whether an app may write one more log entry; if not, the entry becomes a debug entry. Without this limit, an
-    /// app that is suspended and resumed every few seconds would fill the journal, or exhaust the journal's rate
-    /// limit for torpord. The history has every event anyway.
+    /// Whether an app may write one more log entry. If not, the entry becomes a debug entry. Without this limit, an
+    /// app that is suspended and resumed every few seconds would fill up the journal, or use up the journal's rate
+    /// limit for torpord. The history has every event in any case.
     private func hasRoom(_ app: AppRuntime, _ level: LogLevel) -> Bool {
         guard level < .warning, level > .debug else { return true }
         switch app.room.take(now: engine.loop.now) {
@@ -194,7 +194,7 @@ package final class Recorder {
     }
 }
 
-/// Limits one app's log entries below the level of warnings. Kept to 8 bytes, since every app has one.
+/// Limits one app's log entries below the level of warnings. It takes only 8 bytes, because every app has one.
 struct LogRoom {
     /// Entries per ``window``. A thousand apps that only change states then write 100 per second; journald accepts
     /// 300 per second from a service (RateLimitBurst= in journald.conf(5)).
@@ -207,7 +207,8 @@ struct LogRoom {
     private var began: UInt32 = 0
     private var used: UInt16 = 0
 
-    /// Asks for room for one more entry. `last` is returned once per window, for the first entry that is refused.
+    /// Asks whether one more entry may be logged. `last` is returned once per window, for the first entry that is
+    /// refused.
     mutating func take(now: Duration) -> Answer {
         let now = UInt32(clamping: now.components.seconds)
         if used == 0 || now &- began >= UInt32(Self.window.components.seconds) {

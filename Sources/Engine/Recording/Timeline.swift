@@ -3,9 +3,9 @@
 package import Lifecycle
 import Linux
 
-/// A moment in the life of an incarnation, for the termination report.
+/// A moment in a run of an app, for the termination report.
 package enum Moment: Hashable {
-    /// torpord asks the keeper to launch the app, after the commands that run before the launch.
+    /// torpord asks torpor-keeper to launch the app, after the commands that run before the launch.
     case planned
     /// The keeper reports that the app's program runs.
     case executed
@@ -28,7 +28,7 @@ package enum Moment: Hashable {
     /// The app's answer to a message.
     package enum Answer: UInt8, CaseIterable { case done, failed, pending }
 
-    /// Whether the moment is a milestone of the launch; only the first of each kind is stored.
+    /// Whether the moment is a milestone of the launch. Of each kind of milestone, only the first is stored.
     var isMilestone: Bool {
         switch self {
         case .planned, .executed, .contact, .ready: true
@@ -39,11 +39,11 @@ package enum Moment: Hashable {
     }
 }
 
-/// What happened to an incarnation since its launch, for the termination report.
+/// What happened to an incarnation, one run of an app, since its launch, for the termination report.
 ///
-/// A moment takes eight bytes, and the number of moments is limited: the milestones of the launch stay, and the
-/// newest of the others. To save memory, since every app has a timeline, the limit is lower while the app is in no
-/// transition. `torpor history` has all moments.
+/// A moment takes eight bytes, and the number of moments is limited: the milestones of the launch stay, and so do the
+/// newest of the other moments. To save memory, since every app has a timeline, the limit is lower while the app is
+/// in no transition. `torpor history` has all moments.
 package struct Timeline {
     /// The upper 48 bits are microseconds since the launch began, enough for nine years; the lower 16 are the moment.
     /// In a gap, the upper bits count the moments that were dropped.
@@ -81,7 +81,7 @@ package struct Timeline {
         if entries.count > Self.mostAtRest { trim(to: Self.mostAtRest) }
     }
 
-    /// When the incarnation reached a milestone, measured from the start of the launch; nil if it has not.
+    /// When the incarnation reached a milestone, as time since the start of the launch; nil if it has not.
     package func time(of milestone: Moment) -> Duration? {
         let code = UInt64(MomentCode.encode(milestone))
         return entries.first { $0 & 0xffff == code }.map { .microseconds(Int64($0 >> 16)) }
