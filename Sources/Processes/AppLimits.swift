@@ -75,9 +75,10 @@ extension ProcessTree {
     /// Whether the kernel can count and limit the app's processes and threads.
     public var hasTaskController: Bool { cgroupPath.map { File.exists($0 + "/pids.max") } ?? false }
 
-    /// Whether the app's processes use more memory than `limit`; also returns the sum in bytes. `usage` (resident
-    /// memory) is cheap to read but counts shared pages for each process. Only if `usage` exceeds the limit, the
-    /// proportional share (PSS) of each process is read, if the kernel reports it. Neither figure includes swap.
+    /// Whether the app's processes together use more memory than `limit`. Also returns the sum in bytes. `usage`
+    /// (resident memory) is cheap to read, but counts shared pages once for each process. Only if it exceeds the
+    /// limit, the proportional share (PSS) of each process is read, if the kernel reports that. Neither figure
+    /// includes swap.
     public func exceeds(_ limit: UInt64, _ usage: Usage) -> (Bool, UInt64) {
         guard usage.memoryBytes > limit else { return (false, usage.memoryBytes) }
         var total: UInt64 = 0

@@ -28,14 +28,14 @@ struct CgroupPlace {
         let offered = words("cgroup.controllers", of: path)
         let given = words("cgroup.subtree_control", of: path)
         let missing = Self.wanted.filter { offered.contains($0) && !given.contains($0) }
-        // A cgroup that contains processes cannot enable controllers for its children. The kernel would permit
+        // A cgroup that contains processes cannot enable controllers for its children. The kernel would allow
         // threaded controllers (cpu, pids), but then refuse processes in the children.
         if !missing.isEmpty, isFree || moveAside() {
             for name in missing { write("+\(name)", path) }
         }
         for name in Self.wanted where words("cgroup.controllers", of: base).contains(name) { write("+\(name)", base) }
         if !isDomain(base) {
-            // Another process has moved into this cgroup in between, so disable the controllers again.
+            // Another process has moved into this cgroup since, so disable the controllers again.
             for name in missing { write("-\(name)", path) }
         }
         let had = words("cgroup.subtree_control", of: base)
@@ -52,8 +52,8 @@ struct CgroupPlace {
         }
     }
 
-    /// Moves torpord and its keeper into a child cgroup, if this cgroup contains no other process, and is delegated
-    /// or not managed by systemd. Returns whether this cgroup is now empty.
+    /// Moves torpord and torpor-keeper into a child cgroup, if this cgroup contains no other process and systemd
+    /// either delegated it or does not manage it. Returns whether this cgroup is now empty.
     private func moveAside() -> Bool {
         guard isDelegated else { return false }
         let keeper = ThisProcess.parent
@@ -76,7 +76,7 @@ struct CgroupPlace {
 
     private var own: String { path + "/" + Self.ownPart + CgroupTree.fileName(instance) }
 
-    /// When torpord ends and no app's cgroup is left, moves torpord and its keeper back from the child cgroup.
+    /// Moves torpord and torpor-keeper back from the child cgroup, when torpord ends and no app's cgroup is left.
     func moveBack() {
         guard File.exists(own) else { return }
         // A cgroup that enables controllers for its children cannot contain processes.

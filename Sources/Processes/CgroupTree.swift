@@ -18,9 +18,9 @@ public final class CgroupTree {
     /// The controllers that the apps' cgroups have, such as `memory`.
     public private(set) var controllers: [String] = []
 
-    /// Finds a usable parent cgroup: `scope` (systemd's scope for the apps) if given, else torpord's own cgroup,
-    /// else, as root, the cgroup v2 mount. `instance` distinguishes supervisors on the machine, and stays the same
-    /// when torpord restarts.
+    /// Finds a usable parent cgroup: `scope` (systemd's scope for the apps) if it is given, otherwise torpord's own
+    /// cgroup, otherwise (for root) the mount point of cgroup v2. `instance` distinguishes the supervisors of a
+    /// machine, and stays the same when torpord restarts.
     public init(
         instance: String,
         scope: String? = nil,
@@ -58,20 +58,20 @@ public final class CgroupTree {
         )
     }
 
-    /// The name used instead of the app's in the cgroup path of its transfer process. No app can have this name.
+    /// The name in the cgroup path of an app's transfer process, instead of the app's own name. No app can have this
+    /// name.
     public static func transfers(of app: String) -> String { app + ":transfers" }
 
-    /// The name used instead of the app's in the cgroup path of one of its checks (`ready`, `health`). No app can
-    /// have this name. Each check has its own number: it may begin while processes of the previous check are still
-    /// being killed.
+    /// The name in the cgroup path of one of an app's checks (`ready`, `health`), instead of the app's own name. No
+    /// app can have this name. Each check has its own number, because it may begin while processes of the previous
+    /// check are still being killed.
     public static func check(_ number: UInt64, of app: String) -> String { "\(app):check-\(number)" }
 
     /// The path of an app's cgroup, whether or not it exists.
     public func path(of app: String) -> String { base + "/" + Self.fileName(app) }
 
-    /// The path of the cgroup in which an earlier torpord launched the app, perhaps below another parent. The path is
-    /// found from `pid`, a process of the app. If that process is in no such cgroup, returns the path that a launch
-    /// would use now.
+    /// The path of the cgroup in which an earlier torpord launched the app, perhaps below another parent. It is found
+    /// by `pid`, a process of the app. If that process is in no such cgroup, the path that a launch would use now.
     public func path(of app: String, around pid: Int32) -> String {
         let parent = base.split(separator: "/").last ?? ""
         let name = Self.fileName(app)
@@ -85,7 +85,7 @@ public final class CgroupTree {
         return mount + "/" + parts[...(place + 1)].joined(separator: "/")
     }
 
-    /// The path of the cgroup named `name` (such as ``transfers(of:)``) that contains the process `pid`; nil if the
+    /// The path of the cgroup named `name` (such as ``transfers(of:)``) that contains the process `pid`; nil if that
     /// process is in no such cgroup. An earlier torpord may have created the cgroup below another parent.
     public func companion(_ name: String, around pid: Int32) -> String? {
         guard let group = (try? ProcFS.cgroup(pid)).flatMap({ $0 }), let mount = Cgroup.mount,
@@ -94,8 +94,8 @@ public final class CgroupTree {
         return mount + group
     }
 
-    /// Creates an app's cgroup, not frozen. A launch needs the descriptor of the cgroup's directory. `isFresh`: the
-    /// cgroup is new, so that it has no limits and all its counters are zero.
+    /// Creates an app's cgroup, which is not frozen, and opens its directory, which a launch needs. `isFresh`:
+    /// whether the cgroup is new, so that it has no limits and all its counters are zero.
     public func create(_ app: String) throws(Errno) -> (path: String, directory: Descriptor, isFresh: Bool) {
         let path = path(of: app)
         var isFresh = try Cgroup.create(path)

@@ -35,8 +35,8 @@ extension ProcessTree {
         return members.map(Identity.init).filter { $0 != first && !outside.contains($0) }
     }
 
-    /// The number of context switches of the container's first process, which stays the same while the process
-    /// sleeps. nil unless the process is alone in the container, sleeps, and has no child to reap.
+    /// The number of context switches of the container's first process, which does not change while the process
+    /// sleeps. Nil unless the process is alone in the container, sleeps, and has no child to reap.
     public func firstRestsAlone() -> UInt64? {
         guard let first = insideContainer.first, othersInContainer.isEmpty,
             (try? ProcFS.children(first.pid))?.isEmpty == true, (try? ProcFS.stat(first.pid))?.state == "S"
@@ -56,9 +56,9 @@ extension ProcessTree {
         return children(leader).filter { $0.comm == Self.conmon }.map(\.pid)
     }
 
-    /// Processes that are not stopped with the app: torpor-container, conmon, and the processes that conmon starts to
-    /// clean up, which hold podman's locks. The first two do nothing while the container lives, but must notice when
-    /// another program ends the container: otherwise the app would stay suspended for ever.
+    /// The processes that are not stopped with the app: torpor-container, conmon, and the processes that conmon
+    /// starts to clean up, which hold podman's locks. torpor-container and conmon do nothing while the container
+    /// lives, but must notice if another program ends the container: otherwise the app would stay suspended forever.
     func spared(among members: [ProcessStat]) -> Set<Identity> {
         guard isContainer else { return [] }
         var result: Set<Identity> = [leader]
@@ -81,8 +81,8 @@ extension ProcessTree {
         return ((try? ProcFS.children(parent.pid)) ?? []).compactMap { try? ProcFS.stat($0) }
     }
 
-    /// Whether the process is inside the container: containers have their own mount namespace, whatever else they
-    /// share with the machine. If the namespace cannot be read, the process counts as inside.
+    /// Whether a process is inside the container. Containers have their own mount namespace, whatever else they share
+    /// with the machine. If a process's namespace cannot be read, it counts as inside.
     private static func isInside(_ process: ProcessStat, _ conmons: UInt64?) -> Bool {
         guard let conmons, let place = try? ProcFS.mountNamespace(process.pid) else { return true }
         return place != conmons

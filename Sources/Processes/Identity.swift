@@ -34,15 +34,15 @@ public struct Identity: Hashable, Sendable {
     }
 }
 
-/// The tag that marks a process as belonging to an app: `TORPOR_APP` and `TORPOR_INCARNATION` in its initial
-/// environment. `TORPOR_MANAGER_SOCKET` in the same environment identifies the supervisor.
+/// A tag in a process's initial environment that says which app the process belongs to: `TORPOR_APP` and
+/// `TORPOR_INCARNATION`. `TORPOR_MANAGER_SOCKET` in the same environment identifies the supervisor.
 public struct AppTag: Hashable, Sendable {
     /// The name of the app.
     public let app: String
     /// The number of the app's incarnation.
     public let incarnation: UInt32
 
-    /// The incarnation number of companions: processes that the keeper launches beside an app and that outlive
+    /// The incarnation number of companions, processes that torpor-keeper launches beside an app and that outlive
     /// torpord.
     public static let companion: UInt32 = 0
 

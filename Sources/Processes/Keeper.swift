@@ -27,14 +27,14 @@ public final class Keeper {
     public var keepsExits = false
     /// Processes that an earlier torpord launched and whose exit is not reported yet, without helpers.
     public private(set) var leftOver: [OrphanedProcess] = []
-    /// Exits for which `onExit` was not called yet; after `init`, all exits that no torpord has forgotten. A process
-    /// that is neither here nor in `leftOver` was never launched, or its exit was forgotten.
+    /// Exits for which `onExit` was not called yet; after `init`, all exits that torpor-keeper was not told to forget.
+    /// A process that is neither here nor in `leftOver` was never launched, or its exit was forgotten.
     public var waitingExits: [ExitRecord] {
         (undelivered + channel.backlog).compactMap {
             if case .exited(let record) = $0.message { ExitRecord(record) } else { nil }
         }
     }
-    /// How many torpords this keeper has started, including this one. If more than 1, this torpord must recover.
+    /// How many torpord processes torpor-keeper has started, including this one. If more than 1, this one must recover.
     public let instance: UInt32
     /// Whether a service manager such as systemd receives the states passed to `tellManager`.
     public let isUnderManager: Bool
@@ -42,14 +42,14 @@ public final class Keeper {
     public let appDescriptorLimit: UInt64
     /// Whether an upgrade failed: the program on disk did not start, so the keeper started the earlier one again.
     public let isFallback: Bool
-    /// The version of the keeper's state; `torpor-keeper --accepts` says whether a new keeper can take it over.
+    /// The version of torpor-keeper's state. `torpor-keeper --accepts` says whether another version can take it over.
     public let resumeVersion: UInt32
     private let opensFiles: Bool
     /// Whether the keeper can launch programs in a sandbox.
     public let confines: Bool
     /// The keeper's pid.
     public let pid: Int32
-    /// The keeper's table of processes, which stays readable after the keeper is lost (torpor_keeper_protocol.h).
+    /// torpor-keeper's table of processes (torpor_keeper_protocol.h), readable even after torpor-keeper was lost.
     public let table: Descriptor
     /// Whether the keeper is lost.
     public private(set) var isLost = false
@@ -128,7 +128,7 @@ public final class Keeper {
         do throws(Errno) {
             try channel.send(message, descriptors: request.descriptors)
         } catch {
-            // The keeper is lost, but may have launched the program before. `lose` calls `completion`.
+            // torpor-keeper is lost, but may have launched the program before. `lose` calls `completion`.
             if error == .brokenPipe || error == .connectionReset { return }
             launches[id] = nil
             fail(.keeper, error)
@@ -137,9 +137,9 @@ public final class Keeper {
 
     // MARK: Descriptors
 
-    /// Sends the keeper duplicates of `descriptors` to hold under `name` (1 to 383 bytes), besides earlier ones. With
-    /// `replacing`, the keeper closes the earlier ones once it holds the new ones. `completion` gets the error:
-    /// ENOSPC if the keeper's table is full, EMFILE if the keeper has no descriptors left.
+    /// Sends torpor-keeper duplicates of `descriptors` to hold under `name` (1 to 383 bytes), in addition to earlier
+    /// ones. With `replacing`, torpor-keeper closes the earlier ones once it holds the new ones. `completion` gets
+    /// the error: ENOSPC if torpor-keeper's table is full, EMFILE if torpor-keeper is out of descriptors.
     public func hold(
         _ name: String,
         _ descriptors: [Int32],
@@ -181,7 +181,7 @@ public final class Keeper {
         loop.later { [weak self] in self?.onHoldRefused?(name, errno) }
     }
 
-    /// The keeper answers in order: an answer to request `id` shows that it refused no earlier `holdQuietly`.
+    /// torpor-keeper answers in order, so an answer to request `id` shows that it refused no earlier `holdQuietly`.
     private func answered(_ id: UInt32) {
         guard id != 0, !quietHolds.isEmpty else { return }
         quietHolds.removeAll { Int32(bitPattern: id &- $0.id) > 0 }
@@ -210,8 +210,8 @@ public final class Keeper {
         return names
     }
 
-    /// Duplicates of the descriptors held under `name`, in order of arrival; empty if there are none. The keeper
-    /// continues to hold its descriptors. Blocks until the answer arrives.
+    /// Returns duplicates of the descriptors that torpor-keeper holds under `name`, in the order of their arrival;
+    /// empty if there are none. torpor-keeper continues to hold its own. Blocks until the answer arrives.
     public func takeHeld(_ name: String) throws(Errno) -> [Descriptor] {
         var result: [Descriptor] = []
         while true {
@@ -287,8 +287,8 @@ public final class Keeper {
         try? channel.send(KeeperRequest.bye(status: status, keepingParked: keepingParked).encoded(id: 0))
     }
 
-    /// Announces that this torpord has recovered and handles signals. If a later torpord ends before announcing the
-    /// same, the keeper starts this torpord's program again.
+    /// Announces that this torpord has recovered and handles signals. From then on, if a later torpord ends before it
+    /// announces the same, torpor-keeper starts this torpord's program again.
     public func settled() {
         guard !isLost else { return }
         try? channel.send(KeeperRequest.settled.encoded(id: 0))
@@ -316,14 +316,14 @@ public final class Keeper {
     /// Whether an answer to a request is still missing.
     public var isBusy: Bool { !launches.isEmpty || !holds.isEmpty }
 
-    /// Frees the memory of answered requests, and lets the keeper, which is idle too, do the same.
+    /// Frees the memory of answered requests. Makes torpor-keeper, which is idle too, do the same.
     public func rest() {
         if !isLost { try? channel.send(KeeperRequest.rest.encoded(id: 0)) }
         if launches.isEmpty { launches = [:] }
         if holds.isEmpty { holds = [:] }
     }
 
-    /// Tells the keeper to free its slot for an exit that torpord has persisted. Needed only with `keepsExits`.
+    /// Makes torpor-keeper free its slot for an exit that torpord has persisted. Needed only with `keepsExits`.
     public func forget(_ record: ExitRecord) {
         try? channel.send(KeeperRequest.freeSlot(slot: record.slot, generation: record.generation).encoded(id: 0))
     }
@@ -459,7 +459,7 @@ public final class Keeper {
         isLost = true
         channel.close()
         watch?.cancel()
-        // Call `onLost` first: it may execute another program. The keeper may have carried out unanswered requests.
+        // Call `onLost` first: it may execute another program. Unanswered requests may have been carried out.
         onLost?()
         let launches = launches
         let holds = holds

@@ -4,8 +4,8 @@ import EventLoop
 import KeeperProtocol
 import Linux
 
-/// The socket to the keeper, with a queue of messages to send and a backlog of messages received during a blocking
-/// wait.
+/// The socket to torpor-keeper. It has a queue of messages to send, and a backlog of messages that were received
+/// during a blocking wait.
 final class KeeperChannel {
     /// A received message with its descriptors.
     struct Received {
@@ -104,7 +104,7 @@ final class KeeperChannel {
         }
     }
 
-    /// Blocks until the answer with `id` arrives; other messages go to the backlog.
+    /// Blocks until the answer with `id` arrives. Other messages are added to the backlog.
     func wait(for id: UInt32) throws(Errno) -> Received {
         while true {
             let received = try waitForNext()

@@ -50,7 +50,7 @@ public struct OrphanRecord: Hashable, Sendable {
     public var systemTime: Duration
     /// Peak resident memory in bytes.
     public var maxResidentBytes: UInt64
-    /// The app whose session the orphan was in. nil if the orphan had created its own session: then `cgroup` may show
+    /// The app whose session the orphan was in. Nil if the orphan had created its own session: `cgroup` may then show
     /// the app.
     public var app: String?
     /// The number of the incarnation of `app`.
@@ -76,8 +76,8 @@ public struct OrphanedProcess {
     public let pid: Int32
     /// The start time of the process, in clock ticks since boot.
     public let startTime: UInt64
-    /// Whether the process may still be before its exec: `Keeper.onLaunched` will report the exec, or `Keeper.onExit`
-    /// a `launchFailure`.
+    /// Whether the process may not have reached its exec yet. `Keeper.onLaunched` will report the exec, or
+    /// `Keeper.onExit` a `launchFailure`.
     public let isLaunching: Bool
     /// Whether the process was adopted, so that its parent is not the keeper.
     public let isAdopted: Bool

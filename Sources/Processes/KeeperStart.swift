@@ -5,8 +5,8 @@ import KeeperProtocol
 public import Linux
 
 extension Keeper {
-    /// A connection to the keeper that started this process; nil if no keeper did. Removes the keeper's variables
-    /// from the environment, so that child processes do not use them.
+    /// A connection to the torpor-keeper that started this process; nil if none did. Removes torpor-keeper's
+    /// variables from the environment, so that child processes do not use them.
     public static func fromEnvironment(loop: EventLoop) throws(Errno) -> Keeper? {
         guard let descriptor = descriptorFromEnvironment() else { return nil }
         return try Keeper(descriptor: descriptor, loop: loop)
@@ -44,9 +44,9 @@ extension Keeper {
     /// (without argument 0). Returns only on failure, with the reason.
     public static func become(arguments: [String]) -> String { become(arguments: arguments, state: nil) }
 
-    /// Executes a keeper in this process in place of the lost one, and passes it the descriptors to hold. The keeper
-    /// then starts a new torpord, which recovers. `lost`, the connection to the lost keeper, has the count of
-    /// torpords started so far. Returns only on failure, with the reason.
+    /// Executes torpor-keeper in this process in place of the lost one, and passes it the descriptors to hold. The
+    /// new torpor-keeper then starts a new torpord, which recovers. `lost`, the connection to the lost one, knows how
+    /// many torpord processes were started so far. Returns only on failure, with the reason.
     public static func become(
         arguments: [String],
         holding: [(name: String, descriptors: [Int32])],

@@ -11,7 +11,7 @@ final class KeeperWatch {
     private let limit: Duration
     private let putOffEach: Duration
     private var isCancelled = false
-    /// When to extend the timer again, while the loop is busy.
+    /// When to postpone the timer again, while the event loop is busy.
     private var putOffAt = Duration.zero
 
     init(timer: Descriptor, milliseconds: UInt32, loop: EventLoop) {

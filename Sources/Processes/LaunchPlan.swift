@@ -34,7 +34,8 @@ public struct LaunchPlan {
     public var standardError: Int32 = -1
     /// The file for standard input; nil for /dev/null. The child process opens it, see ``LaunchRequest/inputFile``.
     public var inputFile: String?
-    /// The file that standard error is appended to, instead of `standardError`. The child process opens the file.
+    /// The path of a file to which standard error is appended, instead of `standardError`. The child process opens
+    /// the file.
     public var errorFile: String?
     /// Descriptors that become 3, 4, … in the app.
     public var passed: [Int32] = []
@@ -84,7 +85,7 @@ public struct LaunchPlan {
     }
 }
 
-/// The stages at which a launch can fail: up to `exec` in order of execution, then those that were added later.
+/// The stages at which a launch can fail: up to `exec` in the order of execution, then stages that were added later.
 public enum LaunchStage: UInt32, Sendable, CustomStringConvertible {
     case plan = 1
     case slot, fork, session, signals, cgroup, descriptors, limits, priority, oomScore, groups, group, user, directory

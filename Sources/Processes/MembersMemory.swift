@@ -4,7 +4,7 @@ import Linux
 
 /// The memory of a fixed list of an app's processes: created on the event loop, used by threads that may block.
 public final class MembersMemory: @unchecked Sendable {
-    // This class is Sendable because it owns the descriptors and closes them only in its deinit.
+    // Sendable, because this object owns the descriptors and closes them only in its deinit.
 
     struct Member {
         let pid: Int32
@@ -40,7 +40,7 @@ public final class MembersMemory: @unchecked Sendable {
                     try Pidfd.releaseMemory(member.pidfd.raw)
                     released += 1
                 } catch {
-                    // The dying process is just changing its mappings: retry.
+                    // The dying process is changing its mappings just now: retry.
                     if error == .resourceTemporarilyUnavailable { continue }
                 }
                 break
@@ -51,7 +51,7 @@ public final class MembersMemory: @unchecked Sendable {
 }
 
 extension ProcessTree {
-    /// Whether ``pinned(in:)`` has to read all of /proc: it must if the app has no cgroup and this torpord has not
+    /// Whether ``pinned(in:)`` must read all of /proc. It must if the app has no cgroup and this torpord has not
     /// stopped the app.
     public var needsSnapshot: Bool { cgroupPath == nil && stopped.isEmpty }
 
@@ -70,7 +70,7 @@ extension ProcessTree {
         }
         let members = identities.compactMap { identity -> MembersMemory.Member? in
             guard let pinned = try? pin(identity) else { return nil }
-            // The tree owns the descriptor of the main process, so pass on a duplicate.
+            // The tree owns the descriptor of the main process, so return a duplicate.
             guard let own = identity == main ? try? pinned.duplicate() : pinned else { return nil }
             return MembersMemory.Member(pid: identity.pid, pidfd: own)
         }

@@ -8,7 +8,7 @@ public struct PageOutResult: Hashable, Sendable {
     public var before: Footprint
     /// The app's memory afterwards.
     public var after: Footprint
-    /// Why a part of the app's memory could not be paged out; nil if all parts were tried.
+    /// Why a part of the app's memory could not be paged out; nil if all of it was tried.
     public var failure: Errno?
     /// Whether paging out was cancelled, because the app is about to be continued or has ended.
     public var isCancelled: Bool
@@ -37,10 +37,10 @@ extension MembersMemory {
     /// Steps end at the boundary of a huge page, so that the kernel need not split huge pages.
     private static let hugePage: UInt = 2 << 20
 
-    /// Pages out the private memory of the processes, one after the other. If that is not permitted, uses
-    /// `memory.reclaim` of their cgroup. Blocks for up to seconds per gigabyte.
+    /// Pages out the private memory of the processes, one after another. If that is not permitted, uses
+    /// `memory.reclaim` of their cgroup. May block for seconds per gigabyte.
     ///
-    /// - Parameter goesOn: called before each step of some milliseconds; if it returns false, the remaining steps are
+    /// - Parameter goesOn: called before each step of some milliseconds. If it returns false, the remaining steps are
     ///   skipped.
     public func pageOut(while goesOn: () -> Bool = { true }) -> PageOutResult {
         pageOut(while: goesOn) { pidfd, ranges throws(Errno) in try MemoryAdvice.pageOut.give(to: pidfd, ranges) }
@@ -119,7 +119,7 @@ extension MembersMemory {
         }
     }
 
-    /// Removes the next ranges from the list, at most `step` bytes in total.
+    /// Removes the next ranges from the list, at most `step` bytes in total, and returns them.
     private static func take(_ step: Int, from ranges: inout ArraySlice<MemoryAdvice.Range>) -> [MemoryAdvice.Range] {
         var result: [MemoryAdvice.Range] = []
         var room = step

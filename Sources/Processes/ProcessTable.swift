@@ -45,7 +45,7 @@ public struct ProcessSnapshot {
         sessions[stat.session, default: []].append(pid)
     }
 
-    /// Orphans that were reparented to the keeper or to process 1, by tag. They are searched for on first use.
+    /// Orphans that were reparented to torpor-keeper or to process 1, by tag. They are searched for at the first use.
     final class Orphans {
         fileprivate var adopter: Int32?
         fileprivate var byTag: [AppTag: [Int32]] = [:]
@@ -83,7 +83,7 @@ public struct SnapshotReading {
 public final class ProcessTable {
     private var tags: [Identity: AppTag] = [:]
     private var untagged: Set<Identity> = []
-    /// The control socket of the supervisor whose apps this table recognizes; nil for the apps of any supervisor.
+    /// The control socket of the supervisor whose apps this table recognises; nil for the apps of any supervisor.
     private let manager: String?
     /// The user that an app's processes run as; nil if the app is unknown. Any user can give a process any
     /// environment, so a tag is trusted only for processes of this user, of root, and of torpord's own user.
@@ -116,10 +116,10 @@ public final class ProcessTable {
         }
     }
 
-    /// All processes whose initial environment names the supervisor with the control socket `manager`, regardless of
-    /// their parents. The first process of each incarnation is probably its main process: the leader of its session,
-    /// else the oldest. `helpers` are commands that ran on behalf of apps, such as hooks. Owners are not checked:
-    /// call ``mayBe(_:of:)`` before you treat a process as the app's.
+    /// All processes whose initial environment names the supervisor with the control socket `manager`, whatever their
+    /// parents. The first process of each incarnation is probably its main process: the leader of its session,
+    /// otherwise the oldest. `helpers` are commands that ran on behalf of apps, such as hooks. Owners are not
+    /// checked: call ``mayBe(_:of:)`` before you treat a process as the app's.
     public func strays(manager: String) -> (apps: [AppTag: [Identity]], helpers: [Identity]) {
         var found: [AppTag: [(isLeader: Bool, stat: ProcessStat)]] = [:]
         var helpers: [Identity] = []
@@ -141,9 +141,9 @@ public final class ProcessTable {
         return (apps, helpers)
     }
 
-    /// Waits, for micro- or milliseconds, until no child of a lost keeper is between fork and exec, then takes a
-    /// snapshot. Before its exec such a child has no tag. It is recognized by the keeper's name, its own session, no
-    /// children, and a parent other than the keeper.
+    /// Waits, for microseconds or milliseconds, until no child of a lost torpor-keeper is between fork and exec. Then
+    /// takes a snapshot. Before its exec, such a child has no tag; it is recognised by torpor-keeper's name, its own
+    /// session, no children, and a parent other than torpor-keeper.
     private func snapshotWithoutLaunches() -> ProcessSnapshot {
         let name = (try? ProcFS.stat(ThisProcess.parent).comm) ?? Self.keeperName
         let pause = try? Descriptor.event()
@@ -159,10 +159,10 @@ public final class ProcessTable {
         return snapshot()
     }
 
-    /// All processes of an incarnation in a snapshot, regardless of their parents.
+    /// All processes of an incarnation in a snapshot, whatever their parents.
     ///
-    /// Each environment is read only once. A process without a tag never gets one, except for a child of the keeper
-    /// before its exec, which still has the keeper's name.
+    /// Each environment is read only once, because a process without a tag never gets one. The exception is a child
+    /// of torpor-keeper before its exec, which still has torpor-keeper's name.
     func pids(of tag: AppTag, in snapshot: ProcessSnapshot) -> [Int32] {
         snapshot.byPid.values.compactMap { stat in
             stat.hasEnded || self.tag(stat, keeper: Self.keeperName) != tag ? nil : stat.pid
@@ -188,13 +188,13 @@ public final class ProcessTable {
         return orphans.byTag[tag] ?? []
     }
 
-    /// The tag of a process. That a process has no tag is cached once its name is no longer the keeper's, after its
-    /// exec.
+    /// The tag of a process; nil if it has none. That it has none is cached only after its exec, when its name is no
+    /// longer torpor-keeper's.
     private func tag(_ stat: ProcessStat, keeper: String) -> AppTag? {
         let identity = Identity(stat)
         if untagged.contains(identity) { return nil }
         if let found = tag(identity) { return found }
-        // A process whose tag is not trusted may still change to a trusted user: so cache only that a process has no
+        // A process whose tag is not trusted may still change to a trusted user, so cache only that a process has no
         // tag.
         if !stat.hasEnded, stat.comm != keeper {
             var isHelper = false
@@ -211,7 +211,8 @@ public final class ProcessTable {
 
     private static let keeperName = "torpor-keeper"
 
-    /// The tag of a process. A missing tag is not cached, because a process between fork and exec has no tag yet.
+    /// The tag of a process; nil if it has none. A missing tag is not cached, because a process between fork and exec
+    /// has no tag yet.
     func tag(_ identity: Identity) -> AppTag? {
         if let known = tags[identity] { return known }
         var isHelper = false

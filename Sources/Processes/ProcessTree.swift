@@ -18,8 +18,8 @@ public final class ProcessTree {
     public let leader: Identity
     /// The main process: `leader`, unless the app named another process (MAINPID).
     public private(set) var main: Identity
-    /// The pidfd of the main process, readable once that process has ended. nil if the process had ended before its
-    /// pidfd could be opened.
+    /// The pidfd of the main process, which is readable once that process has ended. Nil if the process had ended
+    /// before its pidfd could be opened.
     public private(set) var pidfd: Descriptor?
     /// The absolute path of the app's cgroup; nil if it has none.
     public let cgroupPath: String?
@@ -36,16 +36,16 @@ public final class ProcessTree {
     // State of stopping (Stopping.swift).
     var stopped: [Identity] = []
     var stoppedByThemselves: Set<Identity> = []
-    /// The `oom_score_adj` of the app's first process at its exec, if torpord has set no other value; nil if an
-    /// earlier torpord may have set one.
+    /// The `oom_score_adj` that the app's first process had at its exec, if torpord has not set another value. Nil if
+    /// an earlier torpord may have set one.
     public var born: Int32?
     // State of resource profiles (ResourceProfile.swift).
     var given: GivenProfile?
     // State of killing (Ending.swift).
     var killed: Set<Identity> = []
 
-    /// Creates the tree of a launched process. `adopter` is the pid of the keeper that launched it, if that keeper
-    /// lives.
+    /// Creates the tree of a launched process. `adopter` is the pid of the torpor-keeper that launched it; nil if
+    /// that no longer lives.
     public init(
         tag: AppTag,
         main: Identity,
@@ -103,7 +103,8 @@ public final class ProcessTree {
         contains(pid, in: cgroupPath == nil ? nil : (try? ProcFS.cgroup(pid)) ?? nil)
     }
 
-    /// Whether a process belongs to the app, for a caller that asks many apps and has read `cgroup` of the process.
+    /// Whether a process belongs to the app. `cgroup` is the cgroup of the process, read once by a caller that asks
+    /// many apps.
     public func contains(_ pid: Int32, in cgroup: String?) -> Bool {
         if let cgroupPath { return cgroup.map { Self.isWithin($0, cgroupPath) } ?? false }
         var current = pid
@@ -277,8 +278,8 @@ public final class ProcessTree {
     /// process could not be reached (the others are still tried).
     @discardableResult
     public func signal(_ number: Int32, toAll: Bool) throws(Errno) -> Int {
-        // Until the container runs, signals go only to the main process, torpor-container: its child podman must not
-        // get them.
+        // Until the container runs, send signals only to the main process, torpor-container: its child podman must
+        // not get them.
         let inside = insideContainer
         let all = toAll && (!isContainer || mainHasEnded)
         return try signal(number, inside.isEmpty ? (all ? list().map(Identity.init) : [main]) : inside)

@@ -3,14 +3,15 @@
 import Linux
 
 extension ProcessTree {
-    /// Applies a profile to all processes of the app: CPU and I/O weights through its cgroup if that has the
-    /// controllers, else as nice value of its sessions and I/O priority of its threads; `oom_score_adj` and timer
-    /// slack for each. Values that a thread has chosen itself (ionice(1), PR_SET_TIMERSLACK) stay. A process that is
-    /// forked during this call may be missed until the next call; processes forked later inherit everything.
+    /// Applies a profile to all processes of the app. CPU and I/O weights are set on its cgroup if that has the
+    /// controllers, otherwise as the nice value of its sessions and the I/O priority of its threads. `oom_score_adj`
+    /// and timer slack are set for each process. Values that a thread has chosen itself (ionice(1),
+    /// PR_SET_TIMERSLACK) stay. A process that is forked during this call may be missed until the next call;
+    /// processes forked later inherit everything.
     ///
     /// Call this only after the app's exec: before, it would delay the launch.
     ///
-    /// Values that are already right are not written, so a second call only reads.
+    /// Values that are right already are not written, so a second call only reads.
     @discardableResult
     public func apply(_ profile: StateProfile) -> ProfileReport {
         var report = ProfileReport()
@@ -191,8 +192,8 @@ extension ProcessTree {
         apply("memory.low", profile.memoryLow, before?.memoryLow, none: "0", .memoryLow, &report)
     }
 
-    /// The `oom_score_adj` that apps inherit: torpord's own, or 0 if that is negative, since it protects only
-    /// torpord.
+    /// The `oom_score_adj` that apps inherit: torpord's own value, but 0 if that is negative, since it should protect
+    /// only torpord.
     public static let inheritedOOMScore = max(0, (try? ProcFS.oomScoreAdjust(ThisProcess.pid)) ?? 0)
 
     /// What to set as `oom_score_adj` of a child before its exec; nil if the child inherits the right value.
@@ -241,7 +242,7 @@ extension ProcessTree {
         if let failure { report.fail(.oomScore, "oom_score_adj \(wish) (\(failure))") }
     }
 
-    /// The `oom_score_adj` that a process has without profiles: its value at its exec, or one that it set itself
+    /// The `oom_score_adj` that a process has without a profile: the value at its exec, or one that it set itself
     /// later.
     private func ownScore(_ identity: Identity, _ present: Int32, _ inherited: Int32, _ given: GivenProfile) -> Int32 {
         guard let before = given.oomScore else {
@@ -294,7 +295,7 @@ extension ProcessTree {
                 count += 1
             } catch {
                 if error.isGone { continue }
-                // Without permission the timer slack was never set, so no earlier value has to be restored.
+                // Without permission, the timer slack was never set, so there is no earlier value to restore.
                 if wish != nil { report.fail(.timerSlack, "\(what) (\(error))") }
                 return
             }
@@ -306,9 +307,9 @@ extension ProcessTree {
 
     // MARK: Together
 
-    /// Writes a file of the app's cgroup unless it already has that content; returns false if there is no such file.
-    /// `before` is the file's content as far as known. With `isQuiet`, success is not reported, since a value is only
-    /// reset.
+    /// Writes a file of the app's cgroup unless it already has that content. Returns false if there is no such file.
+    /// `before` is the file's content as far as known. With `isQuiet`, success is not reported, because a value is
+    /// only reset.
     private func write(
         _ file: String,
         _ text: String,

@@ -9,8 +9,8 @@ public struct StateProfile: Hashable, Sendable {
     public var cpuWeight = 100
     /// The I/O weight: 1 to 10000, default 100.
     public var ioWeight = 100
-    /// The OOM score adjustment, −1000 to 1000; the kernel kills the process with the highest score first. A value of
-    /// 0 or more never lowers the value that the app had at its start or chose itself. A negative value is always
+    /// The OOM score adjustment, −1000 to 1000. The kernel kills the process with the highest score first. A value of
+    /// 0 or more never lowers the value that the app had at its start or chose itself; a negative value is always
     /// set.
     public var oomScoreAdjust: Int32 = 0
     /// The timer slack: how late the app's timers may fire. nil for the kernel's default, 50 µs.
@@ -95,12 +95,13 @@ public struct ProfileReport: Hashable, Sendable, CustomStringConvertible {
     }
 }
 
-/// What profiles have set for an app's processes, and which values the processes have chosen themselves.
+/// The values that profiles have set for an app's processes, and those that the processes have chosen themselves.
 final class GivenProfile {
     /// The profile that was applied last; nil if the processes have only inherited values.
     var profile: StateProfile?
     var oomScore: Int32?
-    /// The `oom_score_adj` that processes have without profiles, where it differs from the inherited value.
+    /// For some processes, the `oom_score_adj` that they have without a profile. Processes that are not listed have
+    /// the inherited value.
     var ownScores: [Identity: Int32] = [:]
     var timerSlack: UInt64?
     var ioPriority: IOPriority?
@@ -111,7 +112,8 @@ final class GivenProfile {
     /// The app's memory usage, in bytes, at the last step of lowering it to `memory_high`.
     var loweredFrom: UInt64?
 
-    /// `oomScoreAdjust` is the first process's value at its exec, if torpord has set no other; nil if unknown.
+    /// `oomScoreAdjust` is the value that the first process had at its exec, if torpord has not set another one; nil
+    /// if unknown.
     init(bornWith oomScoreAdjust: Int32?) {
         oomScore = oomScoreAdjust
         isWhole = oomScoreAdjust != nil

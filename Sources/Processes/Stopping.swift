@@ -77,8 +77,8 @@ extension ProcessTree {
     /// is new and none runs. Processes that were stopped before are noted, and `continue` leaves them stopped.
     public func stopPass() -> StopResult {
         if stopped.isEmpty { stoppedByThemselves = [] }
-        // If the main process is already stopped, an earlier torpord may have stopped the app: then `continue` wakes
-        // all.
+        // Whether this is the first attempt to stop the app, whose main process was still running. If it was stopped
+        // already, an earlier torpord may have stopped the app, and `continue` then wakes all processes.
         var isFirst: Bool?
         let lead = addressee
         var settled: Set<Identity> = []
@@ -138,7 +138,8 @@ extension ProcessTree {
         return .again
     }
 
-    /// Whether the app's cgroup contains only these processes. They are all stopped, so that none can fork a new one.
+    /// Whether the app's cgroup contains only these processes. Since they are all stopped, none of them can fork a
+    /// new one.
     private func hasNobodyBut(_ settled: Set<Identity>) -> Bool {
         guard !settled.isEmpty, let cgroupPath, let pids = try? Cgroup.procs(cgroupPath), !pids.isEmpty else {
             return false
@@ -165,8 +166,8 @@ extension ProcessTree {
         return members.allSatisfy { StopState.of($0.pid) != .running || isFrozenBelow($0.pid) }
     }
 
-    /// Whether the process is frozen in a cgroup below the app's, by the app or with one of the app's scenes. A
-    /// SIGSTOP that is pending then takes effect when the process is thawed, before it runs.
+    /// Whether a process is frozen in a cgroup below the app's, by the app itself or together with one of its scenes.
+    /// A SIGSTOP that is pending then takes effect when the process is thawed, before it runs.
     private func isFrozenBelow(_ pid: Int32) -> Bool {
         guard let cgroupPath, let mount = Cgroup.mount, let place = try? ProcFS.cgroup(pid) else { return false }
         let path = mount + place
@@ -174,9 +175,9 @@ extension ProcessTree {
     }
 
     /// Continues the app: thaws its cgroup, and sends SIGCONT to processes that were stopped, children before
-    /// parents, in reverse order of stopping. Processes that were already stopped before the app was stopped stay
-    /// stopped. If another torpord stopped the app, its processes are listed first. Throws EPERM if a process could
-    /// not be reached; the others continue.
+    /// parents, in the reverse of the order in which they were stopped. Processes that were stopped before the app
+    /// was stopped stay stopped. If another torpord stopped the app, its processes are listed first. Throws EPERM if
+    /// a process could not be reached; the others continue.
     public func `continue`() throws(Errno) {
         if try thaw(), stopped.isEmpty { return }
         var order = stopped.isEmpty ? list().map(Identity.init) : stopped
@@ -205,8 +206,8 @@ extension ProcessTree {
         try Cgroup.freeze(cgroupPath, true)
     }
 
-    /// Thaws the app's cgroup if it is frozen or being frozen, whichever process requested that. Cgroups below it
-    /// that the app has frozen itself stay frozen. Returns false if there was nothing to thaw.
+    /// Thaws the app's cgroup if it is frozen or being frozen, by whichever process. Cgroups below it that the app
+    /// itself has frozen stay frozen. Returns false if there was nothing to thaw.
     @discardableResult
     public func thaw() throws(Errno) -> Bool {
         guard let cgroupPath, Cgroup.isFreezeWanted(cgroupPath) else { return false }

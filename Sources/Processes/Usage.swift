@@ -51,8 +51,8 @@ extension ProcessTree {
         }
     }
 
-    /// The current usage and the processes, parents first. `processorTime` is a value just returned by
-    /// ``processorTime()``, so that it need not be read again.
+    /// The current usage, and the processes, parents first. `processorTime` is a value that ``processorTime()`` has
+    /// just returned, so that it need not be read again.
     public func look(processorTime: Duration? = nil) -> (usage: Usage, members: [Identity]) {
         look(at: list(), processorTime)
     }
