@@ -11,15 +11,15 @@ import Processes
 package struct MemoryAdmission {
     /// The apps whose launches wait, in order of arrival.
     package var waiting: [AppID] = []
-    /// Memory reserved for apps that were just launched: bytes that an app will need (`memory_needed`) but does not
-    /// use yet, and when its reservation ends.
+    /// Memory reserved for apps that were just launched: how many bytes an app will need (`memory_needed`) but does
+    /// not use yet, and when its reservation ends.
     var promised: [AppID: (bytes: UInt64, until: Duration)] = [:]
     /// Fires when waiting launches are to be checked again.
     package var timer: TimerSource?
-    /// Runs after an app has ended, until the kernel's statistics show the memory that it freed. Until then, no step
+    /// Armed after an app has ended, until the kernel's statistics show the memory that it freed. Until then, no step
     /// begins for a waiting launch.
     package var pause: TimerSource?
-    /// The ladder (``MemoryLadder``) for waiting launches. Memory pressure has a ladder of its own.
+    /// The steps (``MemoryLadder``) that free memory for waiting launches. Memory pressure has a separate ladder.
     var ladder = MemoryLadder()
 
     package var isEmpty: Bool { waiting.isEmpty }
@@ -86,7 +86,7 @@ extension MemoryWatch {
 
     private func nextToAdmit() -> AppRuntime? {
         let coordinator = coordinator
-        // A launch that a user forces goes before all other launches.
+        // A launch that a user forces takes precedence over all other launches.
         let first =
             admission.waiting.first { apps[$0].skipsAdmission == true }
             ?? admission.waiting.first { coordinator.launchesIntoForeground($0) } ?? admission.waiting.first
@@ -112,7 +112,7 @@ extension MemoryWatch {
         return .admit
     }
 
-    /// The available bytes, minus those reserved for launched apps and those that must stay free.
+    /// The available bytes, minus those reserved for launched apps, and minus those that must stay free.
     private func free(_ memory: MachineMemory) -> UInt64 {
         let taken = taken(of: memory)
         return memory.available > taken ? memory.available - taken : 0
@@ -147,8 +147,8 @@ extension MemoryWatch {
                 admission.promised[id] = nil
                 continue
             }
-            // Remove the reservation: the app has used its memory, though part may be in swap. It needs more only when
-            // resumed.
+            // The app has used its memory, although a part may be in swap now, so remove the reservation. It needs
+            // more only when it is resumed.
             if machine.state == .suspended {
                 admission.promised[id] = nil
                 continue
@@ -189,7 +189,7 @@ extension MemoryWatch {
         let demand = MemoryLadder.Demand.launch(foreground: foreground, priority: app.specification.priority)
         let candidates = candidates()
         admission.ladder.worth = MemoryRules.worth(missing: needed)
-        // If even all steps together would free too little, do not terminate any app.
+        // If even all steps together would free too little memory, do not terminate any app.
         guard memory.available &+ MemoryLadder.obtainable(demand, candidates) >= taken(of: memory) &+ needed,
             let step = admission.ladder.next(demand, candidates, now: now)
         else { return }

@@ -18,21 +18,22 @@ struct KnownFootprint {
 
 /// The order in which policies want apps terminated, from their last answer.
 struct PolicyOrder {
-    /// The policy that answered; nil for none. If a policy answered, apps that it does not name are not terminated.
+    /// The policy that gave the order; nil if none did. If a policy did, apps that it does not name are not
+    /// terminated.
     var policy: String?
     var places: [AppID: (place: Int, reason: String)] = [:]
     /// When policies were asked for an order; nil if no answer is awaited.
     var askedAt: Duration?
     /// When the last answer came; nil if none did.
     var answeredAt: Duration?
-    /// Whether no answer came in time while memory was urgently short. Then apps are terminated without the policies'
-    /// order.
+    /// Whether memory was urgently short and no answer came in time. Apps are then terminated without an order from
+    /// policies.
     var isGivenUp = false
 }
 
 /// The apps among which the ladder (``MemoryLadder``) chooses: those that could free memory or be terminated.
 extension MemoryWatch {
-    /// How long these stay valid: the measured memory of a running app, whether swap has room, and the policies'
+    /// How long some data stays valid: the measured memory of a running app, whether swap has room, and the policies'
     /// order.
     private static let goodFor = Duration.seconds(1)
     /// How long a step waits for the policies' answer, unless memory is urgently short.
@@ -79,7 +80,7 @@ extension MemoryWatch {
     }
 
     private static let refusal = Duration.seconds(2)
-    /// Bytes. An app with less resident memory is not paged out.
+    /// An app with less resident memory than this, in bytes, is not paged out.
     private static let worthPaging: UInt64 = 1 << 20
 
     /// Whether swap has room for paging out. The answer is cached for up to 1 s, because it may be needed once per
@@ -94,14 +95,14 @@ extension MemoryWatch {
 
     // MARK: Measuring
 
-    /// Measures the apps whose last measurement is from before the time `since` (by default, 1 s ago), then calls
-    /// `then`. If no app has to be measured, calls `then` at once.
+    /// Measures the apps whose last measurement is older than the time `since` (by default, 1 s ago), then calls
+    /// `then`. If no app needs to be measured, calls `then` at once.
     package func measure(since: Duration? = nil, _ then: @escaping () -> Void) {
         let now = now
         let since = since ?? now - Self.goodFor
         guard afterMeasuring.isEmpty else {
-            // Measure again afterwards: the measurement in progress may have begun before `since`, or before an app
-            // was launched.
+            // Measure again afterwards: the current measurement may have begun before `since`, or before an app was
+            // launched.
             return afterMeasuring.append { [weak self] in self?.measure(since: since, then) }
         }
         let due = apps.filter { app in
@@ -117,7 +118,8 @@ extension MemoryWatch {
         afterMeasuring.append(then)
         worker.footprints(of: trees) { [weak self] found in
             guard let self else { return }
-            // Discard the result if the measured run of the app has ended: the app may have been launched again since.
+            // Discard the result if the run of the app that was measured has ended: the app may have been launched
+            // again since.
             for (index, app) in due.enumerated()
             where found.indices.contains(index) && app.run.tree === trees[index] {
                 self.footprints[app.id] = KnownFootprint(
@@ -152,7 +154,7 @@ extension MemoryWatch {
         order.askedAt = now
         host.evictionOrder { [weak self] ranked in
             guard let self else { return }
-            // A policy that failed is no longer the host's policy, so it protects no app.
+            // A policy that failed is no longer the host's eviction policy, so it protects no app.
             let policy = ranked.first?.policy ?? self.host.evictionPolicy
             self.order = PolicyOrder(policy: policy, answeredAt: self.now)
             for (place, entry) in ranked.enumerated() { self.order.places[entry.app.id] = (place, entry.reason) }
@@ -160,7 +162,7 @@ extension MemoryWatch {
         }
     }
 
-    /// Asks policies again if their answer is older than 1 s, because it lacks apps that were suspended since.
+    /// Asks policies again if their answer is older than 1 s, because apps that were suspended since are not in it.
     func keepOrder(_ isUrgent: Bool) {
         let now = now
         if let asked = order.askedAt {
@@ -170,7 +172,7 @@ extension MemoryWatch {
         }
     }
 
-    /// Whether policies were asked less than 1 s ago and may still name apps that can be terminated.
+    /// Whether policies were asked less than 1 s ago, so that they may still name apps to terminate.
     var mayBeNamed: Bool { order.askedAt.map { now - $0 <= Self.longestPolicyTime } ?? false }
 
     /// Whether the next step should wait, because policies were asked less than 100 ms ago.

@@ -3,11 +3,11 @@
 import Engine
 import Linux
 
-/// Memory that is allocated in advance, for allocations of torpord while memory is short. Its blocks are written to,
-/// so that they are resident. When memory becomes short, the blocks are freed, and the heap uses them for new
+/// Memory that is allocated in advance, for torpord's own allocations while memory is short. Its blocks are written
+/// to, so that they are resident. When memory becomes short, the blocks are freed, and the heap uses them for new
 /// allocations.
 struct MemoryReserve {
-    /// Bytes per block. This is less than malloc's mmap threshold, so that the heap keeps freed blocks.
+    /// The size of a block in bytes. It is less than malloc's mmap threshold, so that the heap keeps freed blocks.
     private static let block = 64 << 10
     private var held: [UnsafeMutableRawPointer] = []
 

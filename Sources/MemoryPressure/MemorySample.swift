@@ -12,8 +12,8 @@ struct MemorySample {
     let activity: MemoryActivity?
 
     /// Reads the statistics of the machine, or of the limit `bound` around all apps; nil if `/proc/meminfo` cannot be
-    /// read. `root` is a prefix of /proc paths. `now` is evaluated after the first file is read, because that read may
-    /// take long.
+    /// read. `root` is a prefix for paths below /proc. `now` is evaluated only after the first file was read, because
+    /// that read may take long.
     init?(at now: @autoclosure () -> Duration, root: String, bound: MemoryBound? = nil) {
         guard let machine = MachineMemory(root: root) else { return nil }
         at = now()

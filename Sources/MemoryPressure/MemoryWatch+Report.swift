@@ -42,7 +42,8 @@ extension MemoryWatch {
         return status
     }
 
-    /// - Parameter worth: bytes. An app with less memory is not terminated, because this would free too little.
+    /// - Parameter worth: an app with less memory than this, in bytes, is not terminated, because that would free too
+    ///   little.
     private func describe(_ candidate: MemoryLadder.Candidate, worth: UInt64) -> AppMemory {
         let app = apps[candidate.app]
         let footprint = footprints[candidate.app]?.footprint ?? Footprint()

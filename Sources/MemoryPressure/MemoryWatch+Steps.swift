@@ -26,12 +26,13 @@ package struct MemoryWork {
 
 /// Takes steps of the ladder (``MemoryLadder``), each of which frees memory.
 extension MemoryWatch {
-    /// If memory is critical, the next step begins after this time, even if the last app has not ended. Otherwise it
-    /// begins after `patience`.
+    /// If memory is critical, the next step begins after this time, even if the last app has not ended yet. Otherwise
+    /// it begins after `patience`.
     private static let criticalPatience = Duration.milliseconds(500)
     private static let patience = AppMachine.shortGrace + .milliseconds(500)
 
-    /// Takes the next step, if the last one is done and the memory that it freed has had time to show.
+    /// Takes the next step, if the last one is done and there was time for its freed memory to appear in the
+    /// statistics.
     func act(_ level: MemoryLevel, _ reading: MemoryReading) {
         let now = now
         if let work = underWay {
@@ -73,7 +74,7 @@ extension MemoryWatch {
         )
     }
 
-    /// Carries out a step. `why` is a text for the log: why memory is needed.
+    /// Carries out a step. `why` is a text for the log that says why memory is needed.
     func carryOut(_ step: MemoryLadder.Step, _ cause: MemoryWork.Cause, _ why: String) {
         let now = now
         switch step.rung {
@@ -100,7 +101,7 @@ extension MemoryWatch {
         case .pageOut:
             pageOut(app, why) { [weak self] in self?.done(number, settling: false) }
         case .evict, .endBackground, .endInactive, .endActive:
-            // A debugger may have been attached since the last check. If so, the call also reports this to the
+            // A debugger may have been attached since the last check. If so, this call also reports that to the
             // lifecycle core.
             if host.restsForTracer(app) { return done(number, settling: false) }
             let text = "\(step.rung == .evict ? "is evicted" : "is ended"): \(why); \(account(of: app, step))"
@@ -200,7 +201,7 @@ extension MemoryWatch {
 
     package func ended(_ app: AppRuntime, _ ending: Ending) {
         footprints[app.id] = nil
-        // A reservation ends with the run of the app for which it was made.
+        // A reservation ends together with the run of the app for which it was made.
         admission.promised[app.id] = nil
         pageOuts.forget(app.id)
         if let tree = app.run.tree { worker.cancel(tree) }
@@ -218,7 +219,7 @@ extension MemoryWatch {
     private func settle(_ work: MemoryWork, _ name: String) {
         notBefore = now + rules.settling
         let isShort = isShort
-        // If another app ended a moment ago, write its report now.
+        // If another app ended a moment ago, report its freed memory now.
         tellFreed()
         freed = (work.before, name)
         admission.pause = try? loop.timer { [weak self] in

@@ -33,12 +33,14 @@ package final class MemoryWatch: Room, LifecycleObserver {
     var order = PolicyOrder()
     /// The step in progress; nil if there is none.
     package var underWay: MemoryWork?
-    /// Steps that took too long, by app: the app is still terminating, and a later step has begun.
+    /// For each app, a step that took too long: the app is still terminating, while a later step has begun.
     var outlasted: [AppID: MemoryWork] = [:]
-    /// An app that ended and whose freed memory is not reported yet: the bytes available before its end, and its name.
+    /// An app that ended, and whose freed memory is not reported yet: the available bytes before its end, and its
+    /// name.
     var freed: (before: UInt64, app: String)?
     var workNumber = 0
-    /// Apps that the lifecycle core refused to terminate, and when. For 2 s they are not chosen again.
+    /// For each app that the lifecycle core refused to terminate, when that happened. Such an app is not chosen again
+    /// for 2 s.
     package var refused: [AppID: Duration] = [:]
     /// Callbacks that wait for the measurement in progress.
     var afterMeasuring: [() -> Void] = []
@@ -69,8 +71,8 @@ package final class MemoryWatch: Room, LifecycleObserver {
     package static let interval = Duration.milliseconds(100)
     /// An episode ends after this time without memory pressure.
     package static let calm = Duration.seconds(2)
-    /// After this time without pressure, the ladder counts new pressure as a new burst, so that short bursts do not
-    /// add up to a long one.
+    /// Pressure after a pause of this length counts as a new burst for the ladder, so that short bursts do not add up
+    /// to a long one.
     private static let pause = Duration.milliseconds(500)
     /// Samples at shorter intervals give no meaningful reading.
     private static let shortestSpan = Duration.milliseconds(20)
@@ -137,8 +139,8 @@ package final class MemoryWatch: Room, LifecycleObserver {
         }
     }
 
-    /// Registers PSI triggers for the machine and for the memory limit. Their window is 1 s. If the kernel refuses
-    /// that, as it does without privileges, the window is 2 s.
+    /// Registers PSI triggers for the machine and for the memory limit. Their window is 1 s, or 2 s if the kernel
+    /// refuses that, as it does for processes without privileges.
     private func listen(_ share: PressureTrigger.Share, _ stall: Duration, _ level: MemoryLevel) throws(Errno) {
         let ordinary = PressureTrigger.ordinaryWindow
         for (stall, window, isLast) in [(stall, .seconds(1), false), (stall * 2, ordinary, true)] {
@@ -155,7 +157,8 @@ package final class MemoryWatch: Room, LifecycleObserver {
 
     private func watch(_ trigger: PressureTrigger, _ level: MemoryLevel) throws(Errno) {
         let source = try loop.watch(trigger.descriptor.raw, .priority) { [weak self] events in
-            // An error means that the cgroup of the memory limit is gone. The trigger would report errors for ever.
+            // An error means that the cgroup of the memory limit was removed. The trigger would report errors
+            // forever.
             if events.contains(.error) { self?.configure() } else { self?.heard(level) }
         }
         triggers.append((trigger, source))
@@ -164,8 +167,8 @@ package final class MemoryWatch: Room, LifecycleObserver {
     /// Called when the kernel reports that tasks wait for memory.
     private func heard(_ level: MemoryLevel) {
         guard !isInEpisode else { return }
-        // Use the trigger's threshold as the stall time of the first reading. If the rest of the reading shows enough
-        // memory, no episode begins.
+        // Use the trigger's threshold as the stall time of the first reading. If other values of that reading show
+        // enough memory, no episode begins.
         look(told: level)
     }
 

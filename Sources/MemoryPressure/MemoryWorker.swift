@@ -20,7 +20,7 @@ package final class MemoryWorker {
         case purge(Int, Handed<[Descriptor]>, [String], UInt32?)
     }
 
-    /// A flag by which the event loop cancels a job of the thread.
+    /// A flag by which the event loop cancels a job of the worker thread.
     private final class Wish: Sendable {
         private let isGone = Monitor(false)
 
@@ -65,7 +65,7 @@ package final class MemoryWorker {
     /// - Parameter name: the name of the thread; at most 15 bytes.
     package init(_ loop: EventLoop, named name: String = "memory") { (self.loop, self.name) = (loop, name) }
 
-    // End the thread, which would otherwise wait for jobs for ever.
+    // End the thread, which would otherwise wait for jobs forever.
     deinit { if staysReady { letGo() } }
 
     private func letGo() {
@@ -81,8 +81,8 @@ package final class MemoryWorker {
         !isAtWork && !staysReady && leftAt.map { loop.now - $0 > Self.leaving } ?? true
     }
 
-    /// Whether the thread waits for new jobs instead of ending. While memory is short, it may be impossible to start a
-    /// thread.
+    /// Whether the thread waits for new jobs instead of ending, because it may be impossible to start a thread while
+    /// memory is short.
     var staysReady = false {
         didSet {
             guard staysReady != oldValue else { return }
@@ -94,7 +94,7 @@ package final class MemoryWorker {
 
     // MARK: What is asked
 
-    /// Pages out an app's memory. If a page-out of this app is in progress, the second fails with EBUSY.
+    /// Pages out an app's memory. If this app is being paged out already, the second call fails with EBUSY.
     func pageOut(_ tree: ProcessTree, _ completion: @escaping (PageOutResult) -> Void) {
         let key = ObjectIdentifier(tree)
         if let before = wishes[key] {
@@ -124,7 +124,7 @@ package final class MemoryWorker {
     }
 
     /// Cancels the page-out of an app that is about to be resumed. A page-out in progress ends within a few
-    /// milliseconds, and its result says that it was cancelled.
+    /// milliseconds, with a result that says it was cancelled.
     package func cancel(_ tree: ProcessTree) { wishes.removeValue(forKey: ObjectIdentifier(tree))?.wish.cancel() }
 
     /// Measures the memory of these apps. The results are in the order of `trees`.
@@ -138,7 +138,7 @@ package final class MemoryWorker {
         }
     }
 
-    /// Releases the memory of killed processes at once, even if some have not exited yet (process_mrelease(2)).
+    /// Frees the memory of killed processes at once, even if some have not exited yet (process_mrelease(2)).
     ///
     /// - Parameter processes: the processes, listed before SIGKILL was sent (``ProcessTree/pinned(in:)``).
     package func release(_ processes: MembersMemory) {
@@ -170,7 +170,8 @@ package final class MemoryWorker {
         return nextTicket
     }
 
-    /// Lists the processes of the apps and opens their pidfds. If this requires a scan of /proc, the thread scans it.
+    /// Lists the processes of the apps and opens their pidfds. If that requires a scan of /proc, the worker thread
+    /// makes it.
     private func members(of trees: [ProcessTree], _ completion: @escaping ([MembersMemory]) -> Void) {
         guard trees.contains(where: \.needsSnapshot) else { return completion(trees.map { $0.pinned() }) }
         let ticket = newTicket()
@@ -204,7 +205,7 @@ package final class MemoryWorker {
             try WorkerThread.start(named: name) { Self.work(queue, doorbell) }
         } catch {
             queue.withLock { $0.isRunning = false }
-            // No thread could be created. The event loop runs the quick jobs itself, and the slow jobs fail.
+            // No thread could be created: the event loop runs the quick jobs itself, and the slow jobs fail.
             loop.later { [weak self] in self?.goWithout() }
         }
     }

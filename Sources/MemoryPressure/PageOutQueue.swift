@@ -34,7 +34,7 @@ extension MemoryWatch {
             armPageOuts()
         case .background:
             pageOuts.forget(app.id)
-            // An app in the background rarely uses its memory, so the kernel may reclaim this memory first.
+            // An app in the background rarely uses its memory, so let the kernel reclaim that memory first.
             if isEnabled, let tree = app.run.tree, canSwap { worker.markCold(tree) }
         case .notRunning, .inactive, .active: pageOuts.forget(app.id)
         }
