@@ -4,7 +4,7 @@ public import Linux
 
 /// The descriptors that an app has stored (`FDSTORE=1`) and gets back at its next launch.
 ///
-/// The descriptors are ordered by arrival. At the launch they get the numbers 3, 4, … in that order.
+/// They are in the order of their arrival. At the launch they get the numbers 3, 4, … in that order.
 public struct FDStore {
     /// A descriptor that an app has stored.
     public struct Entry {

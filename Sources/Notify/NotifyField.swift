@@ -34,8 +34,8 @@ public enum NotifyField: Hashable, Sendable {
     case taskEnd(String)
     /// `X_TORPOR_SNAPSHOT=1`: the app shows something new while it is in the background.
     case showsNew
-    /// `X_TORPOR_CONTAINER=<signal> <digest>`: the app's container runs. `stopSignal` is the signal with which the
-    /// image wants to be stopped; the digest is the image's. Each is nil if the datagram lacks it.
+    /// `X_TORPOR_CONTAINER=<signal> <digest>`: the app's container runs. `stopSignal` is the signal that the image
+    /// wants for stopping; the digest is that of the image. Each is nil if the datagram lacks it.
     case containerRuns(stopSignal: Int32?, ImageDigest?)
     /// `X_TORPOR_DONE=<message>`: the app has handled this lifecycle message.
     case done(String)

@@ -84,7 +84,8 @@ public final class NotifySocket {
     }
 
     /// The next datagram; nil if there is none. The datagram stays queued until ``drop(_:)``: if torpord dies before
-    /// it acts on the datagram, the next torpord reads it again. A datagram without credentials is dropped at once.
+    /// it has handled the datagram, the next torpord reads it again. A datagram without credentials is dropped at
+    /// once.
     public func peek() -> Received? {
         while let datagram = look() {
             guard let sender = datagram.sender else {
