@@ -155,8 +155,8 @@ package final class Conformance {
         }
     }
 
-    /// What to do about a library that cannot be loaded; empty if its message says that. Only release builds of a
-    /// package by ‘torpor policy new’ contain Swift's own libraries.
+    /// Advice for a library that cannot be loaded; empty if the error message says what to do. Only release builds of
+    /// a package made by ‘torpor policy new’ contain Swift's own libraries.
     static func remedy(_ message: String) -> String {
         message.contains("libswift") && message.contains("cannot open shared object")
             ? "; a debug build needs Swift on this machine: build it with ‘swift build -c release’" : ""
