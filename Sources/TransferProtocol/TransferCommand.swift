@@ -79,7 +79,7 @@ public struct TransferOrder: Hashable, Sendable {
     public var isDoubtful = false
     /// Patterns that redirects must match (``WebPattern``); empty for any target.
     public var allow: [String] = []
-    /// The ports that the app may use in its sandbox, for the URL and for redirects; empty for all.
+    /// The ports that the app's sandbox allows, for the URL and for redirects; empty for all ports.
     public var ports: [UInt16] = []
     /// The most bytes of a download.
     public var sizeLimit: Int64?
