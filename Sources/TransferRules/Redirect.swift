@@ -17,14 +17,14 @@ public struct Redirect: Hashable, Sendable {
     /// Whether a status is a redirect.
     public static func isRedirect(_ status: Int) -> Bool { [301, 302, 303, 307, 308].contains(status) }
 
-    /// The next request. 301 and 302 keep the method, which RFC 9110 allows (15.4.2 and 15.4.3): browsers turn POST
-    /// into GET, which would silently lose the file.
+    /// Returns the next request. For 301 and 302 it keeps the method, which RFC 9110 allows (15.4.2 and 15.4.3):
+    /// browsers turn POST into GET, which would silently lose the file.
     ///
     /// - Parameters:
-    ///   - count: redirects followed before.
+    ///   - count: how many redirects were followed before.
     ///   - target: the absolute URL of the redirect.
-    ///   - allow: patterns that the target must match; empty for any target.
-    ///   - ports: the ports that the target may have; empty for all.
+    ///   - allow: patterns, one of which the target must match; empty for any target.
+    ///   - ports: the ports that the target may have; empty for all ports.
     public static func follow(
         _ status: Int,
         from address: WebAddress,

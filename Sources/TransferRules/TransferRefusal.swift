@@ -101,7 +101,7 @@ public struct TransferRefusal: Error, Hashable, Sendable, CustomStringConvertibl
         }
     }
 
-    /// Checks the port of a URL against those that the app may use in its sandbox.
+    /// Checks that the app's sandbox allows the port of a URL.
     public static func check(port: UInt16, _ ports: [UInt16]) throws(TransferRefusal) {
         guard !ports.isEmpty, !ports.contains(port) else { return }
         let list = ports.map { "\($0)" }.joined(separator: ", ")
