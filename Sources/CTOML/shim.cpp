@@ -5,7 +5,7 @@
 // Depth is bounded: this many arrays and inline tables inside one another, times CTOML_KEY_PARTS, is the deepest
 // tree that has to fit on the stack when it is walked and destroyed.
 #define TOML_MAX_NESTED_VALUES 64
-// Release builds have no unwind tables (packaging/link/ld.lld): an exception would end the program.
+// Release builds have no unwind tables (packaging/link/ld.lld), so an exception would abort the program.
 #define TOML_EXCEPTIONS 0
 #include <toml++/toml.h>
 

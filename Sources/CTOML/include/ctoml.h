@@ -56,7 +56,7 @@ typedef struct ctoml_document {
     uint32_t error_column;
 } ctoml_document;
 
-// Parses UTF-8. Never NULL: the program ends if it gets no memory.
+// Parses UTF-8. Never returns NULL: if memory runs out, the program aborts.
 ctoml_document *ctoml_parse(const char *bytes, size_t length);
 void ctoml_free(ctoml_document *document);
 
