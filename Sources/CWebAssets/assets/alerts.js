@@ -26,7 +26,7 @@ function drawn(one) {
   const app = store.apps.get(one.app);
   const button = (label, body, kind) => h("button", { type: "button", class: kind, "aria-label": `${label}: ${one.title}`, onclick: () => act(one, body) }, label);
   const buttons = store.supervisor.may_change ? [
-    // A question for a permission is allowed or denied; nothing opens.
+    // A permission question has the buttons to allow and to deny, but nothing to open.
     ...(one.permission ? [] : [button("Open", { answer: one.number }, "primary")]),
     ...one.actions.map((action) => button(action.label, { answer: one.number, action: action.id })),
     button("Dismiss", { dismiss: [one.number] }, "link"),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What an app in a sandbox asks for and why; users who may change apps can answer.
+// Shows what a sandboxed app asks permission for, and why. Users who may change apps can answer.
 import { toast } from "./actions.js";
 import { card, h, table } from "./dom.js";
 import { textIn } from "./face.js";
@@ -21,7 +21,7 @@ export class Permissions {
     let permissions;
     try { ({ permissions } = await get(appPath(this.name, "/permissions"))); } catch { return; }
     const mayChange = store.supervisor.may_change;
-    // Redrawing would take the focus from a button.
+    // Redraw only on changes: redrawing would take the focus from a button.
     const shown = JSON.stringify([permissions, mayChange]);
     if (shown === this.shown) return;
     this.shown = shown;
