@@ -97,9 +97,9 @@ struct Rules {
     }
 }
 
-/// Which apps are suspended when their time in the background is used up.
+/// Which apps are suspended when their background time is over.
 enum Suspended: String {
-    /// Apps that an event can wake.
+    /// Only apps that an event can wake.
     case wakeable
     case all
     case none

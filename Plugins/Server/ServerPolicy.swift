@@ -6,13 +6,13 @@ public import TorporPolicyKit
 @c(torpor_policy_entry)
 public func entry(_ abi: UInt32) -> UnsafePointer<torpor_policy>? { Server.exported(to: abi) }
 
-/// Moves idle apps out of the way.
+/// Suspends idle apps.
 ///
-/// An active app that was not used for `idle_after` goes to the background. When its time there is used up, it is
-/// suspended unless it is used again. An app that no event could wake keeps running there,
-/// since suspended it would answer no request until a user looks. Use is data on a TCP connection or an open one, processor time, and heartbeats
-/// of an app without a watchdog. The policy is asked when the next app could be idle, and otherwise only about
-/// events.
+/// An active app that was not used for `idle_after` goes to the background. When its background time is over, it is
+/// suspended unless it was used again. An app that no event could wake keeps running in the background, since it
+/// could answer no request while suspended. What counts as use: an open TCP connection or data on one, processor
+/// time, and heartbeats of an app without a watchdog. torpord asks the policy when the next app could be idle, and
+/// otherwise only about events.
 struct Server: Policy {
     private let rules: Rules
     private let suspended: Suspended
