@@ -367,20 +367,21 @@ int torpor_app_set_badge(torpor_app *app, int64_t count);
 
 /* ---- Permissions ------------------------------------------------------------------------------------------------- */
 
-/* What applies to a permission of an app in a sandbox. */
+/* The state of a permission of a sandboxed app. */
 enum {
     TORPOR_PERMISSION_DENY = 0,
     TORPOR_PERMISSION_ALLOW = 1,
-    TORPOR_PERMISSION_ASK = 2 /* Withheld, since nobody has answered. */
+    TORPOR_PERMISSION_ASK = 2 /* Withheld until a user answers. */
 };
 typedef struct torpor_question {
-    bool asked;      /* People are asked now. */
-    int64_t next_at; /* When people can be asked, in microseconds since 1970, if it is too soon; 0 otherwise. */
+    bool asked;      /* Whether users are being asked now. */
+    int64_t next_at; /* If it is too soon to ask users: when they can be asked, microseconds since 1970; else 0. */
 } torpor_question;
-/* What applies to a permission that is declared for the app; -ENOENT for any other. */
+/* The state of a permission that the app declares; -ENOENT for any other permission. */
 int torpor_app_permission(torpor_app *app, const char *name);
-/* The same, and has people asked if nobody has answered: once, and at most once an hour for each app. Does not wait for the
- * answer. question may be NULL. Without a supervisor nothing is withheld. */
+/* The state of a permission that the app declares. If no user has answered yet, torpord also asks users: once, and at
+ * most once an hour for each app. Does not wait for the answer. question may be NULL. Without a supervisor, the
+ * permission counts as allowed. */
 int torpor_app_request_permission(torpor_app *app, const char *name, torpor_question *question);
 
 /* ---- Settings ---------------------------------------------------------------------------------------------------- */
