@@ -13,7 +13,8 @@ public struct ReceivedAlert: Hashable, Sendable {
     public var scheduledAt: Int64 { parameters["scheduled_at"]?.intValue ?? 0 }
     /// The data that the app gave with the alert.
     public var payload: JSON { parameters["payload"] ?? .null }
-    /// The user's choice: `default` for the alert itself, or the id of an action; nil if no user has answered.
+    /// The user's choice: `default` for the alert itself, or the id of an action; nil if the alert came while the app
+    /// was in the foreground, so that no user was asked.
     public var action: String? { parameters["action"]?.stringValue }
     /// The token that the window manager requires before it raises the app's window (xdg-activation).
     public var activationToken: String? { parameters["activation_token"]?.stringValue }
@@ -42,7 +43,7 @@ extension TorporApp {
     /// Cancels alerts, whether they are scheduled or open.
     public func cancelAlerts(_ ids: [String]) async throws(AppError) {
         guard isSupervised else { throw Self.nobody }
-        // An older supervisor would take an empty list for all alerts.
+        // An older supervisor would take an empty list to mean all alerts.
         if !ids.isEmpty { _ = try await call(.cancelAlert(ids: ids)) }
     }
 

@@ -11,15 +11,15 @@
 /// (``TorporApp/timeToAnswer``). A method that throws answers `failed`, with the error as the reason; the lifecycle
 /// continues. A delegate can be a structure, an actor or a class of the main actor.
 public protocol AppDelegate: Sendable {
-    /// The app is being launched; nothing is restored yet. By ``TorporApp/decline(_:)`` the app can decline the
-    /// restoration here, or the URL that it was launched for.
+    /// The app is being launched, and nothing is restored yet. By ``TorporApp/decline(_:)``, the app can here decline
+    /// the restoration of its state, or the URL that it was launched for.
     func willFinishLaunching(_ app: TorporApp, options: LaunchOptions) async throws
 
     /// Restores the state that the app saved before it was evicted or crashed, or the machine rebooted.
     func restoreState(_ app: TorporApp, state: SavedState) async throws
 
     /// The last step of the launch: when this method returns, the app is ready and its clients can connect. Start
-    /// work that lasts as long as the app here, in a task of its own.
+    /// work that lasts as long as the app here, in a separate task.
     func didFinishLaunching(_ app: TorporApp, options: LaunchOptions) async throws
 
     /// Opens a URL.
@@ -35,7 +35,8 @@ public protocol AppDelegate: Sendable {
     /// The app is in the foreground and in use.
     func didBecomeActive(_ app: TorporApp) async throws
 
-    /// The app is interrupted, or on its way to the background. A server should be taken out of its rotation here.
+    /// The app is interrupted, or is about to enter the background. A server should be taken out of its load
+    /// balancer's rotation here.
     func willResignActive(_ app: TorporApp) async throws
 
     /// The app is no longer in use. It may soon be suspended, and then be terminated without notice: save the state
@@ -50,8 +51,8 @@ public protocol AppDelegate: Sendable {
     /// next time.
     ///
     /// If this method throws, the scene is not connected, and the error is reported to the client that opened the
-    /// scene. An app with scenes inside gets launch, memory and termination messages for itself, and the messages of
-    /// the foreground and the background for each scene.
+    /// scene. An app with scenes inside gets messages about its launch, memory and termination for the app as a
+    /// whole, and messages about the foreground and the background for each scene.
     func sceneWillConnect(
         _ app: TorporApp,
         scene: String,
@@ -65,7 +66,7 @@ public protocol AppDelegate: Sendable {
     /// The scene is interrupted, or on its way to the background.
     func sceneWillResignActive(_ app: TorporApp, scene: String) async throws
 
-    /// The scene is out of use: save its state here. The app can decline ``Declined/snapshot`` here.
+    /// The scene is no longer in use: save its state here. The app can also decline ``Declined/snapshot`` here.
     func sceneDidEnterBackground(_ app: TorporApp, scene: String) async throws
 
     /// The scene comes back to the foreground.
@@ -77,22 +78,22 @@ public protocol AppDelegate: Sendable {
     /// These scenes no longer exist: remove the app's data about them.
     func didDiscardScenes(_ app: TorporApp, scenes: [String]) async throws
 
-    /// The app was suspended for `gap` and runs again: connections may be closed, and clocks have advanced.
+    /// The app was suspended for `gap` and runs again. Connections may have been closed, and clocks have advanced.
     func resumed(_ app: TorporApp, after gap: Duration) async throws
 
     /// Memory is short: free what the app can compute again.
     func didReceiveMemoryWarning(_ app: TorporApp) async throws
 
-    /// Memory is short, to the degree `level`. The default calls ``didReceiveMemoryWarning(_:)``.
+    /// Memory is short; `level` says how much. The default calls ``didReceiveMemoryWarning(_:)``.
     func didReceiveMemoryWarning(_ app: TorporApp, level: MemoryLevel) async throws
 
     /// A background task must end within `remaining`, or the app is terminated. Called only for tasks that another
-    /// process of the app began: ``TorporApp/beginBackgroundTask(_:onExpiry:)`` has a closure for those of this
-    /// process.
+    /// process of the app began: for tasks of this process, ``TorporApp/beginBackgroundTask(_:onExpiry:)`` has a
+    /// closure.
     func taskExpiring(_ app: TorporApp, task: String, remaining: Duration) async throws
 
-    /// The app is about to be terminated: its last chance to save. Not called before an eviction, a force quit or a
-    /// crash.
+    /// The app is about to be terminated: this is its last chance to save. Not called before an eviction, a force
+    /// quit or a crash.
     func willTerminate(_ app: TorporApp, reason: String) async throws
 
     /// Checks for new content (`background_modes = ["fetch"]`); the result decides when the next check is due.
@@ -127,7 +128,7 @@ public protocol AppDelegate: Sendable {
     func didReceiveLocalNotification(_ app: TorporApp, alert: ReceivedAlert) async throws
 
     /// An event of one of the app's sources (timers, paths, devices, regions), or a message from a program or another
-    /// app. Returns whether the app can handle it.
+    /// app. Returns whether the app has handled the event or message.
     func didReceiveEvent(_ app: TorporApp, mail: ReceivedMail) async throws -> MailResult
 
     /// A change of the machine: power, screens, accessories, language.
@@ -270,7 +271,8 @@ extension AppDelegate {
     /// Leaves the message to another app.
     public func received(_ app: TorporApp, message: OtherMessage) async throws { throw NotImplemented() }
 
-    /// Passes on a message that is for this app alone: it counts as done even if the app has no method for it.
+    /// Passes on a message that is only for this app. The message counts as done even if the app has no method for
+    /// it.
     private func handOn(_ app: TorporApp, _ name: String, _ parameters: JSON) async throws {
         _ = try await MailResult.of {
             try await received(app, message: OtherMessage(name: name, parameters: parameters))

@@ -4,15 +4,15 @@ import TorporAPI
 public import Varlink
 
 extension TorporApp {
-    /// The values of the app's settings: a member for each setting that the configuration declares, null for a
+    /// The values of the app's settings, with a member for each setting that the configuration declares; null for a
     /// setting without a value. Durations are in seconds, sizes in bytes. Empty without a supervisor.
     public func settings() async throws(AppError) -> JSON {
         guard isSupervised else { return .emptyObject }
         return try await call(.settings)["settings"] ?? .emptyObject
     }
 
-    /// Sets `writable` settings and resets the settings in `unset` to their defaults: all of them or none. When the
-    /// change is durable, returns the names of the settings that changed; the app gets no `settingsDidChange` for
+    /// Sets `writable` settings, and resets those in `unset` to their defaults: either all of them or none. Returns
+    /// the names of the settings that changed once the change is durable. The app gets no `settingsDidChange` for
     /// them.
     @discardableResult
     public func setSettings(_ values: [String: JSON], unset: [String] = []) async throws(AppError) -> [String] {

@@ -4,28 +4,30 @@ import Linux
 import TorporAPI
 import Varlink
 
-/// A background task, and what to do shortly before its time is up.
+/// A background task, and what to do shortly before its time is over.
 struct ExpiringTask {
     var name: String
     var onExpiry: (@Sendable (Duration) async -> Void)?
     var cancel: (@Sendable () -> Void)?
-    /// Whether the task's expiry was announced. With very little time left, that happens before `cancel` is set.
+    /// Whether torpord has announced that the task's time is nearly over. With very little time left, that happens
+    /// before `cancel` is set.
     var isExpiring = false
 }
 
 /// The background tasks that this process began.
 struct BackgroundTasks {
     var begun: [Int64: ExpiringTask] = [:]
-    /// How many tasks were requested and have no token yet, by name.
+    /// For each name, how many tasks were requested and have no token yet.
     var asked: [String: Int] = [:]
-    /// The remaining time of tasks whose expiry was announced before the reply with their token arrived, by token.
+    /// For each token, the remaining time of a task whose expiry was announced before the reply with the token
+    /// arrived.
     var expiredEarly: [Int64: Duration] = [:]
 
-    /// Notes that the supervisor has answered the request for a task of this name.
+    /// Records that the supervisor has answered the request for a task of this name.
     mutating func answered(_ name: String) {
         asked[name, default: 1] -= 1
         if asked[name] == 0 { asked[name] = nil }
-        // No request is unanswered, so announcements that no task has claimed were not for this process.
+        // No request is pending, so announcements that no task has claimed were not for this process.
         if asked.isEmpty { expiredEarly = [:] }
     }
 }
@@ -46,9 +48,9 @@ public struct BackgroundTask: Sendable {
 
 extension TorporApp {
     /// Runs `body` as a background task: if the app enters the background, it is not suspended before `body` returns
-    /// or the time for tasks (`task_time`) is used up.
+    /// or the time for tasks (`task_time`) is over.
     ///
-    /// Shortly before the time is up (`expiry_warning`), `onExpiry` is called with the remaining time, and then
+    /// Shortly before the time is over (`expiry_warning`), `onExpiry` is called with the remaining time, and then
     /// `body` is cancelled. If `body` does not return in time, the app is terminated (`task-expired`). If the calling
     /// task is cancelled, so is `body`.
     ///

@@ -12,7 +12,7 @@ final class Engine: Sendable {
         case link(AppLink.Event)
         /// SIGTERM or SIGINT arrived, or the program asked to end.
         case signal
-        /// The time in which the supervisor would have sent a first message is over.
+        /// The time is over in which the supervisor would have sent a first message.
         case silence
     }
 
@@ -56,7 +56,7 @@ final class Engine: Sendable {
         try WorkerThread.start(named: "torpor-app") { [self] in run(parts) }
     }
 
-    /// Values handed to the thread, which is the only one to use them.
+    /// Values that are handed to the thread, which alone uses them from then on.
     private struct ThreadParts: @unchecked Sendable {
         let poller: Poller
         let link: AppLink?
@@ -113,11 +113,11 @@ final class Engine: Sendable {
                 isEnding = true
                 out.yield(.signal)
             }
-            // When the program ends, do not wait for a supervisor that is gone.
+            // When the program ends, do not wait for a supervisor that no longer runs.
             if let link, isOver || isEnding && !link.isAttached { link.giveUp() }
             if isOver { break }
         }
-        // Restore the default actions, so that a second Ctrl-C ends a program that hangs at its end.
+        // Restore the default actions, so that a second Ctrl-C ends a program that hangs while it exits.
         if takesSignals { for number in Self.endingSignals { try? Signal.ignore(number, false) } }
         out.finish()
     }

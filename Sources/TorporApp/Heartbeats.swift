@@ -4,7 +4,7 @@ import AppConnection
 import Linux
 
 extension TorporApp {
-    /// Sends `WATCHDOG=1`, for a program that sends heartbeats itself, from the code whose progress they should
+    /// Sends `WATCHDOG=1`. For a program that sends heartbeats itself, from the code whose progress they should
     /// prove.
     public func sendHeartbeat() {
         guard let socket = environment.notifySocket else { return }

@@ -13,7 +13,7 @@ public struct LaunchOptions: Sendable {
 
     init(_ json: JSON) { self.json = json }
 
-    /// The options without a supervisor: launched by a user into the foreground.
+    /// The options if there is no supervisor: as if a user had launched the app into the foreground.
     static let unsupervised = LaunchOptions(["reason": "user", "foreground": true])
 
     /// Why the app was launched: `user`, `boot`, `restart`, `dependency`, `event` or `policy`.
@@ -36,8 +36,8 @@ public struct LaunchOptions: Sendable {
     }
     /// Whether no run of the app has launched successfully before, according to its data folders (`data_folders`).
     public var isFirstLaunch: Bool { json["first_launch"]?.boolValue ?? false }
-    /// The app's previous version if this is the first launch of another version, otherwise nil. Empty if the
-    /// configuration named no version then.
+    /// If this is the first launch of a new version, the app's previous version; otherwise nil. Empty if the
+    /// configuration named no version before.
     public var updatedFrom: String? { json["updated_from"]?.stringValue }
     /// The scene that this app is, such as `alice` of `code@alice`; nil for an app that is not a scene.
     public var scene: String? { json["scene"]?.stringValue }
@@ -78,6 +78,6 @@ public struct FetchResult: Hashable, Sendable {
     public static let newData = FetchResult(name: "new-data")
     /// No new content: the next check comes later.
     public static let noData = FetchResult(name: "no-data")
-    /// The check failed: each failure delays the next check further.
+    /// The check failed. Each failure makes the delay before the next check longer.
     public static let failed = FetchResult(name: "failed")
 }

@@ -10,7 +10,7 @@ struct MessageLoop<Delegate: AppDelegate> {
     let app: TorporApp
     let delegate: Delegate
 
-    /// Returns when the app should end.
+    /// Runs until the app should end.
     func run() async throws(AppError) {
         var launch = Launch.due
         var isAttached = false
@@ -25,8 +25,8 @@ struct MessageLoop<Delegate: AppDelegate> {
             case .link(.attached(let situation)):
                 defer { isAttached = true }
                 if isAttached { break }
-                // A delegate that attaches after the launch gets no launch messages from the supervisor, which did
-                // not wait for the delegate.
+                // A delegate that attaches after the launch gets no launch messages from the supervisor, which has
+                // not waited for the delegate.
                 if situation.transition != "launching", Self.statesAfterLaunch.contains(situation.state) {
                     launch = await launchHere(
                         LaunchOptions(situation.options),
@@ -43,7 +43,7 @@ struct MessageLoop<Delegate: AppDelegate> {
         }
     }
 
-    /// How the delegate gets its launch messages: from the supervisor if that waits for the delegate (`ready =
+    /// How the delegate gets its launch messages: from the supervisor if it waits for the delegate (`ready =
     /// "delegate"`), otherwise from this process.
     private enum Launch {
         case due
@@ -56,8 +56,8 @@ struct MessageLoop<Delegate: AppDelegate> {
     /// A supervisor that sends launch messages does so within this time after the delegate attached.
     private static var silence: Duration { .milliseconds(500) }
 
-    /// Sends the launch messages from this process: the supervisor does not wait for the delegate, but perhaps for
-    /// READY=1.
+    /// Sends the launch messages from this process, because the supervisor does not wait for the delegate. It may
+    /// wait for READY=1.
     private func launchHere(_ options: LaunchOptions, isActive: Bool = false) async -> Launch {
         for name in ["willFinishLaunching", "didFinishLaunching"] {
             do {
@@ -103,7 +103,7 @@ struct UnsupervisedLoop<Delegate: AppDelegate> {
     let app: TorporApp
     let delegate: Delegate
 
-    /// Returns when the app should end.
+    /// Runs until the app should end.
     func run() async {
         let options: JSON = ["options": app.launchOptions.json]
         for name in ["willFinishLaunching", "didFinishLaunching", "didBecomeActive"] { await tell(name, options) }

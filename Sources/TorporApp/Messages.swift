@@ -76,7 +76,7 @@ public struct SettingsChange: Hashable, Sendable {
     public var changed: [String] {
         mail.payload["changed"]?.arrayValue?.compactMap(\.stringValue) ?? []
     }
-    /// The file that changed, one of `settings_files` or `identity_files`; the last of them if several changed.
+    /// The path of the changed file, one of `settings_files` or `identity_files`; the last one if several changed.
     public var path: String? { mail.payload["path"]?.stringValue }
 }
 

@@ -9,7 +9,7 @@ public struct SceneConnectionOptions: Hashable, Sendable {
 
     /// The object that the scene was opened with; nil if it was opened without one.
     public var session: JSON? { json["session"].flatMap { $0.isNull ? JSON?.none : $0 } }
-    /// Whether the scene is about to enter the foreground. If false, it connects in the background.
+    /// Whether the scene is about to enter the foreground. If not, it connects in the background.
     public var isForeground: Bool { json["foreground"]?.boolValue ?? true }
     /// Whether the scene connects for the first time.
     public var isNew: Bool { json["new"]?.boolValue ?? false }

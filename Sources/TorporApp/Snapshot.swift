@@ -4,8 +4,8 @@ import TorporAPI
 
 extension TorporApp {
     /// Saves a snapshot of what the app shows: a picture (PNG, JPEG, GIF, WebP) or a text in UTF-8, at most 4 MiB.
-    /// Call this in the background or in ``AppDelegate/didEnterBackground(_:)``. Replaces the previous snapshot, and
-    /// returns when the new one is durable. Without a supervisor nothing is saved.
+    /// Call this in the background or in ``AppDelegate/didEnterBackground(_:)``. The snapshot replaces the previous
+    /// one and is durable when this method returns. Without a supervisor, nothing is saved.
     ///
     /// With `scene`, saves a snapshot of this scene inside the app, which must be in the background or entering it.
     ///
@@ -22,7 +22,7 @@ extension TorporApp {
         _ = try await call(.saveSnapshot(data: nil, file: name, scene: scene))
     }
 
-    /// Removes the snapshot of the app or of a scene inside it. None is taken before the app or scene enters the
+    /// Removes the snapshot of the app or of a scene inside it. No other is taken before the app or scene enters the
     /// background again.
     public func discardSnapshot(scene: String? = nil) async throws(AppError) {
         guard isSupervised else { return }

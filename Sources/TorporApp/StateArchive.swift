@@ -6,11 +6,11 @@ import TorporAPI
 import Varlink
 
 extension TorporApp {
-    /// The longest state that is sent in the call, in bytes; a longer state goes through a file.
+    /// The longest state, in bytes, that is sent within the call. A longer state is passed as a file.
     static let mostSentBytes = 512 << 10
 
-    /// Saves the app's state, to be restored at the next launch after an eviction, a crash or a reboot. Replaces the
-    /// state saved before, and returns when the new one is durable. Without a supervisor nothing is saved.
+    /// Saves the app's state, to be restored at the next launch after an eviction, a crash or a reboot. It replaces
+    /// the previous state and is durable when this method returns. Without a supervisor, nothing is saved.
     ///
     /// With `scene`, saves the state of this scene inside the app, which is restored when the scene connects.
     ///

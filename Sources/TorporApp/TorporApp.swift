@@ -60,12 +60,13 @@ public final class TorporApp: Sendable {
     /// (SIGTERM, or Ctrl-C without a supervisor), or after ``finish()``.
     ///
     /// When the supervisor is replaced, the app attaches again; no message is lost or delivered twice. Without a
-    /// supervisor (no TORPOR_APP_SOCKET) the delegate gets the messages of a launch into the foreground, and of the
-    /// end.
+    /// supervisor (no TORPOR_APP_SOCKET), this process itself sends the delegate the messages of a launch into the
+    /// foreground and those of the end.
     ///
     /// - Parameters:
     ///   - delegate: receives the messages.
-    ///   - takesSignals: false leaves SIGTERM and SIGINT to the program, which then calls ``finish()``.
+    ///   - takesSignals: whether this method handles SIGTERM and SIGINT. If not, the program must handle them and
+    ///     call ``finish()``.
     ///   - sendsHeartbeats: whether to send the heartbeats that `watchdog` requires. A task sends them, so they stop
     ///     when the program's tasks no longer run.
     /// - Throws: ``AppError`` if the process cannot be the app's delegate.
@@ -127,7 +128,8 @@ public final class TorporApp: Sendable {
         state.withLock { $0.inFlight?.answerBy = Clock.monotonic() + expected }
     }
 
-    /// Declines something that the app is offered (``Declined``), as part of the answer to the current message.
+    /// Declines something that torpord offers to the app (``Declined``), as part of the answer to the current
+    /// message.
     public func decline(_ what: Declined) {
         state.withLock { state in
             if state.inFlight?.declined.contains(what) == false { state.inFlight?.declined.append(what) }
