@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// Collects a policy's advice. A piece of advice can have a reason for users, which `torpor events` shows: one line
-/// of at most 200 bytes; the rest is cut off.
+/// of at most 200 bytes. A longer reason is cut off.
 public struct Advice {
     /// Whether the supervisor takes no more advice, so that further advice is lost.
     public private(set) var isFull = false
@@ -9,13 +9,13 @@ public struct Advice {
 
     init(_ reply: UnsafePointer<torpor_policy_reply>) { self.reply = reply }
 
-    /// Advises that the app should go to `state`. From `not-running` the app is launched, to `not-running` it is
-    /// terminated. `inactive` is refused, since apps only pass through that state.
+    /// Advises that the app should go to `state`. An app in `not-running` is launched; an app that should go to
+    /// `not-running` is terminated. `inactive` is refused, since apps only pass through that state.
     public mutating func send(_ app: App, to state: State, because reason: String = "") {
         give(TORPOR_ADVISE_GOAL, app, value: state.rawValue, reason: reason)
     }
 
-    /// Advises that the app may stay in the background for `time` from now.
+    /// Advises that the app may stay in the background for `time` from now on.
     public mutating func grant(_ app: App, _ time: Duration, because reason: String = "") {
         give(TORPOR_ADVISE_GRANT, app, time: time.microseconds, reason: reason)
     }
@@ -55,7 +55,7 @@ public struct Advice {
         give(TORPOR_ADVISE_PROFILE, app, value: state.rawValue, reason: reason)
     }
 
-    /// Requests ``Event/timer`` after `time`, at least 100 ms; the earliest of several requests counts.
+    /// Requests ``Event/timer`` after `time`, at least 100 ms. Of several requests, the earliest counts.
     public mutating func askAgain(after time: Duration, because reason: String = "") {
         give(TORPOR_ADVISE_ASK_AGAIN, nil, time: time.microseconds, reason: reason)
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// An app as it is now: a view into the supervisor's memory, valid until the policy has answered the question. Only
-/// the app's ``place`` can be kept.
+/// An app as it is now: a view into the supervisor's memory, valid until the policy has answered the question. A
+/// policy may keep only the app's ``place``.
 public struct App {
     @usableFromInline
     let raw: UnsafePointer<torpor_policy_app>
@@ -65,19 +65,19 @@ public struct App {
     /// When the app's current run began.
     @inlinable
     public var launchedAt: Time? { Time(known: field(\.launched_at, else: .min)) }
-    /// When the app's time in the background ends or ended.
+    /// When the app's background time ends or ended.
     @inlinable
     public var grantEnds: Time? { Time(known: field(\.grant_ends, else: .min)) }
 
-    /// Whether the app is in the foreground and stays there, or is on its way there.
+    /// Whether the app is in the foreground and stays there, or is about to enter it.
     @inlinable
     public var isInFront: Bool {
         guard goal.isForeground, edge != .terminating else { return false }
         return state.isForeground || edge == .launching || edge == .enteringForeground
     }
 
-    /// Whether the app is in the background and nothing prevents a suspension: no task, no hold, no app that requires
-    /// it, no debugger. The app may still have background time left.
+    /// Whether the app is in the background and nothing prevents its suspension: no task, no hold, no app that
+    /// requires it, no debugger. The app may still have background time left.
     @inlinable
     public var canBeSuspended: Bool {
         state == .background && edge == .none && !isHeld && !isRequired && !isTraced
@@ -106,7 +106,7 @@ public struct App {
     /// How many background tasks the app has begun.
     @inlinable
     public var tasks: Int { Int(field(\.tasks, else: 0)) }
-    /// How many other holds keep the app in the background.
+    /// How many holds, besides tasks, keep the app in the background.
     @inlinable
     public var holds: Int { Int(field(\.holds, else: 0)) }
     /// Whether a task or a hold keeps the app in the background.
@@ -124,13 +124,14 @@ public struct App {
     /// Whether the app is never evicted.
     @inlinable
     public var isNeverEvicted: Bool { has(4) }
-    /// Whether an eviction terminates the app without notice, since the app could prepare or is configured so.
+    /// Whether an eviction terminates the app without notice, because the app has saved its state or its
+    /// configuration says so.
     @inlinable
     public var isEvictedAtOnce: Bool { has(5) }
     /// Whether a running app requires this app, so that it is neither suspended nor terminated.
     @inlinable
     public var isRequired: Bool { has(6) }
-    /// Whether a user stopped the app, so that only a user starts it again.
+    /// Whether a user stopped the app, so that only a user can start it again.
     @inlinable
     public var isStartedByPersonOnly: Bool { has(7) }
     /// Whether the app must send heartbeats.
@@ -142,7 +143,7 @@ public struct App {
     /// Whether an interruption keeps the app inactive.
     @inlinable
     public var isInterrupted: Bool { has(10) }
-    /// Whether no event wakes the app: once suspended, it stays so until a user or a policy resumes it.
+    /// Whether no event wakes the app: once suspended, it stays suspended until a user or a policy resumes it.
     @inlinable
     public var isNeverWoken: Bool { has(11) }
 
@@ -157,10 +158,10 @@ public struct App {
     /// The app's memory in bytes; 0 before the first measurement.
     @inlinable
     public var memory: UInt64 { field(\.memory, else: 0) }
-    /// The processor time of the app's run in microseconds; 0 before the first measurement.
+    /// The processor time that the app's current run has used, in microseconds; 0 before the first measurement.
     @inlinable
     public var processorMicroseconds: UInt64 { field(\.cpu_time, else: 0) }
-    /// The processor time of the app's run.
+    /// The processor time that the app's current run has used.
     @inlinable
     public var processorTime: Duration { .microseconds(Int64(clamping: processorMicroseconds)) }
     /// Thousandths of one processor that the app used between the last two measurements; nil before the second.
@@ -175,7 +176,8 @@ public struct App {
         let count = field(\.connections, else: .max)
         return count == .max ? nil : Int(count)
     }
-    /// When data last went over one of the app's connections, or a connection to one of its ports was closed.
+    /// When data last moved on one of the app's connections, or a connection to one of its ports was closed; nil if
+    /// unknown.
     @inlinable
     public var lastTraffic: Time? { Time(known: field(\.last_traffic, else: .min)) }
     /// When the app last sent WATCHDOG=1.

@@ -10,7 +10,7 @@ public enum Event {
     case stateChanged(App, from: State, to: State)
     /// The app's goal changed, but not by a policy.
     case goalChanged(App, from: State, to: State)
-    /// The app's time in the background is used up, and no task or hold keeps it there: it may be suspended.
+    /// The app's background time is over, and no task or hold keeps the app there, so it may be suspended.
     case timeUsed(App)
     /// The app is about to be launched.
     case launch(App, LaunchReason)

@@ -8,9 +8,10 @@ extension Policy {
     }
 }
 
-/// What a library exports. C functions get no context, so they find the policy's type in these static variables.
+/// What a library exports. C functions have no context parameter, so they find the policy's type in these static
+/// variables.
 private enum Exported {
-    // Written once by the entry point, before any other call. Only a single thread calls a policy.
+    // The entry point writes this once, before any other call. Only a single thread calls a policy.
     nonisolated(unsafe) static var type: (any Policy.Type)?
     nonisolated(unsafe) static var table: UnsafePointer<torpor_policy>?
 
@@ -67,8 +68,8 @@ private class Instance {
 }
 
 private final class InstanceOf<Made: Policy>: Instance {
-    // A single thread calls a policy, never recursively. A pointer avoids the exclusivity check that a variable would
-    // need at each call.
+    // A single thread calls a policy, and never recursively. A pointer avoids the exclusivity check that a variable
+    // would need at each call.
     private let policy: UnsafeMutablePointer<Made>
 
     init(_ policy: Made) {
@@ -105,7 +106,7 @@ private func create(
     }
 }
 
-/// Writes a sentence with its NUL into `room`, cut off after the last character that fits.
+/// Writes a sentence with its NUL into `room`. It is cut off after the last character that fits.
 private func say(_ sentence: String, into room: UnsafeMutablePointer<CChar>?, _ size: Int) {
     guard let room, size > 0 else { return }
     var count = 0

@@ -78,7 +78,8 @@ final class OptionTree {
 
     subscript(key: String) -> OptionTree? { children.first { $0.key == key }?.tree }
 
-    /// The elements, if this is a list: a table whose keys are the numbers from 0, in any order. Otherwise nil.
+    /// The elements if this is a list, that is, a table whose keys are the numbers from 0, in any order; otherwise
+    /// nil.
     var elements: [OptionTree]? {
         guard value == nil, !children.isEmpty else { return nil }
         var elements = [OptionTree?](repeating: nil, count: children.count)

@@ -228,7 +228,7 @@ public struct Options {
 
     // MARK: Unknown keys
 
-    /// Throws if an option is configured that the policy does not describe.
+    /// Throws if an option is configured that the policy's description does not contain.
     func requireKnown(_ descriptions: [OptionDescription]) throws(PolicyError) {
         try requireKnown(
             tree,
@@ -237,7 +237,7 @@ public struct Options {
         )
     }
 
-    /// - Parameter known: the described paths that begin with `path`, without that beginning.
+    /// - Parameter known: the described paths that begin with `path`, without this beginning.
     private func requireKnown(_ tree: OptionTree, _ path: [String], _ known: [[String]]) throws(PolicyError) {
         // An empty remainder means that a described path ends here, at a value or a list of values.
         let known = known.filter { !$0.isEmpty }

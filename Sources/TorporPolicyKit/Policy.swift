@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Re-export the C header: the line that exports a policy uses its types, and needs no import of its own.
+// Re-export the C header: the line that exports a policy uses its types, and then needs no other import.
 @_exported public import TorporPolicyABI
 
-/// A lifecycle policy: it is told what happens to apps, and advises what should happen next.
+/// A lifecycle policy: the supervisor tells it what happens to apps, and it advises what should happen next.
 ///
 /// A policy changes nothing itself: the supervisor follows its advice as far as the rules allow. A single thread
 /// calls a policy, never recursively, and the policy should answer within microseconds. Equal questions about equal
-/// views should get equal answers: use no clock and no random numbers, only the view and what the policy remembers.
+/// views should get equal answers: use no clock and no random numbers, only the view and what the policy has stored
+/// itself.
 ///
 /// A library exports one policy, in one line:
 ///
@@ -17,7 +18,7 @@ public protocol Policy {
     /// The policy's name, the events that it is asked about, and its options.
     static var description: PolicyDescription { get }
 
-    /// Creates the policy with its options. Options that it does not describe were refused before.
+    /// Creates the policy with its options. Options that its description does not contain were refused before.
     ///
     /// - Throws: ``PolicyError`` with a sentence that says what to write.
     init(options: Options) throws(PolicyError)
@@ -54,7 +55,8 @@ public struct PolicyError: Error, Sendable, Hashable, CustomStringConvertible {
 
     /// Creates an error from a sentence.
     ///
-    /// - Parameter description: a sentence that begins with the option's key: `max_active must be at least 1`.
+    /// - Parameter description: a sentence that begins with the option's key, such as `max_active must be at least
+    ///   1`.
     public init(_ description: String) { self.description = description }
 }
 
@@ -102,7 +104,7 @@ public struct OptionDescription: Sendable, Hashable {
     public var key: String
     /// The type of the option's value: `integer`, `duration`, `list of selectors` …
     public var type: String
-    /// The default, as a user would write it.
+    /// The default value, as a user would write it.
     public var defaultValue: String
     /// What the option does, in a sentence.
     public var meaning: String

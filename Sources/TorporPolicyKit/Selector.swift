@@ -35,7 +35,8 @@ public struct Selector: Sendable, Hashable, CustomStringConvertible {
         if isPlain { return text.elementsEqual(pattern) }
         var p = 0
         var t = 0
-        // The position of the last `*`, and how far into the text it matches: on a mismatch only that `*` is retried.
+        // The position of the last `*`, and how far into the text it matches. On a mismatch, only this `*` is
+        // retried.
         var star: (pattern: Int, text: Int)?
         while t < text.count {
             if p < pattern.count, pattern[p] == UInt8(ascii: "*") {

@@ -98,7 +98,7 @@ public struct EndReason: RawRepresentable, Sendable, Hashable {
     public static let evicted = EndReason(TORPOR_REASON_EVICTED)
     /// A user stopped the app.
     public static let stopped = EndReason(TORPOR_REASON_STOPPED)
-    /// The app exits instead of entering the background.
+    /// The app exits instead of entering the background (`exits_on_suspend`).
     public static let exitsOnSuspend = EndReason(TORPOR_REASON_EXITS_ON_SUSPEND)
     /// The supervisor was shut down.
     public static let shutdown = EndReason(TORPOR_REASON_SHUTDOWN)
@@ -106,7 +106,7 @@ public struct EndReason: RawRepresentable, Sendable, Hashable {
     public static let forceQuit = EndReason(TORPOR_REASON_FORCE_QUIT)
     /// The app could not be launched.
     public static let launchFailed = EndReason(TORPOR_REASON_LAUNCH_FAILED)
-    /// What it may do in its sandbox changed.
+    /// The permissions of the app's sandbox changed.
     public static let permissionChanged = EndReason(TORPOR_REASON_PERMISSION_CHANGED)
 }
 

@@ -29,7 +29,7 @@ public struct Time: Sendable, Hashable, Comparable, CustomStringConvertible {
         return .microseconds(overflow ? (left < right ? Int64.min : Int64.max) : difference)
     }
 
-    /// The moment that is `count` microseconds later.
+    /// The time that is `count` microseconds later.
     @inlinable
     public func advanced(byMicroseconds count: Int64) -> Time {
         let (sum, overflow) = microseconds.addingReportingOverflow(count)
