@@ -4,7 +4,7 @@ public import Varlink
 
 /// A button of an alert.
 public struct AlertAction: Hashable, Sendable {
-    /// The app's name for the button.
+    /// The id that the app gave the button.
     public var id: String
     /// The text of the button.
     public var label: String
@@ -25,15 +25,17 @@ public struct AlertAction: Hashable, Sendable {
 
 /// The parameters of ScheduleAlert, with one of `at`, `after` and `calendar`; with none, the alert is due at once.
 public struct ScheduleAlertRequest: Hashable, Sendable {
-    /// The app's name for the alert; nil for a new name. An alert that has this name already is replaced.
+    /// The id that the app gives the alert; nil for a new id. An alert that has this id already is replaced.
     public var id: String?
     /// The alert's text in one line, for users.
     public var title: String
     /// More text below the title; empty for none.
     public var body = ""
-    /// When the alert is due, as in RFC 3339; without an offset it is a time of day in `timeZone`.
+    /// When the alert is due, in the format of RFC 3339. Without an offset from UTC, it is a local time in
+    /// `timeZone`.
     public var at: String?
-    /// The time zone: `local` (the machine's zone when the alert is due; the default) or a name: `Europe/Berlin`.
+    /// The time zone of `at`: `local` (the machine's zone when the alert is due; the default) or a name such as
+    /// `Europe/Berlin`.
     public var timeZone: String?
     /// When the alert is due, in milliseconds from now.
     public var after: Int64?
@@ -41,19 +43,20 @@ public struct ScheduleAlertRequest: Hashable, Sendable {
     public var calendar: String?
     /// The sound to play: a name of the XDG sound theme.
     public var sound: String?
-    /// The app's new badge (the number at its menu entry) when the alert is shown.
+    /// The number for the app's badge (at its menu entry) from the time when the alert is shown; nil to leave it
+    /// unchanged.
     public var badge: Int64?
     /// The urgency: `low`, `normal` or `critical`.
     public var urgency = "normal"
     /// The buttons of the alert.
     public var actions: [AlertAction] = []
-    /// The URL to open when a user chooses the alert.
+    /// The URL to open when a user chooses the alert; nil for none.
     public var url: String?
     /// Data that the app receives with the alert.
     public var payload: JSON = .null
     /// Whether the alert also wakes or launches the app in the background.
     public var wake = false
-    /// Makes the request idempotent: torpord schedules the alert once, however often it receives the same token.
+    /// Makes the request idempotent: however often torpord receives this token, it schedules the alert only once.
     public var token: RequestToken?
 
     /// An alert that is due at once.
@@ -97,13 +100,13 @@ public struct ScheduleAlertRequest: Hashable, Sendable {
     }
 }
 
-/// An alert that is scheduled; or an open alert, which was shown and neither answered nor dismissed.
+/// An alert that is scheduled, or an open alert: one that was shown and neither answered nor dismissed.
 public struct AlertInfo: Hashable, Sendable {
     /// The alert's number. A repeated alert gets a new number each time it is due.
     public var number: Int64
     /// The app that the alert belongs to.
     public var app: String
-    /// The app's name for the alert.
+    /// The id that the app gave the alert.
     public var id: String
     /// The alert's state: `scheduled` or `open`.
     public var state: String
@@ -119,13 +122,14 @@ public struct AlertInfo: Hashable, Sendable {
     public var openedAt: Int64?
     /// The calendar expression of a repeated alert.
     public var calendar: String?
-    /// The end of the quiet hours for which the alert waits, or will wait when it is due; microseconds since 1970.
+    /// The end of the quiet hours for which the alert waits, or will wait when it is due, in microseconds since 1970;
+    /// nil for none.
     public var heldUntil: Int64?
     /// The buttons of the alert.
     public var actions: [AlertAction] = []
     /// The URL that opens when a user chooses the alert.
     public var url: String?
-    /// The permission that the app asks for by it; nil for every other alert.
+    /// The permission that the alert asks a user for; nil for every other alert.
     public var permission: String?
 
     /// Sets the required fields; the others keep their defaults.
@@ -219,9 +223,9 @@ public struct AlertsRequest: Hashable, Sendable {
 public struct AnswerAlertRequest: Hashable, Sendable {
     /// The number of an open alert.
     public var number: Int64?
-    /// The app of the alert with this `id`; may be nil if only one app has an open alert with the id.
+    /// The app of the alert with this `id`; may be nil if only one app has an open alert with that id.
     public var app: String?
-    /// The id of an open alert; for a repeated alert, the latest open one is meant.
+    /// The id of an open alert. For a repeated alert, it stands for the latest open one.
     public var id: String?
     /// The answer: `default`, or the id of one of the alert's buttons.
     public var action = "default"

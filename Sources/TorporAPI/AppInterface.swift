@@ -12,7 +12,7 @@ public enum AppInterface {
         public static let notPermitted = name + ".NotPermitted"
         /// Another process of the app, or another connection of the same process, is its delegate.
         public static let alreadyAttached = name + ".AlreadyAttached"
-        /// The app answers a message to which torpord expects no answer.
+        /// The error if the app answers a message for which torpord expects no answer.
         public static let notInFlight = name + ".NotInFlight"
         /// The message was already answered.
         public static let alreadyAnswered = name + ".AlreadyAnswered"

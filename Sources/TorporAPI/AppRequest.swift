@@ -49,9 +49,9 @@ public enum AppRequest: Hashable, Sendable {
     case alerts
     /// Set the app's badge: the number at its menu entry.
     case setBadge(count: Int64)
-    /// What applies to the permissions that the app declares.
+    /// Return the state of the permissions that the app declares.
     case permissions
-    /// Have people asked for a permission.
+    /// Ask users for a permission.
     case requestPermission(name: String)
 
     /// Decodes a call; nil if the interface has no such method.
@@ -149,7 +149,8 @@ public enum AppRequest: Hashable, Sendable {
 }
 
 extension AppRequest {
-    /// Adds the parameter `scene` only if there is a scene, since supervisors without scenes inside apps refuse it.
+    /// Adds the parameter `scene` only if there is a scene, because supervisors from before scenes inside apps refuse
+    /// that parameter.
     private static func parameters(_ scene: String?, _ others: JSONObject = [:]) -> JSON {
         var object = others
         if let scene { object["scene"] = .string(scene) }

@@ -156,7 +156,7 @@ public enum Suspender: String, Hashable, Sendable {
     case asked
     /// A policy may suspend the app when its background time is used up.
     case policy
-    /// Only a user suspends the app, because no policy is in charge.
+    /// No policy is in use, so the app is suspended only if a user requests it.
     case nobody
 }
 
@@ -299,7 +299,7 @@ public struct AppStatus: Hashable, Sendable {
         get { places.data }
         set { places.data = newValue }
     }
-    /// The bundle that the app comes from, and its version: `notes 1.0`; nil for an app without one.
+    /// The bundle that the app comes from, and its version, such as `notes 1.0`; nil for an app without a bundle.
     public var bundle: String? {
         get { places.bundle }
         set { places.bundle = newValue }
@@ -309,7 +309,8 @@ public struct AppStatus: Hashable, Sendable {
         get { places.bundleVerified }
         set { places.bundleVerified = newValue }
     }
-    /// The version of the bundle that failed its first two launches, so that the one before was put back.
+    /// A version of the bundle that failed its first two launches, so that the previous version was put back; nil if
+    /// there is none.
     public var bundlePutBack: String? {
         get { places.bundlePutBack }
         set { places.bundlePutBack = newValue }
@@ -327,9 +328,9 @@ public struct AppStatus: Hashable, Sendable {
     public var outdated = false
     /// The state that the app saved. After a crash or an eviction, torpord passes it to the next launch.
     public var archive: ArchiveInfo?
-    /// A state archive that torpord no longer uses, since a launch with it failed.
+    /// A state archive that torpord no longer uses, because a launch with it failed; nil if there is none.
     public var archiveAside: ArchiveInfo?
-    /// The snapshot of the app from when it was last in the background.
+    /// The app's snapshot from when it was last in the background; nil if there is none.
     public var snapshot: SnapshotInfo?
     /// The sockets that the supervisor holds for the app.
     public var sockets: [SocketInfo] = []
@@ -358,9 +359,9 @@ public struct AppStatus: Hashable, Sendable {
     public var profileMissing: [String] = []
     /// The app's processes, parents before their children.
     public var processes: [ProcessInfo] = []
-    /// The last lines of the app's output, if the supervisor stores the app's output.
+    /// The last lines of the app's output, if the supervisor itself stores that output.
     public var log: [LogLine] = []
-    /// Where the app's output is in the journal, if it is written to the journal.
+    /// Where the app's output is in the journal; nil if it is not written to the journal.
     public var journal: JournalPlace?
     /// The app's last termination reports, the newest first.
     public var reports: [Report] = []
@@ -475,7 +476,7 @@ public struct AppStatus: Hashable, Sendable {
 }
 
 extension AppStatus {
-    /// Where the app has its data, and where it comes from.
+    /// Where the app's data is, and where the app comes from.
     fileprivate struct Places: Hashable, Sendable {
         var data: String?
         var bundle: String?

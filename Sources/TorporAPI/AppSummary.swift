@@ -8,7 +8,7 @@ public struct LastExit: Hashable, Sendable {
     public var reason: String
     /// The exit code, if the app exited by itself.
     public var code: Int32?
-    /// The signal's name, if a signal ended the run.
+    /// The signal's name if a signal ended the run; otherwise nil.
     public var signal: String?
     /// When the run ended, microseconds since 1970.
     public var at: Int64?
@@ -35,7 +35,7 @@ public struct LastExit: Hashable, Sendable {
         ["reason": .string(reason), "code": .optional(code), "signal": .optional(signal), "at": .optional(at)]
     }
 
-    /// How the run ended, as text: `exit-failure 3`, `signal SIGKILL`.
+    /// How the run ended, as text, such as `exit-failure 3` or `signal SIGKILL`.
     public var sentence: String {
         if let signal { return "\(reason) \(signal)" }
         if let code, code != 0 { return "\(reason) \(code)" }

@@ -24,8 +24,8 @@ public struct StartTransferRequest: Hashable, Sendable {
     public var direction: String
     /// The http or https URL to download from or upload to.
     public var url: String
-    /// The file to write or to upload: a path relative to the app's state directory, or an absolute path below this
-    /// directory or one of the app's data folders.
+    /// The file to write or to upload: a path relative to the app's state directory, or an absolute path in this
+    /// directory or in one of the app's data folders.
     public var file: String
     /// `GET`, `PUT` or `POST`; nil means GET for a download, PUT for an upload.
     public var method: String?
@@ -93,7 +93,7 @@ public struct AnswerLoginRequest: Hashable, Sendable {
     public var user: String?
     /// The password.
     public var password: String?
-    /// The value of the Authorization header field.
+    /// The value of the header field Authorization; nil for a user name and password, or to cancel.
     public var header: String?
     /// Whether to cancel the login: the transfer then fails.
     public var cancel = false

@@ -10,7 +10,7 @@ public struct ApplyRequest: Hashable, Sendable {
     public var restart = false
     /// Exact names, globs or `tag:NAME`: the apps to which `restart` and `diff` apply; empty means all.
     public var apps: [String] = []
-    /// Reply when everything that the call caused is done; if false, reply at once.
+    /// Whether to reply only when everything that the call caused is done, or at once.
     public var wait = true
     /// The longest time to wait, in milliseconds.
     public var timeoutMilliseconds: Int64?
@@ -90,7 +90,7 @@ public struct AppliedApp: Hashable, Sendable {
     public var changes: [KeyChangeInfo]
     /// Whether the change succeeded, or nothing had to be done.
     public var ok: Bool
-    /// The app's state; nil if the app does not exist any longer, or not yet.
+    /// The app's state; nil if the app no longer exists, or does not exist yet.
     public var state: String?
     /// The process ID of the app's main process.
     public var pid: Int32?

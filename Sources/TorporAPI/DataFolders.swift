@@ -56,7 +56,7 @@ public struct DataFoldersInfo: Hashable, Sendable {
 public struct PurgeDataRequest: Hashable, Sendable {
     /// The app's name. The app may no longer be in the configuration.
     public var app: String
-    /// The folders to empty: `documents`, `library`, `caches` or `tmp`; an empty list means all.
+    /// The folders to empty: `documents`, `library`, `caches` or `tmp`; an empty list stands for all.
     public var folders: [String] = []
 
     /// The valid values of ``folders``.

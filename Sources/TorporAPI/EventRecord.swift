@@ -4,8 +4,8 @@ public import Varlink
 
 /// An event that torpord has logged, with its reason: what `torpor events` shows.
 public struct EventRecord: Hashable, Sendable {
-    /// The event's number. It increases with every event, across restarts of torpord and reboots; 0 until it is
-    /// logged.
+    /// The event's number. It increases with every event, across restarts of torpord and reboots; 0 until the event
+    /// is logged.
     public var sequence: Int64 = 0
     /// When the event happened, microseconds since 1970.
     public var at: Int64
@@ -21,7 +21,7 @@ public struct EventRecord: Hashable, Sendable {
     public var to: String?
     /// What happened, a sentence for users.
     public var text: String
-    /// The termination reason, or the client that requested what happened.
+    /// The termination reason, or the client that requested what happened; nil for other events.
     public var reason: String?
     /// More data about the event, for programs.
     public var details: JSON

@@ -6,7 +6,8 @@ extension ManagerInterface {
     /// The names of the parameters of each method, parsed from ``description``.
     private static let parameters: [String: [String]] = {
         var parameters: [String: [String]] = [:]
-        // A comment may contain the word "method" too, but only a method's definition has it at a line's beginning.
+        // A comment may contain the word "method" too, but only a method's definition has it at the beginning of a
+        // line.
         for text in description.split(separator: "\nmethod ").dropFirst() {
             let name = text.prefix { $0 != "(" }
             var depth = 0

@@ -78,10 +78,10 @@ public struct MachineChecks {
         ("pids", "pids.max", "limits.tasks has no effect"),
     ]
 
-    /// The checks of the controllers of apps' cgroups: one check lists the available controllers, and there is one
-    /// check for each missing controller.
+    /// Checks of the controllers of apps' cgroups: one lists the available controllers, and there is one for each
+    /// missing controller.
     ///
-    /// - Parameter obstacle: why a controller is missing, in half a sentence.
+    /// - Parameter obstacle: returns why a controller is missing, as the end of a sentence.
     public static func controllers(_ found: [String], _ obstacle: (String) -> String) -> [DoctorCheck] {
         let had = purposes.filter { found.contains($0.controller) }
         let missing = purposes.filter { !found.contains($0.controller) }

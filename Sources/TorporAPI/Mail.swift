@@ -60,8 +60,8 @@ public struct PostResult: Hashable, Sendable {
     /// The number of the queued message; nil if no message is queued now (`cancelled`), or if the message was posted
     /// before (`repeated`).
     public var id: Int64?
-    /// `added`, `changed` (merged with a queued message), `cancelled` (the message and a queued message cancelled
-    /// each other out) or `repeated` (torpord had received this request before).
+    /// What became of the message: `added`; `changed` (merged with a queued message); `cancelled` (it and a queued
+    /// message cancelled each other); or `repeated` (torpord had received this request before).
     public var change: String
     /// What happens to the message: `told` (the app runs and receives it now), `woken` (torpord wakes the app),
     /// `waits` (it is queued) or `held-back`.

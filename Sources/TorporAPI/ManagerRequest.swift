@@ -65,10 +65,10 @@ public enum ManagerRequest: Hashable, Sendable {
     case snapshot(app: String, offset: Int64)
     /// Return the icon of an app, or a variant of the icon, such as `dark`.
     case icon(app: String, variant: String? = nil)
-    /// Return what a desktop's menus show of all apps.
+    /// Return what a desktop's menus show about all apps.
     case desktopApps
     case doctor
-    /// List the policies, in the order in which they are asked.
+    /// List the policies, in the order in which torpord asks them.
     case policies
     /// Reload a policy's library.
     case reloadPolicy(name: String)
@@ -239,7 +239,7 @@ public struct LogsRequest: Hashable, Sendable {
     public var grep: String?
     /// Continue after an earlier reply that had this cursor; `lines` and `since` are then ignored.
     public var cursor: String?
-    /// Whether to return only what fits into one reply, for clients that poll. This is not a parameter of the call.
+    /// Whether to return only what fits into one reply, for clients that poll. This is no parameter of the call.
     public var isOneReply = false
 
     /// Memberwise initializer.

@@ -112,7 +112,8 @@ public struct MemoryChecks {
     /// How to improve swap, although nothing is wrong with it; nil if there is no advice.
     private var advice: String? {
         if !hasZram {
-            // No advice with zswap: it keeps frequently used pages compressed in memory, as zram does with all pages.
+            // With zswap there is no advice: it keeps frequently used pages compressed in memory, as zram does with
+            // all pages.
             return swapSpace.isCompressedBefore ? nil : "apps would come back faster from compressed memory.\n\(recipe)"
         }
         let file = root + "/proc/sys/vm/page-cluster"

@@ -18,7 +18,7 @@ public struct MemoryStatus: Hashable, Sendable {
     public var swapFreeBytes: Int64
     /// Percent of the last 10 s in which some task waited for memory; nil if the kernel does not say.
     public var somePercent: Double?
-    /// Percent of the last 10 s in which all tasks waited for memory at once; nil if the kernel does not say.
+    /// How many percent of the last 10 s all tasks waited for memory at once; nil if the kernel does not report it.
     public var fullPercent: Double?
     /// The policy that orders evictions; nil for the supervisor's own order.
     public var policy: String?
@@ -138,7 +138,7 @@ public struct MemoryStep: Hashable, Sendable {
     public var apps: [String]
     /// The maximum number of bytes that the step would free; nil if unknown.
     public var bytes: Int64?
-    /// Why it is the turn of these apps now, and which apps are skipped, in words.
+    /// Why these apps are chosen now, and which apps are skipped, in words.
     public var why: String
 
     /// Memberwise initializer.

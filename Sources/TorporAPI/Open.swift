@@ -15,7 +15,7 @@ public struct OpenRequest: Hashable, Sendable {
     public var target: Target
     /// The app that opens the target; nil for the best match.
     public var app: String?
-    /// Reply when the target was opened; if false, reply at once.
+    /// Whether to reply only when the target was opened, or at once.
     public var wait = true
     /// The longest time to wait, in milliseconds.
     public var timeoutMilliseconds: Int64?
@@ -61,7 +61,7 @@ public struct OpenRequest: Hashable, Sendable {
         token = try fields.optionalToken("token")
     }
 
-    /// The parameters of Handlers: only the URL or file of this request.
+    /// The parameters of Handlers, which has only the URL or file of this request.
     var targetParameters: JSON { .object(targetObject) }
 
     private var targetObject: JSONObject {

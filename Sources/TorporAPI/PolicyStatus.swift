@@ -29,11 +29,11 @@ public struct PolicyStatus: Hashable, Sendable {
     public var questions: Int64 = 0
     /// How many pieces of the policy's advice changed something.
     public var taken: Int64 = 0
-    /// How many pieces of advice changed nothing, since they advised what was already so.
+    /// How many pieces of advice changed nothing, because what they advised was the case already.
     public var idle: Int64 = 0
-    /// How many pieces of advice were only reported, since the policy's mode is `advise`.
+    /// How many pieces of advice were only reported, because the policy's mode is `advise`.
     public var told: Int64 = 0
-    /// How many pieces of advice torpord refused, since they broke the rules or came too late.
+    /// How many pieces of advice torpord refused, because they violated the rules or came too late.
     public var refused: Int64 = 0
     /// How many pieces of advice were ignored, because the policy changed its mind too often.
     public var damped: Int64 = 0
@@ -53,7 +53,7 @@ public struct PolicyStatus: Hashable, Sendable {
     public var deadlineMilliseconds: Int64 = 0
     /// Milliseconds until the policy is reloaded; nil while it is in use, or if only a user can reload it.
     public var retryMilliseconds: Int64?
-    /// Milliseconds until the policy wants to be asked again; nil if it has named no time.
+    /// Milliseconds until the time at which the policy wants to be asked again; nil if it has named no time.
     public var asksAgainMilliseconds: Int64?
     /// The policy's last error, in a sentence.
     public var lastFailure: String?

@@ -3,7 +3,7 @@
 public import Varlink
 
 /// A line of a recording: what policies were asked, and what torpord did with their advice. RecordPolicies replies
-/// such lines of JSON, and ‘torpor events --record’ writes them.
+/// with such lines of JSON, and ‘torpor events --record’ writes them to a file.
 ///
 /// The first line is a ``PolicyTraceHeader``, every other line a ``PolicyTraceRound``. If the supervisor is replaced
 /// during a recording, or skips lines because the reader is slow, another header follows, and then a round with the
@@ -123,8 +123,8 @@ public struct PolicyTraceHeader: Hashable, Sendable {
     }
 }
 
-/// A question to all policies: the data that the policies were shown, and the result. A round without events was put
-/// to no policy; it contains the data that the policies would have been shown.
+/// A question to all policies: the data that the policies saw, and the result. A round without events was not put to
+/// any policy; it contains the data that policies would have seen.
 public struct PolicyTraceRound: Hashable, Sendable {
     /// When the policies were asked: `torpor_policy_system.now`, microseconds of CLOCK_MONOTONIC.
     public var at: Int64

@@ -67,8 +67,8 @@ extension PolicyTraceRound {
     public struct App: Hashable, Sendable {
         /// The app's index in the recording.
         public var place: Int64
-        /// The app's name, if the index now belongs to another app than before; otherwise nil. With a name, fields
-        /// that are missing in `fields` have the values of an app that never ran.
+        /// The app's name if the index belongs to another app than before; otherwise nil. With a name, fields that
+        /// are missing in `fields` have the values of an app that never ran.
         public var name: String?
         /// The app's tags; empty if `name` is nil.
         public var tags: [String]

@@ -117,15 +117,17 @@ public struct Report: Hashable, Sendable {
     public var errno: Int32?
     /// The name of the deadline that the app missed.
     public var deadline: String?
-    /// What the app had to do before the deadline: `ready`, `heartbeat`, `tasks`, or the message to be answered.
+    /// What the app had to do before the deadline: `ready`, `heartbeat`, `tasks`, or the message that it had to
+    /// answer.
     public var due: String?
     /// The length of the missed deadline, in milliseconds.
     public var deadlineMilliseconds: Int64?
     /// By how much the app extended the missed deadline, in milliseconds.
     public var extendedMilliseconds: Int64?
-    /// Time from the start of the deadline until torpord noticed that it was missed, without pauses, in milliseconds.
+    /// The time from the start of the deadline until torpord noticed that it was missed, without pauses, in
+    /// milliseconds.
     public var usedMilliseconds: Int64?
-    /// How long after the deadline the app did what was due, or exited, in milliseconds.
+    /// How long after the deadline the app did what was due or exited, in milliseconds; nil if it did neither.
     public var lateMilliseconds: Int64?
     /// Whether the app did what was due, but only after the deadline.
     public var answered = false
@@ -147,9 +149,9 @@ public struct Report: Hashable, Sendable {
     public var tasks: [String] = []
     /// The file locks that the app held at its end.
     public var locks: [LockInfo] = []
-    /// The last lines of the app's output, if the supervisor stores the app's output.
+    /// The last lines of the app's output, if the supervisor itself stores that output.
     public var log: [LogLine] = []
-    /// Where the app's output is in the journal, if it is written to the journal.
+    /// Where the app's output is in the journal; nil if it is not written to the journal.
     public var journal: JournalPlace?
     /// The stacks of the app's threads just before the app was terminated.
     public var threads: [ThreadStack] = []

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// Makes a request idempotent: if the connection is lost before the reply, the client sends the request again with
-/// the same token, and the supervisor carries the request out once.
+/// the same token, and the supervisor carries out the request only once.
 ///
-/// On the wire, the token is a string of hexadecimal digits: 64-bit numbers do not survive every JSON library.
+/// On the wire, the token is a string of hexadecimal digits, because some JSON libraries damage 64-bit numbers.
 public struct RequestToken: Hashable, Sendable {
     /// The token's number, never 0. Its lowest bit is always 0: the store of used tokens keeps a flag there.
     public let value: UInt64

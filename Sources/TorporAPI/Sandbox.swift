@@ -39,20 +39,20 @@ public struct SandboxInfo: Hashable, Sendable {
 public struct PermissionInfo: Hashable, Sendable {
     /// The app that asks for the permission.
     public var app: String
-    /// The permission's name: `camera`, `files:/srv/media:ro`.
+    /// The permission's name, such as `camera` or `files:/srv/media:ro`.
     public var name: String
     /// `allowed`, `denied`, or `asked` (withheld, because no user has answered yet).
     public var state: String
     /// Why the app asks for the permission.
     public var purpose: String
-    /// The texts of ``purpose`` by language.
+    /// The texts of ``purpose`` in other languages, by language.
     public var purposes: [String: String]
-    /// The TCP ports of the permission `network`; empty for all.
+    /// The TCP ports of the permission `network`; empty for all ports.
     public var ports: [Int64]
 
-    /// The user that has answered; nil if no user has.
+    /// The user who has answered; nil if no user has.
     public var by: String?
-    /// When the user answered, in microseconds since 1970.
+    /// When the user answered, in microseconds since 1970; nil if no user has.
     public var at: Int64?
 
     /// Creates a permission that no user has answered.
@@ -103,14 +103,14 @@ public struct PermissionInfo: Hashable, Sendable {
     }
 }
 
-/// What applies to a permission, as its app is told.
+/// A permission and its state, as the app gets it.
 public struct PermissionStanding: Hashable, Sendable {
     /// The name of the permission.
     public var name: String
-    /// `allow`, `deny`, or `ask`: withheld, since nobody has answered.
+    /// The permission's state: `allow`, `deny`, or `ask` (withheld, since no user has answered yet).
     public var state: String
 
-    /// Memberwise initializer.
+    /// Creates a value from its parts.
     public init(name: String, state: String) { (self.name, self.state) = (name, state) }
 
     /// Decodes a JSON object; throws if a field is missing or has the wrong type.
@@ -123,18 +123,18 @@ public struct PermissionStanding: Hashable, Sendable {
     public var json: JSON { ["name": .string(name), "state": .string(state)] }
 }
 
-/// The reply to an app that requests a permission.
+/// The reply to an app that asks for a permission.
 public struct PermissionReply: Hashable, Sendable {
-    /// `allow`, `deny`, or `ask`: withheld, since nobody has answered.
+    /// The permission's state: `allow`, `deny`, or `ask` (withheld, since no user has answered yet).
     public var state: String
-    /// Whether people are asked now.
+    /// Whether users are being asked now.
     public var isAskedNow = false
-    /// When people can be asked, in microseconds since 1970; nil if that is not only a matter of time.
+    /// When users can be asked, in microseconds since 1970; nil if time is not the only obstacle.
     public var nextAt: Int64?
-    /// Why people are not asked now, as a sentence.
+    /// Why users are not asked now, as a sentence; nil if they are.
     public var message: String?
 
-    /// A reply without a question.
+    /// Creates a reply without a question to users.
     public init(state: String) { self.state = state }
 
     /// Decodes a JSON object; throws if a field is missing or has the wrong type.
@@ -155,7 +155,7 @@ public struct PermissionReply: Hashable, Sendable {
     }
 }
 
-/// A user's answer to an app that asks for a permission.
+/// A user's answer to an app's permission request.
 public enum PermissionVerdict: String, CaseIterable, Sendable {
     case allow
     case deny
@@ -176,7 +176,7 @@ public enum PermissionVerdict: String, CaseIterable, Sendable {
 public struct AnswerPermissionsRequest: Hashable, Sendable {
     /// The app's name.
     public var app: String
-    /// The names of the permissions; an empty list means all that the app asks for.
+    /// The names of the permissions; an empty list stands for all that the app declares.
     public var names: [String]
     /// The answer to the app.
     public var answer: PermissionVerdict

@@ -12,10 +12,10 @@ public struct OpenSceneRequest: Hashable, Sendable {
     public var session: JSON = .null
     /// Launch the scene into the background.
     public var background = false
-    /// Only create the scene: a remote client is about to connect to the scene's socket, and this connection launches
-    /// the scene.
+    /// Whether only to create the scene. A remote client is about to connect to the scene's socket, and that
+    /// connection launches the scene.
     public var remote = false
-    /// Reply when the scene is open; if false, reply at once.
+    /// Whether to reply only when the scene is open, or at once.
     public var wait = true
     /// The longest time to wait, in milliseconds.
     public var timeoutMilliseconds: Int64?
@@ -68,8 +68,8 @@ public struct SceneInfo: Hashable, Sendable {
     public var template: String
     /// The scene's own name, without the name of the template.
     public var name: String
-    /// The state of the scene's app; for a scene inside an app, the state of the scene itself; `unattached` if the
-    /// scene has no process or is not connected.
+    /// The state of the scene's app; for a scene inside an app, the scene's own state. `unattached` if the scene has
+    /// no process or is not connected.
     public var state: String
     /// When the scene was first opened, microseconds since 1970.
     public var openedAt: Int64
@@ -169,7 +169,7 @@ public struct SceneTemplateInfo: Hashable, Sendable {
     public var sessions: Int64
     /// How many scenes (sessions) there may be.
     public var maxSessions: Int64
-    /// Whether the scenes are inside an app, instead of each being an app of its own.
+    /// Whether the scenes are inside an app. If not, each scene is an app itself.
     public var inside = false
 
     /// Memberwise initializer.

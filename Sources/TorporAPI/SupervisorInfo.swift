@@ -20,7 +20,7 @@ public struct SupervisorInfo: Hashable, Sendable {
     /// Why torpord does not use the configuration on disk, in a sentence; nil if the configuration was valid when
     /// last read.
     public var configurationFailure: String?
-    /// Whether the configuration's files on disk differ from those in force: an apply would read others.
+    /// Whether the configuration's files on disk differ from those in force, so that an apply would change something.
     public var configurationDiffers = false
     /// What is wrong with torpord's database or the apps' logs; one sentence each.
     public var troubles: [String] = []

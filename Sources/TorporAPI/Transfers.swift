@@ -107,7 +107,7 @@ public struct TransferInfo: Hashable, Sendable {
         ]
     }
 
-    /// Whether the transfer has ended. torpord keeps it until the app has answered the message about the end.
+    /// Whether the transfer has ended. torpord keeps its record until the app has answered the message about the end.
     public var isOver: Bool { state == "done" || state == "failed" || state == "cancelled" }
 }
 

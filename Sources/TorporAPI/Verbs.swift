@@ -28,8 +28,8 @@ public struct VerbRequest: Hashable, Sendable {
     public var apps: [String]
     /// Only for Start: launch into the background.
     public var background = false
-    /// Only for Start: launch even if a policy is against it. Only for Suspend: suspend even if something keeps the
-    /// app awake.
+    /// For Start: whether to launch even if a policy is against it. For Suspend: whether to suspend even if something
+    /// keeps the app awake.
     public var force = false
     /// Only for Interrupt: end an interruption. Only for Hold: end all holds.
     public var end = false
@@ -41,12 +41,12 @@ public struct VerbRequest: Hashable, Sendable {
     public var url: String?
     /// Only for Wait: the state to wait for.
     public var state: String?
-    /// Reply when the app has reached the state; if false, reply at once.
+    /// Whether to reply only when the app has reached the state, or at once.
     public var wait = true
     /// The longest time to wait, in milliseconds.
     public var timeoutMilliseconds: Int64?
-    /// Makes the request idempotent: torpord carries it out once, however often it receives the same token. The verb
-    /// Wait ignores the token.
+    /// Makes the request idempotent: however often torpord receives this token, it carries out the request only once.
+    /// The verb Wait ignores the token.
     public var token: RequestToken?
 
     private static let longestReason = 256
@@ -110,16 +110,17 @@ public struct VerbRequest: Hashable, Sendable {
 public struct VerbResult: Hashable, Sendable {
     /// The name of the app.
     public var app: String
-    /// Whether the app has reached the requested state; without waiting, whether its goal is now that state.
+    /// Whether the app has reached the requested state. If the call does not wait: whether the app's goal is now that
+    /// state.
     public var ok: Bool
     /// The app's state.
     public var state: String
     /// The process ID of the app's main process.
     public var pid: Int32?
-    /// What happened, in a sentence; if the request failed, why and what to do.
+    /// What happened, as a sentence. If the request failed, the reason and what to do.
     public var message: String?
-    /// If the request failed, one word for programs: `timeout`, `overtaken` (by a later request), `refused`, or a
-    /// termination reason.
+    /// If the request failed, a word for programs: `timeout`, `overtaken` (by a later request), `refused`, or a
+    /// termination reason; otherwise nil.
     public var error: String?
 
     /// Memberwise initializer.
