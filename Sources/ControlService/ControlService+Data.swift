@@ -12,7 +12,7 @@ import VarlinkServer
 /// Requests about the data folders of apps, including apps that are no longer in the configuration.
 extension ControlService {
     func data(of patterns: [String], _ reply: Reply) {
-        // If no app matches, use the pattern as the exact name of a removed app, whose data still exists.
+        // If no app matches, the pattern may be the exact name of a removed app whose data still exists.
         let names = patterns.flatMap { pattern in
             (try? selection.resolve([pattern]).map(\.name)) ?? [pattern]
         }
@@ -40,7 +40,7 @@ extension ControlService {
         }
     }
 
-    /// What the app comes from; while it runs, the version that it was launched from.
+    /// Adds to the status which bundle the app comes from: while the app runs, the version that it was launched from.
     func addBundle(of app: AppRuntime, to status: inout AppStatus) {
         guard let bundle = app.specification.bundle else { return }
         let running = coordinator.machine(app.id).isAlive ? supervisor.launcher.runningBundle(of: app) : nil

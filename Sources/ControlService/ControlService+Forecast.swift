@@ -13,7 +13,7 @@ import TorporAPI
 
 /// Forecasts for an app's status: what wakes it, and what suspends it.
 extension ControlService {
-    /// How long the app has slept in this run, and what the sleep has saved; nil if the app does not run.
+    /// How long the app was suspended in this run, and what that has saved; nil if the app does not run.
     func sleep(of app: AppRuntime, _ summary: AppSummary) -> SleepInfo? {
         guard let tree = app.run.tree else { return nil }
         let asleep = app.times.asleep(until: loop.now).inSeconds
@@ -54,8 +54,8 @@ extension ControlService {
         }
     }
 
-    /// If a user stopped the app: a text that names the events which no longer launch it. Nil if there are no such
-    /// events.
+    /// If a user stopped the app: a text that names the events which therefore no longer launch it. Nil if there are
+    /// none.
     func silencedByStop(_ app: AppRuntime) -> String? {
         guard coordinator.machine(app.id).isStopped else { return nil }
         let wakers = wakers(of: app, connections: [])

@@ -30,14 +30,14 @@ extension ControlService {
         }
     }
 
-    /// The apps that a desktop shows. Scenes are left out: there may be many, and they come and go.
+    /// The apps that a desktop shows. Scenes are not among them, because there may be many, and they come and go.
     var desktopApps: [DesktopApp] {
         apps.filter { $0.specification.scene == nil }.map { DesktopApp($0.specification) }
     }
 }
 
 extension AppRuntime {
-    /// The clients that wait until one of the app's icons has been read, by the icon's path.
+    /// The clients that wait until an icon of the app was read, by the icon's path.
     var iconReplies: [String: [Reply]]? {
         get { slots[IconRepliesSlot.self] }
         set { slots[IconRepliesSlot.self] = newValue }

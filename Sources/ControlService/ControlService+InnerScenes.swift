@@ -10,7 +10,8 @@ import TorporAPI
 import Varlink
 import VarlinkServer
 
-/// Requests about scenes inside apps. Such a scene lives in the processes of its app and has no process of its own.
+/// Requests about scenes inside apps. Such a scene exists within the processes of its app and has no process of its
+/// own.
 extension ControlService {
     /// The entry of an app with scenes inside, for the list of templates that clients get.
     func owner(_ app: AppRuntime) -> SceneTemplateInfo {
@@ -165,7 +166,7 @@ extension ControlService {
         }
     }
 
-    /// The state into which the request brings the scene. Throws if the scene cannot reach this state now.
+    /// The state to which the request brings the scene. Throws if the scene cannot reach this state now.
     private func goal(
         of request: VerbRequest,
         _ session: SceneSession,

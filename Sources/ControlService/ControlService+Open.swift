@@ -23,7 +23,7 @@ extension ControlService {
             app = try selection.one(name)
         } else {
             let fitting = supervisor.mailboxes.handlers(of: target).map(\.app)
-            // If the request is repeated, choose the same app as before, even if another app was used since.
+            // A repeated request must use the same app as before, even if another app was used since.
             let before = fitting.first { $0.tokens.standing(of: request.token) != .unknown }
             guard let chosen = before ?? fitting.first else {
                 return reply.fail(
@@ -78,7 +78,7 @@ extension ControlService {
     func judgeURL(_ item: PendingCall.Item, _ app: AppRuntime, _ result: VerbResult) -> VerbResult? {
         guard let url = item.url, result.ok else { return result }
         let waits = supervisor.mailboxes.waiting(for: app).contains { $0.id == url }
-        // If the app never answers URLs, do not wait for an answer: the app only gets a signal that a URL is queued.
+        // An app that never answers URLs only gets a signal that a URL is queued, so do not wait for its answer.
         if waits { return supervisor.mailboxes.answersURLs(app) ? nil : result }
         if let owner = supervisor.mailboxes.unhandled.app(of: url) {
             return self.result(

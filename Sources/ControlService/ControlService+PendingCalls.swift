@@ -28,8 +28,7 @@ extension ControlService {
         _ reply: Reply
     ) {
         let target = request.verb == .foreground ? target ?? request.url.map { .url($0) } : nil
-        // If the request is a repeated one, its URL may still be queued. This is known only after the mailboxes were
-        // read.
+        // If the request is repeated, its URL may still be queued. That is known only once the mailboxes were read.
         if target != nil, !supervisor.mailboxes.isLoaded {
             return supervisor.mailboxes.whenLoaded { [weak self] in
                 guard let self else { return }
@@ -206,7 +205,7 @@ extension ControlService {
     private func target(of request: VerbRequest, _ app: AppRuntime, _ before: AppMachine) -> PendingCall.Target {
         switch request.verb {
         case .start:
-            // An app with scenes inside comes to the foreground only when one of its scenes does.
+            // An app with scenes inside comes to the foreground only together with one of its scenes.
             if app.specification.innerScenes != nil {
                 return .goal(coordinator.machine(app.id).goal == .active ? .active : .background)
             }
@@ -223,8 +222,8 @@ extension ControlService {
         }
     }
 
-    /// Called after the first launches have begun. Calls now get their result if they wait for an app that is not
-    /// launched.
+    /// Called after the first launches have begun. Calls that wait for an app which is not launched get their result
+    /// now.
     package func begin() {
         for waiter in pendingCalls { check(waiter, waiter.waiting()) }
         desktopSync.configure()
@@ -321,7 +320,7 @@ extension ControlService {
             if app.specification.rules.exitsOnSuspend, machine.goal == .notRunning, machine.isAlive,
                 goal == .background || goal == .suspended
             {
-                return nil  // The app's end will show whether it opted out or was stopped.
+                return nil  // The end of the app will show whether it opted out or was stopped.
             }
             if goal == .suspended, machine.goal == .background {
                 if machine.sleepsAgain {
@@ -354,10 +353,10 @@ extension ControlService {
         return ", since none of its scenes is connected: ‘torpor scene open \(app.name)@NAME’ shows one"
     }
 
-    /// The result if the app failed and is not restarted: it might never reach the state for which the call waits. Nil
-    /// otherwise.
+    /// The result if the app has failed and is not restarted, so that it might never reach the state for which the
+    /// call waits. Nil otherwise.
     private func hasFailed(_ app: AppRuntime, _ machine: AppMachine) -> VerbResult? {
-        // While torpord starts, it is not known yet which apps will be launched.
+        // While torpord starts, it does not know yet which apps it will launch.
         guard supervisor.isStarted, !machine.isAlive, !machine.isWaitingToLaunch, !coordinator.isHeld(app.id) else {
             return nil
         }
@@ -411,7 +410,7 @@ extension ControlService {
         )
     }
 
-    /// The app was removed: fails the calls that wait for it.
+    /// Fails the calls that wait for an app, because the app was removed.
     func endWaiting(for app: AppRuntime) {
         for waiter in pendingCalls {
             for index in waiter.waiting(for: app.id) {
@@ -439,7 +438,7 @@ extension ControlService {
             let machine = coordinator.machine(app.id)
             let at = machine.transition?.rawValue ?? machine.state.rawValue
             let why = machine.isWaitingForPermission ? app.heldBack.map { " (\($0))" } ?? "" : ""
-            // Round to tenths of a second: the client may have subtracted the time that it took to connect.
+            // Round to tenths of a second, because the client may have subtracted the time that it took to connect.
             let time = milliseconds < 1000 ? milliseconds : (milliseconds + 50) / 100 * 100
             let isThere = machine.transition == nil && machine.state.rawValue == machine.goal.rawValue
             let then =

@@ -6,7 +6,7 @@ import Supervisor
 import TorporAPI
 import VarlinkServer
 
-/// What a client hears while its call waits for apps.
+/// Progress reports, which a client gets while its call waits for apps.
 extension ControlService {
     func progress(_ waiter: PendingCall, _ index: Int, _ app: AppRuntime) {
         guard waiter.reply.more else { return }
@@ -32,7 +32,8 @@ extension ControlService {
         waiter.reply.send(step.json, continues: true)
     }
 
-    /// An app that another app waits for; with the reason of its last end if it is being restarted.
+    /// A text about an app for which another app waits. If it is being restarted, the text includes the reason of its
+    /// last end.
     private func blocker(_ name: String) -> String {
         guard let id = coordinator.id(of: name), let exit = apps[id].lastExit else { return name }
         let machine = coordinator.machine(id)
@@ -40,7 +41,7 @@ extension ControlService {
         return isRestarting ? "\(name), which ended (\(exit.sentence)): restart \(machine.restarts)" : name
     }
 
-    /// Reports what an app waits for again, after one of the apps that it waits for has changed.
+    /// Reports again what an app waits for, after one of the apps for which it waits has changed.
     func progress(_ waiter: PendingCall, blockedBy apps: [AppRuntime]) {
         guard waiter.reply.more, !waiter.isDone else { return }
         for index in waiter.blocked(by: apps.map(\.id)) {

@@ -28,19 +28,19 @@ extension ControlService {
         return info
     }
 
-    /// Why torpord refuses all requests of a peer; nil if it does not.
+    /// Why torpord refuses every request of a peer; nil if it does not.
     func refusal(ofAllBy peer: Peer) -> String? {
         supervisor.inForce.accounts.authority.refusal(ofAllBy: peer) ?? refusal(ofSandboxed: peer)
     }
 
-    /// Why torpord refuses all requests of a peer: it is a process of a sandboxed app, and could grant the app's
-    /// permissions itself.
+    /// Why torpord refuses every request of a peer that is a process of a sandboxed app: it could grant the app's
+    /// permissions itself. Nil for other peers.
     ///
-    /// If a process has ended or may have left its app's process tree, it counts as sandboxed if it is confined like
-    /// such a process.
+    /// If the peer has ended or may have left its app's process tree, it counts as sandboxed if it is confined like a
+    /// sandboxed process.
     private func refusal(ofSandboxed peer: Peer) -> String? {
         for app in apps where app.specification.sandbox.mode != nil {
-            // Before the app's launch is recorded, its main process may already send requests.
+            // The app's main process may already send requests before its launch is recorded.
             let isMember = app.run.tree.map { $0.main.pid == peer.pid || $0.contains(peer.pid) } ?? false
             guard isMember || supervisor.launcher.userID(of: app) == peer.uid && isDoubtful(peer) else { continue }
             let whose = "process \(peer.pid) belongs to \(app.name), which is in a sandbox"
@@ -52,8 +52,8 @@ extension ControlService {
     private func isDoubtful(_ peer: Peer) -> Bool {
         guard let filter = try? ProcFS.statusField(peer.pid, "Seccomp") else { return true }
         guard filter == "2" else { return false }
-        // No sandboxed process can leave its cgroup. That cgroup is below `base`, also for a command that runs inside
-        // the sandbox, or it is torpord's own. Without cgroups, every process of the user that has a seccomp filter
+        // A sandboxed process cannot leave its cgroup. That is below `base` (also for a command that runs inside the
+        // sandbox), or it is torpord's own. Without cgroups, every process of the user that has a seccomp filter
         // counts as sandboxed.
         guard let tree = supervisor.place.cgroups, let mount = Cgroup.mount,
             let path = try? ProcFS.cgroup(peer.pid)
@@ -61,7 +61,7 @@ extension ControlService {
         return (mount + path).utf8.starts(with: (tree.base + "/").utf8) || path == (try? ProcFS.cgroup(ThisProcess.pid))
     }
 
-    /// Replies with the permissions for which apps ask.
+    /// Replies with the permissions that these apps declare.
     func permissions(of chosen: [AppRuntime], _ reply: Reply) {
         supervisor.permissions.whenLoaded { [self] in
             let infos = chosen.flatMap { supervisor.permissions.infos(of: $0) }
@@ -70,7 +70,7 @@ extension ControlService {
     }
 
     func answer(_ request: AnswerPermissionsRequest, by person: String, _ reply: Reply) throws(Selection.Unknown) {
-        // Answers outlive their app in the configuration.
+        // Answers are kept after their app was removed from the configuration.
         if request.answer == .reset, coordinator.id(of: request.app) == nil {
             return supervisor.permissions.resetAbsent(request.app) { [self] outcome in
                 switch outcome {

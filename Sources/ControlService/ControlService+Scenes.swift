@@ -12,8 +12,8 @@ import VarlinkServer
 
 /// Requests about templates and their scenes.
 extension ControlService {
-    /// Throws if the app is no scene and the verb is only for scenes, or if its launch would exceed the limit of live
-    /// scenes.
+    /// Throws if the verb is only for scenes and the app is no scene, or if the app's launch would exceed the limit
+    /// of live scenes.
     func requireScene(_ request: VerbRequest, _ app: AppRuntime) throws(RequestError) {
         let refusal: String? =
             switch request.verb {
@@ -25,8 +25,8 @@ extension ControlService {
         if let refusal { throw RequestError(refusal) }
     }
 
-    /// Brings scenes inside the app to the foreground, because such an app comes to the foreground only with a scene.
-    /// Chooses the scenes that were in the foreground last, otherwise the scene used last.
+    /// Brings scenes inside the app to the foreground, because the app comes to the foreground only together with a
+    /// scene. Chooses the scenes that were in the foreground last, or else the scene that was used last.
     func requireScene(inside app: AppRuntime) throws(RequestError) {
         guard app.specification.innerScenes != nil, !machine(app).canComeToForeground else { return }
         let last = supervisor.innerScenes.toComeBack(with: app)
@@ -72,7 +72,8 @@ extension ControlService {
                 verb.wait = request.wait
                 verb.timeoutMilliseconds = request.timeoutMilliseconds
                 verb.token = request.token
-                // The scene is stored already, so at the limit of live scenes its launch waits and is not refused.
+                // The scene is stored already. So if the limit of live scenes is reached, its launch waits instead of
+                // being refused.
                 carryOut(verb, [app], waitsForPlace: isNew, for: peer, reply)
             case .failure(.noTemplate(let name)): refuse(unknown: name, reply)
             case .failure(.refused(let sentence)): reply.fail(sentence)

@@ -294,8 +294,9 @@ package final class ControlService: ShellRoom, ClientService {
         for app in living { supervisor.processControl.checkStillSuspended(app) }
     }
 
-    /// Whether the app's memory and processor time must be read again. The values expire after 1 s. If they were read
-    /// when the app had run for a shorter time, they expire after that time, because they change fast after a launch.
+    /// Whether the app's memory and processor time must be read again. Values expire after 1 s. Values that were read
+    /// when the app had run for less than 1 s expire after that shorter time, because they change fast after a
+    /// launch.
     private func isUsageOld(_ app: AppRuntime) -> Bool {
         guard app.run.usage.processes > 0, let sampledAt = app.run.sampledAt else { return true }
         let age = app.run.launchedAt.map { sampledAt - $0 } ?? .seconds(1)

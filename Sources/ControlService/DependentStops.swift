@@ -50,20 +50,20 @@ struct DependentStops {
 }
 
 extension ControlService {
-    /// Whether the app is stopped or restarted along with an app that it requires.
+    /// Whether a request also stops or restarts this app, because it requires the app that the request names.
     func goesAlong(_ app: AppRuntime, with request: VerbRequest) -> Bool {
         let machine = coordinator.machine(app.id)
         switch request.verb {
-        // Only if the app runs or waits to be launched.
+        // A stop affects the app only if it runs or waits to be launched.
         case .stop: return machine.isAlive || machine.isWaitingToLaunch
-        // Only if the app runs and is not ending already.
+        // A restart affects the app only if it runs and is not ending already.
         case .restart: return machine.isAlive && machine.transition != .terminating && !coordinator.isHeld(app.id)
         default: return false
         }
     }
 
-    /// The items for the dependents that a stop affects too. A restart gets no such items: it waits only for the apps
-    /// that the request names, and their results name the dependents.
+    /// The items for the dependents that a stop affects too. A restart has no such items: the call waits only for the
+    /// apps that the request names, and their results mention the dependents.
     func companions(
         _ along: [AppRuntime],
         of app: AppRuntime,

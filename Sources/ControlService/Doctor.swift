@@ -11,7 +11,7 @@ import Processes
 import Supervisor
 import TorporAPI
 
-/// Checks what this machine offers torpord. Says what is missing, and what does not work without it.
+/// Checks what this machine offers torpord, and says what is missing and what does not work without it.
 struct Doctor {
     private let supervisor: Supervisor
 
@@ -43,7 +43,7 @@ struct Doctor {
         }
     }
 
-    /// A check for each bundle whose last version did not come up.
+    /// A check for each bundle whose latest version failed to become ready.
     private var bundles: [DoctorCheck] {
         supervisor.launcher.putBack.sorted { $0.key < $1.key }.map { name, versions in
             DoctorCheck(
@@ -105,8 +105,8 @@ struct Doctor {
         )
     }
 
-    /// Whether the kernel lets torpord copy the sockets of other processes. The test uses torpord's parent,
-    /// torpor-keeper: over torpor-keeper, torpord has the same rights as over apps.
+    /// Whether the kernel lets torpord copy the sockets of other processes. This is tested with torpord's parent,
+    /// torpor-keeper: torpord has the same rights over torpor-keeper as over apps.
     private var connections: DoctorCheck {
         let obstacle = Pidfd.copyObstacle(ThisProcess.parent)
         return DoctorCheck(

@@ -32,7 +32,7 @@ final class History {
     init(_ supervisor: Supervisor, _ request: EventsRequest, _ reply: Reply) {
         self.supervisor = supervisor
         var request = request
-        // If the sequence number is higher than the newest one, it comes from a history that was lost: ignore it.
+        // A sequence number higher than the newest one comes from a history that was lost: ignore it.
         if let after = request.after, after > supervisor.events.sequence { request.after = nil }
         self.request = request
         self.reply = reply
@@ -44,7 +44,7 @@ final class History {
         do throws(Selection.Unknown) {
             apps = try supervisor.selection.resolve([app]).map(\.name)
         } catch {
-            // If the name is that of a scene inside an app, send the app's events: they include those of the scene.
+            // For the name of a scene inside an app, send the app's events, which include those of the scene.
             if let (owner, _) = supervisor.innerScenes.scene(named: app) {
                 apps = [owner.name]
                 return
@@ -103,8 +103,8 @@ final class History {
         query.limit = Self.page
         ask(query) { history, events in
             history.position = events.last?.sequence ?? history.position
-            // A page that is not full is the store's last one. Later events, which were not in the store yet, are in
-            // memory.
+            // A page that is not full is the store's last page. Later events, which the store does not have yet, are
+            // in memory.
             guard events.count == Self.page else { return history.send(newest: nil, of: events) }
             history.reply.send(Replies.events(events, sequence: history.position), continues: true)
             guard history.reply.isUnread else { return history.nextPage() }

@@ -8,8 +8,8 @@ import Supervisor
 import TorporAPI
 import VarlinkServer
 
-/// Sends an app's log to one client, a page at a time, and on request sends later lines too. It reads the log file,
-/// not the app's output: so a slow client may fall behind, and after an upgrade of torpord the client continues at its
+/// Sends an app's log to one client, one page at a time, and on request also later lines. It reads the log file, not
+/// the app's output. So a slow client may fall behind, and after an upgrade of torpord the client continues at its
 /// cursor.
 final class LogFollower: OutputFollower {
     private enum Phase {
@@ -76,7 +76,8 @@ final class LogFollower: OutputFollower {
     func end() {
         guard !reply.isClosed else { return }
         follows = false
-        // The removed app no longer holds this object. The closure keeps it alive until all lines are sent.
+        // Once the app is removed, it no longer refers to this object. The closure keeps the object alive until all
+        // lines are sent.
         reply.onRead = { self.step() }
         step()
     }
@@ -110,7 +111,7 @@ final class LogFollower: OutputFollower {
             let page = next(to: search)
             if !page.more { phase = .following }
             if reply.more {
-                // Send a page even if it has no lines, to tell the client that the existing lines end here.
+                // Send a page even if it has no lines: it tells the client that the existing lines end here.
                 send(page.lines.map(\.forClients), more: page.more, continues: page.more || follows)
             } else {
                 gathered += page.lines.map(\.forClients)
@@ -118,8 +119,8 @@ final class LogFollower: OutputFollower {
             }
         case .following:
             let page = next()
-            // A page may be full although no line matches the query. Send such a page too, so that the client's cursor
-            // moves.
+            // A page may be full although no line matches the query. Send it too, so that the client's cursor
+            // advances.
             let isNews = !page.lines.isEmpty || page.more
             if isNews || !follows { send(page.lines.map(\.forClients), continues: page.more || follows) }
             return page.more

@@ -11,7 +11,7 @@ final class PendingCall {
     struct Item {
         var app: AppID
         let target: Target
-        /// The app's incarnation (launch number) when the call came. For a scene inside an app: the incarnation to
+        /// The app's incarnation (launch number) when the call came. For a scene inside an app, the incarnation to
         /// wait for.
         var incarnation: UInt32
         var generation: Int
@@ -19,7 +19,7 @@ final class PendingCall {
         var url: Int64?
         /// The name of the app that got the URL first, but did not handle it; nil if there is none.
         var passedOnBy: String?
-        /// Whether the request was carried out before and the client has repeated it. The app's changes between the
+        /// Whether the request was carried out before and the client has repeated it. Changes of the app between the
         /// two requests were not observed.
         var isRepeated = false
         /// The name of the app in the request, if the item's app is only stopped because it requires that app;
@@ -38,7 +38,8 @@ final class PendingCall {
     enum Target: Hashable {
         /// The app was launched and has reached the goal.
         case goal(Goal)
-        /// Like `goal`, for the begin or end of an interruption: an app in the state inactive counts as active.
+        /// Like `goal`, for a request that begins or ends an interruption: an app in the state inactive counts as
+        /// active.
         case interruption(of: Goal)
         /// No process of the app is left.
         case gone
@@ -48,7 +49,7 @@ final class PendingCall {
         case state(AppState)
         /// A scene inside the app has reached its goal.
         case scene(SceneID, SceneGoal, name: String)
-        /// No wait: the result is known already.
+        /// Nothing: the result is known already.
         case done
     }
 
@@ -56,13 +57,13 @@ final class PendingCall {
     private(set) var items: [Item]
     /// The number of items without a result.
     private var unanswered: Int
-    /// The indices of each app's items. So an event of an app does not require a search through a call for a thousand
-    /// apps.
+    /// For each app, the indices of its items, so that an event of an app does not require a search through a call
+    /// for a thousand apps.
     private var places: [AppID: [Int]] = [:]
     var timer: TimerSource?
     /// Builds the last reply from the results.
     var render: ([VerbResult]) -> JSON = Replies.results
-    /// Work between the last result and the last reply. The reply is sent when the work calls `then`.
+    /// Work to do between the last result and the last reply. The reply is sent when this work calls `then`.
     var beforeReply: ((_ then: @escaping () -> Void) -> Void)?
 
     init(reply: Reply, items: [Item]) {

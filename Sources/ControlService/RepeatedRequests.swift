@@ -15,8 +15,8 @@ extension ControlService {
             app: app.id,
             target: targetAgain(request, app, machine),
             incarnation: machine.incarnation,
-            // These verbs set the app's goal to not running. If the goal is different now, a newer request set it. So
-            // use a generation that never matches.
+            // These verbs set the app's goal to not running. If the goal is different now, a newer request has set
+            // it, so use a generation that never matches.
             generation: [.stop, .kill, .disconnect, .discard].contains(request.verb) ? -1 : machine.goalGeneration
         )
         item.isRepeated = true
@@ -34,7 +34,7 @@ extension ControlService {
         case .foreground: return .goal(.active)
         case .stop, .kill, .disconnect, .discard: return .gone
         case .restart:
-            // Until the old incarnation has ended, wait for the next one. Afterwards, wait for the current one, which
+            // Wait for the next incarnation until the old one has ended. After that, wait for the current one, which
             // is new.
             let isOld =
                 coordinator.isHeld(app.id) || machine.isWaitingForPermission || machine.transition == .terminating

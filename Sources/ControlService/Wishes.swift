@@ -31,7 +31,7 @@ extension ControlService {
         case .restart: if app.kept.goalOfPerson == .notRunning { app.kept.goalOfPerson = .active }
         case .interrupt, .reset, .hold, .wait: return
         }
-        // With `exits_on_suspend` the app exits in the background. Then the configuration, not the user's goal,
+        // With `exits_on_suspend`, the app exits in the background. The configuration, not the user's goal, then
         // decides whether the app is launched again.
         if app.specification.rules.exitsOnSuspend, [.background, .suspended].contains(app.kept.goalOfPerson) {
             app.kept.goalOfPerson = nil

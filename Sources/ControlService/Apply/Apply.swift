@@ -88,7 +88,7 @@ struct Apply {
     enum SceneChange {
         case losesTemplate
         case regainsTemplate
-        /// The template becomes an app whose scenes live inside the app's own processes.
+        /// The template becomes an app that has its scenes inside its own processes.
         case movesInside
         /// The app in whose processes the scene lived becomes a template.
         case movesOut
@@ -120,7 +120,8 @@ struct Apply {
         /// What changes in the app's configuration; nil if the app is only restarted because an app that it requires
         /// is restarted.
         var change: ConfigurationDiff.App?
-        /// If the app is only restarted because a required app is restarted: the name of that required app.
+        /// If the app is restarted only because an app that it requires is restarted: the name of that app; otherwise
+        /// nil.
         var cause: String?
         /// How the apply changes the scene; nil if the app is not a scene.
         var scene: SceneChange?
@@ -135,7 +136,7 @@ struct Apply {
 
     // MARK: Which apps
 
-    /// The names of the apps that the request selects; all apps if it selects none. Throws if a name fits no app.
+    /// The names of the apps that the request selects; all apps if it selects none. Throws if a name matches no app.
     func chosen() throws(Selection.Unknown) -> Set<String> {
         let names = Set(new.apps.map(\.name))
         let all = new.apps + old.apps.filter { !names.contains($0.name) }

@@ -17,8 +17,8 @@ extension Apply.Entry {
         )
     }
 
-    /// What the apply has done to the app. If `isWaiting` is false, the text says what the apply is doing instead,
-    /// because the caller does not wait for the end. `isPublic`: the text is for the log, whose readers must not see
+    /// What the apply has done to the app. If `isWaiting` is false, the text says what the apply is doing, because
+    /// the caller does not wait for the end. `isPublic`: whether the text is for the log, whose readers must not see
     /// values of environment variables.
     func text(isWaiting: Bool, isPublic: Bool = false) -> String {
         guard let change else {
@@ -87,7 +87,7 @@ extension Apply.Entry {
 }
 
 extension Apply {
-    /// The most characters of a value in a one-line text. `torpor apply --diff` shows longer values whole.
+    /// The most characters of a value in a one-line text. `torpor apply --diff` shows longer values in full.
     private static let longest = 60
 
     /// Writes a change as `key old → new`, or as `key changed` if the values are long or secret.

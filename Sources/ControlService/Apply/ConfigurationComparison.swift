@@ -9,18 +9,19 @@ import SystemPackage
 import TorporAPI
 import VarlinkServer
 
-/// Compares the files of the configuration on disk with those in force, on a background thread. If no file has changed
-/// since the last comparison, that takes one stat(2) for each file.
+/// Compares the files of the configuration on disk with those in force, on a background thread. If no file has
+/// changed since the last comparison, that takes only one stat(2) for each file.
 final class ConfigurationComparison {
-    /// What a comparison found, for the next one.
+    /// The result of a comparison, which the next comparison can use.
     private struct Finding: Sendable {
-        /// The sources that were in force.
+        /// The sources that were in force at the comparison.
         var sources: ConfigurationSources
         var isDifferent: Bool
-        /// The files and folders that decide about the answer.
+        /// The files and folders on which the result depends, each with its stamp at the comparison; nil if it did
+        /// not exist.
         var stamps: [String: FileStamp?]
-        /// Whether the stamps show every later change: a file that was just written may change again within the
-        /// resolution of its time.
+        /// Whether the stamps would show every later change. They do not if a file was written just before: it may
+        /// change again within the resolution of its timestamp.
         var isSettled: Bool
     }
 
@@ -32,12 +33,12 @@ final class ConfigurationComparison {
     private let loop: EventLoop
     private let reader: CoalescingReader<Question, Finding>
     private var last: Finding?
-    /// How many callers wait for the disk.
+    /// How many callers wait for a comparison.
     private var waiting = 0
 
-    /// The most callers that may wait: more are told what was found last.
+    /// The most callers that may wait. Further callers get the last result at once.
     private static let most = 256
-    /// How long an answer may take before the last finding is used: the disk may be a slow one.
+    /// How long a comparison may take before the last result is used instead, since the disk may be slow.
     private static let patience = Duration.milliseconds(250)
 
     init(_ loop: EventLoop) {
@@ -50,10 +51,10 @@ final class ConfigurationComparison {
         )
     }
 
-    /// Calls `then`, once, with whether the files on disk differ from the sources in force; false if the first file
+    /// Calls `then` once, with whether the files on disk differ from the sources in force; false if the first file
     /// cannot be read.
     func ask(_ sources: ConfigurationSources, _ then: @escaping (Bool) -> Void) {
-        // What was found of other sources says nothing about these.
+        // The last result says nothing about these sources if it was for others.
         let known = { [weak self] in self?.last.map { $0.sources == sources && $0.isDifferent } ?? false }
         guard waiting < Self.most else { return then(known()) }
         waiting += 1
@@ -67,7 +68,7 @@ final class ConfigurationComparison {
         answer.timer?.arm(after: Self.patience)
     }
 
-    /// Gives the first of two answers.
+    /// Passes on only the first of two answers.
     private final class Answer {
         var timer: TimerSource?
         private var then: ((Bool) -> Void)?
@@ -104,15 +105,15 @@ final class ConfigurationComparison {
     }
 }
 
-/// What stat(2) says about the content of a file or folder.
+/// The parts of stat(2) that show whether the content of a file or folder has changed.
 private struct FileStamp: Sendable, Hashable {
     var device: UInt64
     var inode: UInt64
     var size: UInt64
-    /// Microseconds since 1970.
+    /// The time of the last modification, in microseconds since 1970.
     var modified: Int64
 
-    /// Nil if there is no such file.
+    /// Reads the stamp of a file or folder; nil if it does not exist.
     init?(of path: String) {
         guard let status = try? File.status(path) else { return nil }
         (device, inode, size) = (status.device, status.inode, status.size)
@@ -121,7 +122,7 @@ private struct FileStamp: Sendable, Hashable {
 }
 
 extension ControlService {
-    /// Replies which torpord this is, once the configuration on disk was compared.
+    /// Replies with a description of this torpord, once the configuration on disk was compared.
     func describe(_ reply: Reply) {
         configurationComparison.ask(supervisor.configuration.sources) { [weak self] isDifferent in
             guard let self else { return }

@@ -26,7 +26,7 @@ import VarlinkServer
 /// for these apps.
 extension ControlService {
     /// Carries out an apply and replies. `name`: the requester, for the history. `reply`: nil if SIGHUP requested the
-    /// apply; then the result goes to the log.
+    /// apply; the result then goes to the log.
     func apply(_ request: ApplyRequest, by name: String, _ reply: Reply?) {
         guard supervisor.isStarted else {
             let waits = VerbProgress(
@@ -153,15 +153,15 @@ extension ControlService {
         _ reply: Reply?
     ) {
         let living = Set(apps.filter { coordinator.machine($0.id).isAlive }.map(\.id))
-        // If an app was removed, has not ended yet and is added again, it counts as new: forget what users requested
-        // of it.
+        // An app that was removed but has not ended yet, and is now added again, counts as new: forget what users
+        // requested for it.
         for app in apps where coordinator.isLeaving(app.id) { app.kept.goalOfPerson = nil }
         let ending = Set(apps.filter { coordinator.isToEnd($0.id) }.map(\.id))
         let actions: [AppAction]
         do throws(DependencyError) {
             actions = try coordinator.reconfigure(definitions(applied, chosen), now: loop.now)
         } catch {
-            // Not expected, because the loader of the configuration has checked the dependencies already.
+            // This is not expected, because the loader of the configuration has checked the dependencies already.
             log.error("the configuration is not applied: \(error)")
             reply.map { $0.fail("\(error)") }
             return
@@ -195,7 +195,7 @@ extension ControlService {
         wait(for: entries, applied, reply)
     }
 
-    /// The definitions of all apps in the new configuration, as the lifecycle coordinator takes them.
+    /// The definitions of all apps in the new configuration, in the form for the lifecycle coordinator.
     private func definitions(_ applied: Apply, _ chosen: Set<String>) -> [AppChange] {
         applied.new.apps.map { app in
             var change = AppChange(AppDefinition(app))
@@ -236,7 +236,7 @@ extension ControlService {
             if (app.next ?? app.specification).presentation.language != language {
                 loop.later { [weak self, weak app] in if let app { self?.supervisor.tellLanguage(app) } }
             }
-            // A snapshot in progress was started with the old configuration: stop waiting for it.
+            // The snapshot in progress was started with the old configuration: stop waiting for it.
             if old.snapshot != app.specification.snapshot, let run = app.snapshotRun {
                 loop.later { [weak self, weak app] in
                     if let self, let app, app.snapshotRun === run { self.deliver(.snapshotOver, to: app.id) }
