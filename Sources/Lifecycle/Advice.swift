@@ -23,7 +23,7 @@ extension Coordinator {
     /// Whether launches wait for ``Advice/admit`` or ``Advice/refuse``, after ``Action/askForAdmission(_:)``.
     public var asksForAdmission: Bool { admission.isNeeded }
 
-    /// Sets whether a policy must allow each launch. If not, launches that wait for a policy's answer go ahead.
+    /// Sets whether a policy must allow each launch. If not, launches that wait for a policy's answer begin now.
     public func setAsksForAdmission(_ isNeeded: Bool, now: Duration) -> [AppAction] {
         admission.isNeeded = isNeeded
         guard !isNeeded else { return [] }
@@ -63,7 +63,7 @@ extension Coordinator {
         )
     }
 
-    /// Whether the app is to keep running: no request to suspend it, or to terminate it for good, is pending.
+    /// Whether the app keeps running: no request to suspend it, or to terminate it for good, is pending.
     private func goesOn(_ app: AppID) -> Bool {
         if let stop = nodes[app].pendingStop { return Self.comesBack(after: stop) }
         switch nodes[app].machine.goal {
@@ -174,7 +174,7 @@ extension Coordinator {
 
     private func requireUnneeded(_ app: AppID, _ what: String) throws(RequestError) {
         let dependents = graph.requiredBy[app].filter { other in
-            // A suspended dependent needs its dependencies to have processes, which may be suspended too.
+            // A suspended dependent needs only that its dependencies have processes, which may be suspended too.
             needsRequirements(other) || what == "ended" && nodes[other].machine.isAlive
         }
         guard let first = dependents.first else { return }

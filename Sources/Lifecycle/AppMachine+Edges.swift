@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The edges of a running app. An edge is a transition between two states: a list of steps in order. This extension
-/// decides which edge comes next and carries out its steps.
+/// The edges of a running app. An edge is a transition between two states, given as a list of steps in order. This
+/// extension decides which edge comes next and carries out its steps.
 extension AppMachine {
     private static let activating: [Step] = [.tell(.didBecomeActive, .transition), .enter(.active)]
     private static let deactivating: [Step] = [.tell(.willResignActive, .transition), .enter(.inactive)]
@@ -19,7 +19,7 @@ extension AppMachine {
     private static let resuming: [Step] = [.enter(.background), .tell(.resumed, .transition)]
     private static let leaving: [Step] = [.tell(.willResignActive, .transition), .enter(.inactive)]
 
-    // Only records that older versions wrote contain these edges: those versions sent openURL as a step of an edge.
+    // Only records of older versions contain these edges: those versions sent openURL as a step of an edge.
     private static let activatingWithURL: [Step] = [
         .tell(.openURL, .transition), .tell(.didBecomeActive, .transition), .enter(.active),
     ]
@@ -48,7 +48,7 @@ extension AppMachine {
     private mutating func walkEdges(into actions: inout [Action], now: Duration) {
         while case .running(let running) = phase {
             if let edge = running.edge {
-                // The app gets no message before it is suspended, so any other goal may still cancel the suspension.
+                // The app gets no message before it is suspended. So any other goal may still cancel the suspension.
                 guard edge.transition == .suspending, goal != .suspended || isKeptAwake else { return }
                 abandonSuspending(into: &actions, now: now)
                 continue
@@ -213,7 +213,7 @@ extension AppMachine {
         if running.state != .suspended {
             running.stoppedAgain = 0
             suspendedSince = now
-            // The app is now suspended: its next lock conflict may again delay a suspension for the full time.
+            // The app is suspended now. Its next lock conflict may again delay a suspension for the full time.
             forgetLocks()
             pauseRunningTime(now: now)
             actions.append(.entered(.suspended))
@@ -231,7 +231,7 @@ extension AppMachine {
         begin(.resuming, Self.resuming, into: &actions, now: now)
     }
 
-    /// Notes that the app's suspension is over and that the app runs again.
+    /// Records that the app's suspension is over and that the app runs again.
     mutating func endSuspension(now: Duration) {
         if let since = suspendedSince {
             lastGap = now - since

@@ -123,7 +123,8 @@ extension AppMachine {
         switch phase {
         case .running(let running):
             guard running.edge?.awaiting == message else { return }
-            // In an app with scenes, torpord sent this message to the scenes, so their answers count, not the app's.
+            // In an app with scenes, torpord sent this message to the scenes, so the scenes' answers count, not the
+            // app's.
             if rules.hasScenes, Self.isForScenes(message) { return }
             if message == .didEnterBackground { isPrepared = true }
             advance(into: &actions, now: now)
@@ -171,8 +172,8 @@ extension AppMachine {
         }
     }
 
-    /// Handles a delegate (the library in the app that answers messages) that connected or disconnected. When it
-    /// disconnects, messages that it has not answered count as answered; but a launch waits for another delegate.
+    /// Handles that a delegate (the library in the app that answers messages) has connected or disconnected. When it
+    /// disconnects, messages that it has not answered count as answered, but a launch waits for another delegate.
     private mutating func setDelegate(_ attached: Bool, into actions: inout [Action], now: Duration) {
         guard isAlive, hasDelegate != attached else { return }
         hasDelegate = attached
@@ -196,7 +197,7 @@ extension AppMachine {
     private mutating func allGone(into actions: inout [Action], now: Duration) {
         switch phase {
         case .terminating(let terminating):
-            // The keeper, the parent of all processes, must also have reported how the app's main process ended.
+            // torpor-keeper, the parent of all processes, must also have reported how the app's main process ended.
             guard terminating.cause != nil else { return }
             finish(into: &actions, now: now)
         case .notRunning, .launching, .running:

@@ -47,7 +47,7 @@ extension AppMachine {
         }
     }
 
-    /// Restores the stored values of the app. If the app has got a request since torpord started, only its
+    /// Restores the stored values of the app. If the app has received a request since torpord started, only its
     /// incarnation number and its restarts are restored.
     mutating func remember(_ app: RememberedApp) {
         guard !isAlive else { return }

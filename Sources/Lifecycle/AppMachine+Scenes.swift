@@ -128,7 +128,7 @@ extension AppMachine {
     /// Whether all scenes have saved their state, so that the app may be terminated without notice.
     var areScenesPrepared: Bool { sceneMachines.allSatisfy { $0.isPrepared || $0.state == .unattached } }
 
-    /// Continues the transitions of the scenes and of the app after a scene has changed.
+    /// Continues the transitions of the scenes and of the app, because a scene has changed.
     mutating func scenesChanged(into actions: inout [Action], now: Duration) {
         guard case .running(let running) = phase else { return }
         if let message = running.edge?.awaiting, Self.isForScenes(message) {
@@ -158,7 +158,7 @@ extension AppMachine {
         switch phase {
         case .notRunning, .terminating:
             if wanted != .unattached {
-                // Another scene may wait for the same launch, and may need the app in the foreground.
+                // Another scene may wait for the same launch and may need the app in the foreground.
                 start(foreground: hasSceneInForeground, reason: .user, into: &actions, now: now)
             }
         case .launching, .running:

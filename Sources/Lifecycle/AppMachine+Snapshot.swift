@@ -21,7 +21,7 @@ extension AppMachine {
         actions.append(.takeSnapshot)
     }
 
-    /// Ends the wait for a snapshot, which is taken, has failed or is no longer wanted.
+    /// Ends the wait for a snapshot, which was taken, has failed or is no longer wanted.
     mutating func endSnapshot(into actions: inout [Action], now: Duration) {
         guard awaitsSnapshot else { return }
         changeBackgroundTime { $0.snapshotDue = nil }

@@ -48,10 +48,11 @@ public struct AppMachine: Sendable {
     public internal(set) var isPrepared = false
     /// Whether the app's background time is over, but a task, hold or mode keeps it in the background.
     var grantIsOver = false
-    /// Whether the app was woken only for an event or a dependent: it is suspended again when its time is over.
+    /// Whether the app was woken only for an event or a dependent, so that it is suspended again when its background
+    /// time is over.
     public internal(set) var sleepsAgain = false
-    /// Whether the app was launched only to be suspended, and first gets its background time: otherwise it might be
-    /// suspended before it began its work, or while it still serves the readiness probe.
+    /// Whether the app was launched only to be suspended. It first gets its background time: otherwise it might be
+    /// suspended before it began its work, or while it is still answering the readiness probe.
     public internal(set) var settlesIn = false
     /// The background time after a launch for an event; nil means the app's `event_time`.
     var wokenFor: Duration?
@@ -139,7 +140,8 @@ public struct AppMachine: Sendable {
     }
 
     struct Terminating: Sendable, Hashable {
-        /// Why the app is terminated; nil if the app announced that it exits: then its exit status gives the reason.
+        /// Why the app is terminated; nil if the app itself announced that it exits. In that case, its exit status
+        /// gives the reason.
         var reason: TerminationReason?
         var state: AppState
         var interrupted: Transition?

@@ -76,7 +76,7 @@ extension AppMachine {
         }
         changeBackgroundTime { $0.modes.insert(BackgroundModes(mode)) }
         actions.append(.report(.modeBegan(mode)))
-        // The app may be about to be suspended, which the mode now prevents.
+        // The app may be about to be suspended, which this mode now prevents.
         walk(into: &actions, now: now)
     }
 }

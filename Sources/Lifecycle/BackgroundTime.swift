@@ -40,8 +40,8 @@ public enum TaskName {
     public static func isValid(_ name: String) -> Bool { 1...longest ~= name.utf8.count }
 }
 
-/// What keeps an app in the background, and how much time its tasks have used. Most apps have none, and then no value
-/// is stored.
+/// What keeps an app in the background, and how much time its tasks have used. For most apps nothing does, and no
+/// value is stored.
 ///
 /// The clock measures the time that tasks use: it runs while the app has tasks and is in the background.
 /// ``AppMachine/settleTasks(now:)`` starts or stops the clock after every change of the app's state.
@@ -201,7 +201,7 @@ extension AppMachine {
             time.tasks.append(BackgroundTask(token: token, name: name))
         }
         var actions: [Action] = []
-        // The app may be about to be suspended, which the task now prevents.
+        // The app may be about to be suspended, which this task now prevents.
         walk(into: &actions, now: now)
         settleTasks(now: now)
         return (token, actions)
@@ -217,7 +217,7 @@ extension AppMachine {
         return actions
     }
 
-    /// After a task, hold or mode has ended: moves the app towards its goal, if nothing else keeps it awake.
+    /// Called after a task, hold or mode has ended. Moves the app towards its goal if nothing else keeps it awake.
     mutating func released(into actions: inout [Action], now: Duration) {
         guard !isHeld else { return }
         walk(into: &actions, now: now)
@@ -358,7 +358,7 @@ extension AppMachine {
         }
     }
 
-    /// Notes which background tasks are still running when the app starts to end.
+    /// Records which background tasks are still running when the app begins to end.
     mutating func leakTasks() {
         dropSnapshot()
         guard !tasks.isEmpty else { return }

@@ -12,14 +12,14 @@ extension Coordinator {
     /// Whether launches wait because too many are in progress. If that lasts, call ``passOverLaunches(now:)``.
     public var isHoldingLaunches: Bool { pacing.isBlocked }
 
-    /// Stops counting the launches in progress, because they take too long. Then the next launches begin.
+    /// Stops counting the launches in progress, because they take too long, so that the next launches begin.
     public func passOverLaunches(now: Duration) -> [AppAction] {
         pacing.passOver()
         return finish(now: now)
     }
 
-    /// Launches the app if the apps that it requires are up. Only the first attempt (`isFirst`) also launches the
-    /// required apps: if later attempts did, a dependency that keeps exiting would be launched forever.
+    /// Launches the app if the apps that it requires are up (ready). Only the first attempt (`isFirst`) also launches
+    /// the required apps: otherwise a dependency that keeps exiting would be launched forever.
     func tryLaunch(_ app: AppID, isFirst: Bool, now: Duration) {
         guard nodes[app].machine.isWaitingForPermission, nodes[app].pendingStop == nil, !isShuttingDown else { return }
         var ready = true
@@ -63,7 +63,7 @@ extension Coordinator {
         }
     }
 
-    /// A user asks for the app: what it requires is tried again if it was restarted too often before.
+    /// Called when a user asks for the app. Required apps that were restarted too often before may be launched again.
     func forgiveRequirements(of app: AppID, now: Duration) {
         var seen: Set<AppID> = []
         var left = graph.requires[app]
@@ -75,8 +75,8 @@ extension Coordinator {
         }
     }
 
-    /// Launches or resumes an app that another app requires, at least into the background. Does nothing if the app is
-    /// on its way there or has failed.
+    /// Launches or resumes an app because another app requires it, at least into the background. Does nothing if that
+    /// is in progress already or the app has failed.
     func wake(_ app: AppID, now: Duration) {
         let machine = nodes[app].machine
         if nodes[app].pendingStop == .stop(.stopped), nodes[app].standing == .declared {
@@ -88,7 +88,7 @@ extension Coordinator {
         guard nodes[app].pendingStop == nil, !machine.failed, !machine.isEndingByItself, !machine.isBeingReplaced
         else { return }
         if isResting(app) || (machine.transition == .terminating && !machine.isWaitingToLaunch) {
-            // An app that was evicted while suspended comes back as from a suspension: into the background.
+            // An app that was evicted while suspended returns as if from a suspension: into the background.
             let slept = machine.lastEnding == .evicted && !isWantedInForeground(app)
             let foreground = nodes[app].definition.launchesIntoForeground && !slept
             absorb(
@@ -99,10 +99,11 @@ extension Coordinator {
             if slept { nodes[app].broughtBy = nodes[app].machine.goalGeneration }
         } else if machine.goal == .suspended {
             // Check the goal, not the state: otherwise an app that is killed whenever it is suspended would be woken
-            // forever. Wake the apps that this app requires first.
+            // forever. First wake the apps that this app requires.
             let sleeping = machine.isAlive ? graph.requires[app].filter { !isUp($0) && !isLost($0) } : []
             if !sleeping.isEmpty {
-                // Wake the required apps only once, or one that fails again at once would be woken forever.
+                // Wake the required apps only once: otherwise one that immediately fails again would be woken
+                // forever.
                 guard nodes[app].pendingGoal == nil else { return }
                 nodes[app].pendingGoal = .background
                 touch(app)
@@ -142,7 +143,7 @@ extension Coordinator {
             absorb(actions, of: app, now: now)
             return
         }
-        // Try the request on a copy, so that an illegal request is refused now and not after the wait.
+        // Try the request on a copy, so that an invalid request is refused now and not after the wait.
         var trial = machine
         _ = try trial.request(request, now: now)
         forgetPending(app)

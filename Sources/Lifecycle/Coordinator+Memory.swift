@@ -40,7 +40,8 @@ extension Coordinator {
         if machine.isTraced { return .traced }
         if machine.transition != nil || nodes[app].pendingStop != nil { return .busy }
         if machine.state == .active, !lastResort { return .active }
-        // Suspended dependents do not count: when one wakes, torpord launches the apps that it requires again.
+        // Suspended dependents do not count: when one of them wakes, torpord launches the apps that it requires
+        // again.
         if isRequired(app) { return .required }
         return nil
     }

@@ -23,15 +23,15 @@ public struct AppChange: Sendable, Hashable {
 ///
 /// An app keeps its id until it is gone. An app that the configuration no longer names is *leaving*: it is stopped as
 /// if by a user, and nothing launches it. When it has stopped, ``takeForgotten()`` returns its id once, and the id is
-/// free (vacant). If the configuration names a leaving app again, it keeps its id, and is launched once it has
-/// stopped.
+/// then free (vacant). If the configuration names a leaving app again, the app keeps its id, and is launched once it
+/// has stopped.
 extension Coordinator {
     /// Applies a new configuration. Apps with an unchanged definition are left alone.
     ///
     /// - Parameters:
-    ///   - apps: every app of the new configuration; all others leave.
-    ///   - reason: why replaced apps end.
-    ///   - now: the time.
+    ///   - apps: all apps of the new configuration. Apps that are not among them leave.
+    ///   - reason: why apps with a changed definition are terminated and launched again.
+    ///   - now: the current time.
     /// - Throws: ``DependencyError`` when a dependency is unknown or forms a cycle; then nothing changes.
     public func reconfigure(
         _ apps: [AppChange],
@@ -66,7 +66,7 @@ extension Coordinator {
         graph = try DependencyGraph(places: nodes.map(Self.graphPlace))
         stop(removed, .stop(.stopped), now: now)
         stop(replaced, .stop(reason), now: now)
-        // Apps whose stop is pending may have new dependents, which must stop first.
+        // Apps whose stop is pending may have new dependents, which must be stopped first.
         _ = passOn(nodes.indices.filter { nodes[$0].pendingStop != nil })
         for (app, foreground) in launches {
             absorb(nodes[app].machine.launch(foreground: foreground, reason: .user, now: now), of: app, now: now)
@@ -215,7 +215,8 @@ extension Coordinator {
 
     // MARK: All apps
 
-    /// Checks every waiting app again: the new configuration may have removed or changed what the app waits for.
+    /// Checks every waiting app again, because the new configuration may have removed or changed what the app waits
+    /// for.
     private func lookAgain(since before: [AppDefinition], now: Duration) {
         for app in nodes.indices where nodes[app].standing != .vacant {
             lookAgain(at: app, since: app < before.count ? before[app] : nil, now: now)

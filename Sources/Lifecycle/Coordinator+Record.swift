@@ -61,7 +61,7 @@ extension Coordinator {
         return finish(now: now)
     }
 
-    /// Continues every app that waits for other apps; call this once all apps are restored.
+    /// Continues every app that waits for other apps. Must be called once all apps are restored.
     public func carryOn(shuttingDown: Bool, now: Duration) -> [AppAction] {
         isShuttingDown = shuttingDown
         for app in nodes.indices { absorb([], of: app, now: now) }
@@ -86,7 +86,8 @@ extension Coordinator {
         case .wake(let wake): record.put(UInt8(wake.foreground ? 17 : 13))
         case .reset: record.put(UInt8(14))
         case .forceSuspend: record.put(UInt8(16))
-        // A scene request itself never waits: only the app's transition does, as a foreground or wake request.
+        // A request for a scene never waits itself: only the app's transition does, as a request for the foreground
+        // or a wake.
         case .scene: record.put(UInt8(0))
         // Requests of these kinds never wait for other apps.
         case .hold, .release, .mode, .cover: record.put(UInt8(0))

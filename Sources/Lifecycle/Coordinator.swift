@@ -6,9 +6,9 @@ public struct AppDefinition: Sendable, Hashable {
     public var name: String
     /// The rules that the app's state machine follows.
     public var rules: AppRules
-    /// The names of the apps that must be ready before this app starts, and that stop after it.
+    /// The names of the apps that must be ready before this app starts, and that are stopped only after it.
     public var requires: [String]
-    /// The names of the apps that start before this app, if they are starting too.
+    /// The names of the apps that start before this app if they are started too.
     public var after: [String]
     /// Whether the app is launched into the foreground when another app requires it.
     public var launchesIntoForeground: Bool
@@ -45,11 +45,11 @@ public struct AppAction: Sendable, Hashable {
     public let action: Action
 }
 
-/// The state machines of all apps, and the order between their launches and stops.
+/// The state machines of all apps, and the order of their launches and stops.
 ///
-/// A launch waits until every app that the app requires is up, and no app in its `after` is about to be launched. A
-/// stop waits until every app that requires the app is gone. A crash does not affect the dependents. An app that
-/// waits is checked again when one of its neighbours in the dependency graph changes, never by polling.
+/// A launch waits until every app that the app requires is up (ready), and no app in its `after` is about to be
+/// launched. A stop waits until every app that requires the app is gone. A crash does not affect the dependents. An
+/// app that waits is checked again when one of its neighbours in the dependency graph changes, never by polling.
 ///
 /// This is a class although it has no side effects: a struct, stored in a class, would be copied on each call
 /// together with everything it refers to.
@@ -81,19 +81,21 @@ public final class Coordinator {
         var standing: Standing = .declared
         /// The rules of a newer configuration, which apply after the running incarnation has ended.
         var nextRules: AppRules?
-        /// Set if the app left the configuration and came back before its pending stop began: how the app is launched
-        /// after the stop, in the foreground (`true`) or background (`false`).
+        /// Set if the app left the configuration and returned before its pending stop began: how the app is launched
+        /// after the stop, into the foreground (`true`) or background (`false`).
         var comesBack: Bool?
-        /// Set if the app left the configuration and came back while terminating: then events may still launch it.
+        /// Whether the app left the configuration and returned while terminating. In that case, events may still
+        /// launch it.
         var forgetsEnding = false
         /// A stop or restart that waits until the apps that require this one are gone.
         var pendingStop: Request?
         /// A request that waits until the apps that this one requires are awake.
         var pendingGoal: Request?
-        /// Set if the app's launch failed because of a dependency: the launch to retry is into the foreground
+        /// Set if the app's launch failed because of a dependency: whether the launch to retry is into the foreground
         /// (`true`) or background (`false`).
         var retry: Bool?
-        /// Whether the app was up at the last check. When it comes up, failed launches of its dependents are retried.
+        /// Whether the app was up (ready) at the last check. When it becomes ready, failed launches of its dependents
+        /// are retried.
         var wasUp = false
         /// The `goalGeneration` at which a dependent woke the app from suspension or eviction. If the app gets no
         /// newer goal, it is suspended again when its dependents are.
@@ -235,7 +237,7 @@ public final class Coordinator {
         }
         switch request {
         case .stop(let reason) where !reason.wasAskedFor && !reason.isReplacement:
-            // The app is terminated for something that it did: like a crash, this does not affect its dependents.
+            // The app is terminated for something that it did. As with a crash, its dependents are not affected.
             absorb(try nodes[app].machine.request(request, now: now), of: app, now: now)
         case .stop, .restart:
             if request == .restart { forgiveRequirements(of: app, now: now) }
@@ -367,8 +369,8 @@ public final class Coordinator {
         outputs.append(AppAction(app: app, action: .askForMemory))
     }
 
-    /// Suspends an app again that was woken only for its dependents, when the dependents no longer need it and its
-    /// background time is over.
+    /// Suspends an app again that was woken only for its dependents, once they no longer need it and its background
+    /// time is over.
     private func letSleep(_ app: AppID, now: Duration) {
         guard let goal = nodes[app].broughtBy else { return }
         guard goal == nodes[app].machine.goalGeneration else {
@@ -420,7 +422,7 @@ public final class Coordinator {
         for app in passOn(apps).reversed() { stopWhenFree(app, now: now) }
     }
 
-    /// Plans stops for the apps that require the given apps, directly or not, unless they are stopped already.
+    /// Plans stops for the apps that directly or indirectly require the given apps, unless they are stopped already.
     /// Returns the given apps, followed by the apps with a new stop.
     func passOn(_ apps: [AppID]) -> [AppID] {
         var stopping = apps
@@ -475,10 +477,11 @@ public final class Coordinator {
         let machine = nodes[app].machine
         if isResting(app) { return false }
         guard passedOn == .restart else {
-            // Stop even a dependent that is terminating: if it restarted, it would launch the app that is to stop.
+            // Stop even a dependent that is terminating: if it were restarted, it would launch the app that must
+            // stop.
             return nodes[app].pendingStop.map(Self.comesBack) ?? true
         }
-        // A dependent that waits for its launch need not restart. A terminating dependent needs nothing.
+        // A dependent that waits for its launch need not be restarted, and a terminating dependent needs nothing.
         return nodes[app].pendingStop == nil && machine.isAlive && machine.transition != .terminating
     }
 

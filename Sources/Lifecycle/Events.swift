@@ -6,11 +6,11 @@ public enum AppEvent: Sendable, Hashable {
     case launched
     /// A step of the launch failed: the incarnation has no process.
     case launchFailed
-    /// Something must be done before the launch, which does not count against the launch deadline.
+    /// Something must be done before the launch, and its duration does not count against the launch deadline.
     case launchHeld
-    /// That is done.
+    /// What had to be done before the launch is done.
     case launchContinues
-    /// The launch was refused in a way that another try would not change: there is no restart.
+    /// The launch was refused for a reason that a retry would not change, so there is no restart.
     case launchRefused
     /// The app is ready: READY=1, a successful probe, or a successful exec, as its setting `ready` says.
     case ready
@@ -87,13 +87,14 @@ public enum Request: Sendable, Hashable {
     /// Suspend, even if tasks, holds, modes or locks keep the app awake.
     case forceSuspend
     case resume
-    /// Keep the app in the background until this time, or until ``Request/release``; the reason is the operator's.
+    /// Keep the app in the background until this time, or until ``Request/release``; nil for no limit. An operator
+    /// gives the reason.
     case hold(reason: String, until: Duration?)
     /// End all holds.
     case release
     /// The condition of a background mode became true or false: while true, it keeps the app in the background.
     case mode(BackgroundMode, isTrue: Bool)
-    /// The session is locked or the machine is about to sleep, so that no user can see the app (`true`); or that is
+    /// No user can see the app (`true`), because the session is locked or the machine is about to sleep; or that is
     /// over (`false`). While no user can see the app, the goal `active` means the background.
     case cover(begin: Bool)
     /// Begin one more interruption, or end one. During an interruption, an app with the goal `active` is inactive.
@@ -148,7 +149,7 @@ public enum Action: Sendable, Hashable {
     case ended(Ending)
     /// Report something that a user should know.
     case report(Notice)
-    /// The app asks the coordinator for its launch, and waits for ``AppMachine/permitLaunch(now:)``.
+    /// Ask the coordinator whether the app may be launched. The app waits for ``AppMachine/permitLaunch(now:)``.
     case requestLaunch
     /// Ask a policy whether the app may be launched; the launch waits for ``Advice/admit`` or ``Advice/refuse``.
     case askForAdmission(LaunchReason)

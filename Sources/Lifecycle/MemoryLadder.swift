@@ -45,11 +45,12 @@ public struct MemoryLadder: Sendable {
         public var rung: Rung
         /// The apps that the step concerns: exactly one, except for `tell`.
         public var apps: [AppID]
-        /// Apps that were skipped: they come earlier in the order, but may not be terminated. With the reasons.
+        /// Apps that were skipped because they may not be terminated, although they come earlier in the order; with
+        /// the reasons.
         public var passedOver: [PassedOver] = []
     }
 
-    /// An app that was skipped: it comes earlier in the order, but may not be terminated.
+    /// An app that was skipped because it may not be terminated, although it comes earlier in the order.
     public struct PassedOver: Sendable, Hashable {
         /// The id of the skipped app.
         public var app: AppID
@@ -111,7 +112,8 @@ public struct MemoryLadder: Sendable {
     /// Since when memory has been short without interruption.
     private var shortSince: Duration?
 
-    /// How long memory must be short at the level `warning` before an app is terminated: a short peak costs no app.
+    /// How long memory must be short at the level `warning` before an app is terminated, so that a short peak costs
+    /// no app.
     public var patience = MemoryLadder.shortPatience
     /// The patience without free swap: 1 s.
     public static let shortPatience = Duration.seconds(1)
@@ -120,7 +122,7 @@ public struct MemoryLadder: Sendable {
     /// Apps are warned again if memory is still short after this time.
     public static let tellingInterval = Duration.seconds(30)
 
-    /// Apps known to use fewer bytes than this are not terminated: it would hurt users and free almost nothing.
+    /// Apps known to use fewer bytes than this are not terminated: that would hurt users and free almost nothing.
     public var worth: UInt64 = 0
 
     /// A ladder that has taken no step yet.
@@ -254,8 +256,8 @@ public struct MemoryLadder: Sendable {
         candidates.sorted { goesBefore($0, $1, hasOrder) }
     }
 
-    /// Whether `left` is terminated before `right`. Active apps come last, whatever a policy says. If no policy gave
-    /// an order, the apps are compared by state, then by lower priority, more memory, longer time unused.
+    /// Whether `left` is terminated before `right`. Active apps come last, whatever a policy says. Without an order
+    /// from a policy, apps are compared by state, then lower priority, then more memory, then longer time unused.
     private static func goesBefore(_ left: Candidate, _ right: Candidate, _ hasOrder: Bool) -> Bool {
         let isActive = left.state == .active
         if isActive != (right.state == .active) { return !isActive }

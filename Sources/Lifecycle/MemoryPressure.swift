@@ -71,8 +71,8 @@ public struct MemoryRules: Sendable, Hashable {
     /// The defaults.
     public init() {}
 
-    /// How short of memory the machine is. Waiting tasks alone do not decide: the tasks of a single cgroup may wait
-    /// at the cgroup's own limit while the machine has plenty of memory.
+    /// How short of memory the machine is. Waiting tasks alone do not decide this: the tasks of a single cgroup may
+    /// wait at the cgroup's own limit while the machine has plenty of memory.
     public func level(_ reading: MemoryReading) -> MemoryLevel {
         let isMachines = isMachines(reading)
         if isShort(reading, criticalAvailable) { return .critical }
@@ -82,8 +82,8 @@ public struct MemoryRules: Sendable, Hashable {
         return .none
     }
 
-    /// Whether to skip steps that help only a little, because almost no memory is left, or because all tasks wait for
-    /// memory at least half the time.
+    /// Whether to skip steps that help only a little: almost no memory is left, or all tasks wait for memory at least
+    /// half the time.
     public func isUrgent(_ reading: MemoryReading) -> Bool {
         isShort(reading, criticalAvailable) || (isMachines(reading) && reading.full.map { $0 >= 0.5 } ?? false)
     }

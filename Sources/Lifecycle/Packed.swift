@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// A time in nanoseconds, within ±292 years: 8 bytes instead of 16 for a `Duration`, as each app stores several.
+/// A time in nanoseconds, within ±292 years. It takes 8 bytes, a `Duration` 16, and each app stores several times.
 @propertyWrapper
 struct Packed: Sendable, Hashable {
     private var nanoseconds: Int64

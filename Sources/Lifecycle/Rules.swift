@@ -51,7 +51,7 @@ public struct AppRuleValues: Sendable, Hashable {
     public var expiryWarning: Duration = .seconds(5)
     /// Time to take a snapshot; `nil` if none is taken.
     public var snapshotDeadline: Duration?
-    /// What happens if the app is to be suspended while it holds a file lock that another process waits for.
+    /// What happens if the app is to be suspended while it holds a file lock for which another process waits.
     public var onLock: LockRule = .defer
     /// Whether the app is terminated instead of entering the background.
     public var exitsOnSuspend = false

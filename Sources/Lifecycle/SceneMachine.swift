@@ -58,8 +58,8 @@ public struct SceneMachine: Sendable, Hashable {
     public internal(set) var connectsInForeground = false
     /// Whether the scene was in the foreground when its app left the foreground: it returns together with the app.
     public internal(set) var returns = false
-    /// Whether killing the app loses no state of the scene: it saved its state and did not come to the foreground
-    /// since.
+    /// Whether killing the app loses no state of the scene: the scene saved its state and has not come to the
+    /// foreground since.
     public internal(set) var isPrepared = false
     /// When the awaited answer is too late; nil if no answer is awaited or there is no limit.
     public internal(set) var deadline: Deadline?
@@ -139,7 +139,7 @@ public struct SceneMachine: Sendable, Hashable {
         }
     }
 
-    /// Drops a scene that the app refused to connect, or did not connect in time (`wasMissed`). In the second case
+    /// Drops a scene that the app refused to connect or did not connect in time (`wasMissed`). In the second case,
     /// the scene first gets sceneDidDisconnect.
     mutating func refuse(wasMissed: Bool) {
         awaiting = nil

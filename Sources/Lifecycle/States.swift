@@ -155,7 +155,7 @@ public enum TerminationReason: String, Sendable, Hashable, CaseIterable {
     /// Whether torpord writes a crash report: the ending was not asked for, and the app did not exit successfully.
     public var isReported: Bool { !wasAskedFor && self != .exitSuccess && !isReplacement }
 
-    /// Whether the app was ended only to be launched again, as another one.
+    /// Whether the app was terminated only to be launched again, with a new definition or other permissions.
     public var isReplacement: Bool { self == .replaced || self == .permissionChanged }
 
     /// Whether the next launch gets the state that the app saved. It does not after a user stopped the app, or after

@@ -66,7 +66,7 @@ extension AppMachine {
                 grant = Deadline(.backgroundTime, time, now: now)
             }
         case .notRunning, .launching:
-            // The app is already being launched; make sure that it is not suspended before it gets the event.
+            // The app is already being launched: make sure that it is not suspended before it gets the event.
             if wake.foreground {
                 start(foreground: true, reason: .event, into: &actions, now: now)
             } else if goal == .suspended {

@@ -20,7 +20,7 @@ public struct WakeLedger: Sendable, Hashable {
     private var times: [Duration] = []
     /// The time until which events do not wake the app.
     public private(set) var heldUntil: Duration?
-    /// How often in a row a policy undid the effect of an event; `undoneAt` is the time of the last such case.
+    /// How often in a row a policy has undone the effect of an event. `undoneAt` is the time of the last such case.
     private var undoneCount = 0
     private var undoneAt = Duration.zero
     /// Whether events are held back because a policy undid the effect of an earlier event.
@@ -59,8 +59,9 @@ public struct WakeLedger: Sendable, Hashable {
     }
 
     /// Holds events back, because a policy has terminated the app right after an event launched it, or has refused
-    /// that launch. The event still waits and would launch the app again at once. The first pause is a second; each
-    /// further pause is twice as long, up to `hold`. Returns the time until which events are held back.
+    /// the launch for that event. The event is still queued and would launch the app again at once. The first pause
+    /// is one second; each further pause is twice as long, up to `hold`. Returns the time until which events are held
+    /// back.
     public mutating func undone(_ rules: WakeStormRules, now: Duration) -> Duration {
         let longest = max(rules.hold, Self.firstPause)
         // If no policy has undone an event for a while, start again with the shortest pause.
