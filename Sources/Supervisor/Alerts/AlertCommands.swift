@@ -7,15 +7,15 @@ import EventLoop
 
 /// Runs the `commands` of `[supervisor.alerts]` for each alert that is shown, one alert at a time.
 final class AlertCommands {
-    /// One run of all commands, for an alert or for a bundle (several alerts that are shown as one).
+    /// One run of all commands, for an alert or for a bundle, which is several alerts that are shown as one.
     struct Job {
         var number: Int64
         var app: AppRuntime
         var variables: [String: String]
-        /// When the commands may run at the earliest. Until then, more alerts may join the bundle.
+        /// The earliest time at which the commands may run. Until then, more alerts may join the bundle.
         var after = Duration.zero
         var urgency: Alert.Urgency
-        /// Whether the alert asks for a permission: other alerts must not push it out.
+        /// Whether the alert is a permission question. Such a job is not dropped in favour of other alerts.
         var isQuestion = false
     }
 
@@ -25,7 +25,7 @@ final class AlertCommands {
     private(set) var waiting: [Job] = []
     private var isRunning = false
     private var timer: TimerSource?
-    /// Called with the alert's number before its commands run, so that this is stored first.
+    /// Called with the alert's number before its commands run, so that the caller can first store that they run.
     var onBegin: ((Int64) -> Void)?
     /// Called with the alert's number when its commands have ended, with a sentence about each command that failed.
     var onEnd: ((Int64, [String]) -> Void)?
@@ -53,7 +53,7 @@ final class AlertCommands {
             let dropped = waiting.remove(at: index)
             onEnd?(dropped.number, ["too many alerts wait for their commands: it is left out"])
         }
-        // Begin later: the caller stores the alert first.
+        // Begin later, because the caller first stores the alert.
         loop.later { [weak self] in self?.runNext() }
     }
 

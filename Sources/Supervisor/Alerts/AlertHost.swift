@@ -28,9 +28,9 @@ protocol AlertHost: AnyObject {
     func followClock()
     /// Brings the app to the foreground, because a user wants to see it.
     func bringToForeground(_ app: AppRuntime, for event: WakeEvent)
-    /// Who answers on the screen, for records.
+    /// The name of the user at the screen, for records of who answered.
     var personAtScreen: String { get }
-    /// Carries out a person's answer to a question for a permission. The completion gets a sentence if it failed.
+    /// Carries out a user's answer to a permission question. The completion gets a sentence if that failed.
     func answerQuestion(
         _ permission: String,
         isAllowed: Bool,
@@ -38,7 +38,7 @@ protocol AlertHost: AnyObject {
         by person: String,
         _ completion: @escaping (String?) -> Void
     )
-    /// Whether the app asks for the permission, and nobody has answered.
+    /// Whether the app declares the permission, and no user has answered yet.
     func isAsked(_ permission: String, of app: AppRuntime) -> Bool
     /// Runs a command as the supervisor's user. The completion gets nil, or a sentence if the command failed.
     func runAlertCommand(
@@ -64,7 +64,7 @@ extension Supervisor: AlertHost {
     }
 
     /// Carries out a request that a user made in the desktop session, not by a command. Policies learn of it, and
-    /// earlier limits on their advice end.
+    /// limits on their advice end.
     func personRequests(_ request: Request, of app: AppRuntime) throws(RequestError) {
         let before = coordinator.machine(app.id)
         try self.request(request, of: app.id)

@@ -4,7 +4,7 @@ import DesktopProtocol
 
 /// Shows alerts and badges in the user's desktop session.
 ///
-/// No method blocks. While no notification server runs, alerts are kept; they are shown when a server starts.
+/// No method blocks. While no notification server runs, alerts are kept, and they are shown when a server starts.
 protocol AlertScreen: AnyObject {
     /// Called with each report: `shown`, `failed`, `closed` and `answered` are about alerts, `here` and `server`
     /// about the screen.

@@ -13,14 +13,14 @@ import Schedules
 import Store
 import TorporAPI
 
-/// Handles what users do with open alerts: on the screen, in the dashboard or at the command line.
+/// Handles what users do with open alerts: on the screen, in the dashboard, or at the command line.
 extension AppAlerts {
     // MARK: Answers
 
-    /// Stores which action of an open alert a user chose, and carries it out. `completion` is called when that is on
-    /// disk.
+    /// Stores which action of an open alert a user chose, and carries it out. `completion` is called when the choice
+    /// is on disk.
     ///
-    /// - Parameter person: who did; nil for the person at the screen.
+    /// - Parameter person: the name of the user; nil for the user at the screen.
     package func answer(
         _ number: Int64,
         _ action: String,
@@ -68,11 +68,11 @@ extension AppAlerts {
             app
         )
         host.bringToForeground(app, for: event)
-        // Close the alert last: if torpord is killed before that, the next torpord brings the app to the foreground.
+        // Close the alert last: if torpord is killed before, the next torpord brings the app to the foreground.
         close(number)
     }
 
-    /// Opens the URL of an alert in the app that opens such URLs, as ‘torpor open’ does; false if no app does.
+    /// Opens the URL of an alert in the app that opens such URLs, like ‘torpor open’. Returns false if no app does.
     private func open(_ url: String, of alert: Alert, _ app: AppRuntime) -> Bool {
         let target = OpenTarget.url(url)
         var refusal = "no app opens it"
@@ -90,7 +90,7 @@ extension AppAlerts {
         return false
     }
 
-    /// Removes an alert, also from the screen, without telling its app.
+    /// Removes an alert, also from the screen, without notifying its app.
     func close(_ number: Int64) {
         guard let alert = table[number] else { return }
         endInterruption(by: number)
@@ -107,9 +107,9 @@ extension AppAlerts {
 
     // MARK: Reports of the screen
 
-    /// Starts to use a screen: receives its reports, and shows the badges and alerts there that it lacks.
+    /// Starts to use a screen: receives its reports, and shows the badges and alerts that it lacks.
     func greet(_ screen: any AlertScreen) {
-        // Wait until the alerts are loaded: before that, every alert on the screen would seem unknown, and be closed.
+        // Before the alerts are loaded, every alert on the screen would seem unknown, and would be closed.
         guard isLoaded else { return }
         screen.onReport = { [weak self] report in self?.take(report) }
         guard shownOn != nil else { return }
@@ -158,7 +158,7 @@ extension AppAlerts {
         case .failed(let id, let reason):
             guard let alert = members(of: id).last, let app = app(of: alert) else { return }
             let reason = String(reason.prefix(200))
-            // Log a reason only when it changes: without a desktop, each alert would repeat it.
+            // Log a reason only when it changes: without a desktop, each alert would fail for the same reason.
             guard reason != lastFailure else { return }
             lastFailure = reason
             note(app, .alert, text: "has an alert, \(alert.id), that is not on the screen: \(reason)", level: .warning)
@@ -166,7 +166,7 @@ extension AppAlerts {
             let alerts = members(of: id)
             switch why {
             case .dismissed: for alert in alerts { dismiss(alert.number) }
-            // The alert has left the screen, but can still be answered.
+            // The alert has left the screen, but users can still answer it.
             case .expired:
                 for alert in alerts { leave(alert.number) }
             case .closed: break
@@ -176,7 +176,7 @@ extension AppAlerts {
         }
     }
 
-    /// An alert has left the screen, and is still open.
+    /// Records that an alert has left the screen, while it is still open.
     private func leave(_ number: Int64) {
         table.update(number) { $0.hasLeft = true }
         save(number)
@@ -197,7 +197,7 @@ extension AppAlerts {
         let token = token.flatMap { $0.utf8.count <= Self.longestToken ? $0 : nil }
         let known = last.actions.contains { $0.id == action } ? action : AlertRules.defaultAction
         if last.permission != nil, known == AlertRules.defaultAction {
-            // A click on the text neither allows nor denies: the question stays open.
+            // A click on the text neither allows nor denies the permission, so the question stays open.
             leave(last.number)
             screen?.acknowledge(id)
             return

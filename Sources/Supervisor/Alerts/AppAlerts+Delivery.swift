@@ -16,15 +16,15 @@ import TorporAPI
 
 /// Delivers alerts that are due: sends them to the app, or shows them.
 extension AppAlerts {
-    /// How long a critical alert may still interrupt apps after the screen is gone: no screen can then report that
-    /// the alert was closed.
+    /// How long a critical alert may still interrupt apps after the screen is gone, since no screen can then report
+    /// that the alert was closed.
     private static let interruptionWithoutScreen = Duration.seconds(30)
 
     /// Sends an alert to the app, if the app is in the foreground. Otherwise shows the alert, or holds it back during
     /// quiet hours.
     func deliver(_ number: Int64, _ app: AppRuntime) {
         guard let alert = table[number], let opening = alert.opening else { return }
-        // If the app's mail has the alert already, an earlier torpord was killed just after it had sent that mail.
+        // If the alert is in the app's mail already, an earlier torpord was killed just after it had sent that mail.
         let isQuestion = alert.permission != nil
         let isTold = !isQuestion && host.mailboxes.hasAlertMail(number, of: app)
         if isTold, !alert.wake || isInForeground(app) { return told(alert, app) }
@@ -55,18 +55,18 @@ extension AppAlerts {
     }
 
     private func hold(_ alert: Alert, until end: Int64) {
-        // Of an alert that repeats, hold back only the latest occurrence.
+        // For an alert that repeats, hold back only the latest occurrence.
         for other in table.scheduled(of: alert.app) where other.id == alert.id && other.heldUntil != nil {
             close(other.number)
         }
-        // The limit for open alerts applies here too: a held alert becomes open later.
+        // The limit of open alerts applies here too, because a held alert becomes open later.
         let held = table.held(of: alert.app).filter { $0.permission == nil }
         for other in held.prefix(max(0, held.count - AlertRules.mostOpen + 1)) { close(other.number) }
         if table.hold(alert.number, until: end, clock) != nil { save(alert.number) }
         arm()
     }
 
-    /// Sends an app that comes to the foreground the alerts that quiet hours hold back: this disturbs no user.
+    /// Sends apps that come to the foreground the alerts that quiet hours hold back, since this disturbs no user.
     package func touched(_ apps: [AppRuntime]) {
         guard isLoaded, !table.isEmpty else { return }
         var isDue = false
@@ -117,7 +117,7 @@ extension AppAlerts {
     func isInForeground(_ app: AppRuntime) -> Bool {
         let machine = machine(app)
         guard machine.state == .active || machine.state == .inactive, !host.isCovered else { return false }
-        // An app that is only interrupted is still in the foreground; an app that is leaving it is not.
+        // An app that is only interrupted is still in the foreground. An app that is leaving the foreground is not.
         return machine.transition == nil || machine.goal == .active
     }
 
@@ -136,7 +136,7 @@ extension AppAlerts {
     }
 
     private func closeOldest(of app: AppRuntime) {
-        // An app must not be able to push out its question.
+        // Permission questions do not count: otherwise an app could push out its own question by other alerts.
         let open = table.open(of: app.name).filter { $0.opening?.isDelivered ?? false && $0.permission == nil }
         for alert in open.prefix(max(0, open.count - AlertRules.mostOpen + 1)) { close(alert.number) }
     }
@@ -173,7 +173,7 @@ extension AppAlerts {
     /// The open alerts that the screen shows under one number, oldest first: a single alert, or a bundle of several.
     func members(of number: Int64) -> [Alert] {
         guard let alert = table[number] else {
-            // The alert whose number the bundle has may be closed already.
+            // The alert whose number the bundle has may have been closed already.
             return table.allOpen.filter { $0.opening?.bundle == number }
         }
         guard alert.opening?.bundle == number else { return [alert] }
@@ -182,7 +182,7 @@ extension AppAlerts {
 
     // MARK: Commands
 
-    /// Queues the commands for an alert that is shown. For a bundle, they run when no more alerts can join it.
+    /// Queues the commands for an alert that is shown. Those of a bundle run when no more alerts can join it.
     func run(_ number: Int64) {
         guard let alert = table[number], let app = app(of: alert) else { return }
         let shown = alert.opening?.bundle ?? number
@@ -248,7 +248,7 @@ extension AppAlerts {
         }
     }
 
-    /// Ends an alert's interruption of apps: the alert is closed, or no user can close it.
+    /// Ends the interruption of apps by an alert that was closed or that no user can close.
     func endInterruption(by number: Int64) {
         guard let interrupted = table[number]?.opening?.interrupted, !interrupted.isEmpty else { return }
         table.update(number) { $0.interrupted = [] }
@@ -257,7 +257,7 @@ extension AppAlerts {
             for one in interrupted {
                 guard let id = coordinator.id(of: one.app) else { continue }
                 let machine = coordinator.machine(id)
-                // The app was launched again since: this launch was not interrupted.
+                // The app was launched again since, and this run was not interrupted.
                 guard machine.incarnation == one.incarnation, machine.interruptions > 0 else { continue }
                 try? request(.interrupt(begin: false), of: id)
             }

@@ -8,10 +8,11 @@ import Permissions
 import Schedules
 import Store
 
-/// Questions of apps for permissions. People see them as alerts; only torpord makes them, and no request of an app
-/// reaches them.
+/// Questions by which apps ask users for permissions. Users see them as alerts. Only torpord makes these alerts, and
+/// no request of an app can change them.
 extension AppAlerts {
-    /// Asks people for a permission. The question is shown once the caller has called ``showWhatIsDue()``.
+    /// Asks users for a permission. Returns the number of the alert, which is shown when the caller calls
+    /// ``showWhatIsDue()``.
     func ask(_ declaration: PermissionDeclaration, of app: AppRuntime) -> Int64 {
         let alert = PermissionQuestion.alert(
             declaration,
@@ -25,15 +26,16 @@ extension AppAlerts {
         return alert.number
     }
 
-    /// Shows what is due. Called when it is on disk.
+    /// Shows alerts that are due. Called when a question is on disk.
     func showWhatIsDue() { timeHasCome() }
 
-    /// The question that people have not answered or dismissed; nil if there is none.
+    /// The number of the question about a permission that users have neither answered nor dismissed; nil if there is
+    /// none.
     func question(_ permission: String, of app: AppRuntime) -> Int64? {
         table.alerts(of: app.name).first { $0.permission?.utf8.elementsEqual(permission.utf8) ?? false }?.number
     }
 
-    /// Closes the questions that are answered, or that the app does not ask any more.
+    /// Closes questions that were answered, or whose permission the app no longer declares.
     func closeAnsweredQuestions() {
         guard isLoaded else { return }
         for alert in table.all {
@@ -56,13 +58,13 @@ extension AppAlerts {
         }
         let isAllowed = action == PermissionQuestion.allow
         host.answerQuestion(permission, isAllowed: isAllowed, of: app, by: person) { [weak self] problem in
-            // Otherwise the answer counts, and the question is closed; or it is asked no more.
+            // If there was no problem, the question was answered, or is no longer asked.
             if problem == nil { self?.close(alert.number) }
             completion(problem.map { .failed($0) })
         }
     }
 
-    /// A person does not want to see an alert any longer.
+    /// Called when a user dismisses an alert.
     func dismiss(_ number: Int64) {
         if let alert = table[number], let permission = alert.permission, let app = app(of: alert) {
             note(

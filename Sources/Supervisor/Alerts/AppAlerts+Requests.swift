@@ -17,7 +17,7 @@ package import Varlink
 package enum AlertProblem: Error {
     /// A parameter is invalid.
     case invalid(FieldError)
-    /// The app lacks a permission. The value is the reason, as a sentence.
+    /// The app lacks a permission; the text says why, as a sentence.
     case notPermitted(String)
     /// The reason, as a sentence.
     case failed(String)
@@ -31,8 +31,8 @@ extension AppAlerts {
     package struct Scheduled {
         /// The alert, with the time at which it is due.
         package var info: AlertInfo
-        /// A sentence for the user; nil for none. It says that no app can open the alert's URL now. The alert is not
-        /// refused for that, since such an app may be added before a user answers the alert.
+        /// A sentence for the user that no app can open the alert's URL now; nil if one can. The alert is not refused
+        /// for that, since such an app may be added before a user answers the alert.
         package var warning: String?
     }
 
@@ -43,7 +43,7 @@ extension AppAlerts {
 
     /// Schedules an alert. `completion` gets the alert when it is on disk.
     ///
-    /// - Parameter isOperators: whether an operator made the request, who may open any URL.
+    /// - Parameter isOperators: whether an operator made the request. Operators may open any URL.
     package func schedule(
         _ request: ScheduleAlertRequest,
         of app: AppRuntime,
@@ -81,14 +81,14 @@ extension AppAlerts {
         }
     }
 
-    /// Answers a repeated request, whose first reply was lost.
+    /// Replies to a repeated request, whose first reply was lost.
     private func repeated(
         _ request: ScheduleAlertRequest,
         _ number: Int64,
         _ app: AppRuntime,
         _ completion: @escaping (Result<Scheduled, AlertProblem>) -> Void
     ) {
-        // The alert may have been delivered, answered or dismissed since.
+        // The alert may have been delivered, answered or dismissed since the first request.
         var known = AlertInfo(
             number: number,
             app: app.name,
@@ -135,7 +135,7 @@ extension AppAlerts {
             let target = OpenTarget.url(url)
             if let problem = target.problem { throw .invalid(FieldError(field: "url", problem: problem)) }
             let scheme = OpenedURL.scheme(url) ?? ""
-            // Otherwise an app could make a user open URLs that the app may not open itself.
+            // Otherwise an app could make a user open URLs that the app itself may not open.
             let opening = app.specification.opening
             guard isOperators || opening.mayOpen(scheme: scheme) || opening.fit(target) != nil else {
                 throw .notPermitted(
@@ -143,7 +143,7 @@ extension AppAlerts {
                 )
             }
         }
-        // Do not count alerts that quiet hours hold back: they were due already.
+        // Do not count alerts that quiet hours hold back, because they were due already.
         let others = table.scheduled(of: app.name).count {
             $0.id != alert.id && $0.heldUntil == nil && $0.permission == nil
         }
@@ -159,7 +159,7 @@ extension AppAlerts {
     /// Cancels scheduled and open alerts of some apps: those with these ids or numbers, or all if both are nil.
     /// `completion` gets the cancelled alerts when that is on disk.
     ///
-    /// - Parameter isApps: an app asks, which has no power over its questions.
+    /// - Parameter isApps: whether an app made the request, which must not cancel its own permission questions.
     package func cancel(
         _ chosen: [AppRuntime],
         ids: [String]?,
@@ -212,7 +212,7 @@ extension AppAlerts {
 
     /// The alerts of some apps: first the open ones, then the scheduled ones, each by time.
     ///
-    /// - Parameter withQuestions: also the questions of apps for permissions.
+    /// - Parameter withQuestions: whether to include permission questions.
     package func infos(of chosen: [AppRuntime], withQuestions: Bool = true) -> [AlertInfo] {
         let infos = chosen.flatMap { app in
             table.alerts(of: app.name).filter { withQuestions || $0.permission == nil }.map { info($0, app) }
@@ -223,7 +223,7 @@ extension AppAlerts {
         }
     }
 
-    /// Whether any alert is open: it was due, and a user has neither answered nor dismissed it.
+    /// Whether any alert is open: its time has come, and a user has neither answered nor dismissed it.
     package var hasOpen: Bool { table.hasOpen }
 
     private func info(_ alert: Alert, _ app: AppRuntime) -> AlertInfo {

@@ -19,9 +19,9 @@ import WireText
 
 /// Alerts that apps show to users, and badges (numbers at the apps' desktop entries).
 ///
-/// An alert is in the store until it was sent to its app, or a user has answered or dismissed it. What follows from
-/// an alert (a message, a command, a notification on the screen) is done first, and stored as done after that. If
-/// torpord is killed in between, the next torpord does it again: an alert may be shown twice, but is never lost.
+/// An alert is in the store until it was sent to its app, or a user has answered or dismissed it. The effects of an
+/// alert (a message, a command, a notification on the screen) come first, and are stored as done only after that. If
+/// torpord is killed in between, the next torpord repeats them. So an alert may be shown twice, but is never lost.
 package final class AppAlerts: Room, LifecycleObserver {
     /// The number at an app's desktop entry (`count`), and the number of its row in the store.
     struct Badge: Hashable {
@@ -44,11 +44,11 @@ package final class AppAlerts: Room, LifecycleObserver {
     var badges: [String: Badge] = [:]
     var bundles = AlertBundles()
     private(set) lazy var commands = makeCommands()
-    /// Which alert each request has made, so that a repeated request makes no second one.
+    /// Which alert each request has made, so that a repeated request does not make a second one.
     var tokens = TransferTokens()
-    /// Whether a notification server runs in the session, as far as is known.
+    /// Whether a notification server runs in the session, according to the last report.
     var isServerThere = false
-    /// Why an alert could not be shown, as the history says; nil if the last one could.
+    /// Why an alert could not be shown, as the history says it; nil if the last alert could be shown.
     var lastFailure: String?
     /// Ends interruptions of apps while no screen can report that an alert was closed.
     var interruptionTimer: TimerSource?
@@ -61,7 +61,7 @@ package final class AppAlerts: Room, LifecycleObserver {
     private var timer: TimerSource?
     private var lastID: Int64 = 0
 
-    /// The most times that the commands of an alert are started, if torpord is killed while they run.
+    /// How often the commands of an alert are started at most, if torpord is killed while they run.
     static let mostTries: Int64 = 2
 
     init(_ engine: Engine, _ recorder: Recorder, _ host: any AlertHost) {
@@ -125,7 +125,7 @@ package final class AppAlerts: Room, LifecycleObserver {
         if isLoaded { goOn() }
     }
 
-    /// Continues with the alerts that an earlier torpord has not finished.
+    /// Continues with alerts that an earlier torpord has not handled completely.
     private func goOn() {
         closeAnsweredQuestions()
         // Greet the screen before any alert is shown there for the first time.
@@ -240,15 +240,15 @@ package final class AppAlerts: Room, LifecycleObserver {
                 table.remove(number)
                 continue
             }
-            // A question is about now, however late it comes.
+            // A permission question is not missed: it concerns the present, however late it comes.
             guard !arrival.isMissed || arrival.alert.permission != nil else {
                 note(app, .alert, text: "missed its alert \(arrival.alert.id), which is too old to be shown")
                 if let parent = arrival.parent { save(parent.number) }
                 close(number)
                 continue
             }
-            // Save the due alert before the repeating alert that it comes from: if torpord is killed in between, the
-            // alert is due again, and not lost.
+            // Save the due alert before the repeating alert that it comes from. If torpord is killed in between, the
+            // alert is due again, instead of being lost.
             save(number)
             if let parent = arrival.parent { save(parent.number) }
             deliver(number, app)
