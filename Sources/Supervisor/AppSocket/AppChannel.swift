@@ -7,9 +7,9 @@ import TorporAPI
 import VarlinkServer
 
 /// The traffic on an app's own socket during one incarnation (one run of the app): a queue of messages, of which one
-/// is in flight; the delegate, which is the process that receives them; and the owners of the background tasks.
+/// is being answered; the delegate, which is the process that receives them; and the owners of the background tasks.
 ///
-/// A message gets its number when the core decides to send it, before the decision is recorded. So after a takeover
+/// A message gets its number when the core decides to send it, before the decision is recorded. So after a takeover,
 /// the next torpord gives it the same number, and does not send it again to a delegate that has received it.
 final class AppChannel {
     /// A message that was not answered yet.
@@ -56,10 +56,10 @@ final class AppChannel {
     var queue: [Outgoing] = []
     var delegate: Delegate?
     var owners: [UInt32: TaskOwner] = [:]
-    /// A timer for each closed connection. It ends the connection's tasks and delegate, unless the process reconnects
-    /// first.
+    /// For each closed connection, a timer that ends the connection's tasks and delegate, unless the process
+    /// reconnects before.
     var goneTimers: [UInt64: TimerSource] = [:]
-    /// Runs while torpord waits for processes to reconnect that were the delegate, or had tasks, under an earlier
+    /// Runs while torpord waits for processes to reconnect that were the delegate or had tasks under an earlier
     /// torpord.
     var returnTimer: TimerSource?
 

@@ -62,8 +62,7 @@ extension AppSockets {
         // Wait until the content of the mail was read from the store.
         if next.mail != nil, !supervisor.mailboxes.isLoaded { return }
         guard let parameters = parameters(of: next, app) else {
-            // The message is obsolete: drop it. If it was the newest one, its number is used again for the next
-            // message.
+            // The message is obsolete, so drop it. If it was the newest message, the next one gets its number.
             channel.queue.removeFirst()
             if channel.lastID == next.id { channel.lastID -= 1 } else { channel.answeredID = next.id }
             if next.isAwaited { deliver(.answered(next.message), to: app.id) }

@@ -27,7 +27,7 @@ extension AppSockets {
         supervisor.mailboxes.open(target, from: app, token, other) { [unowned self] outcome in
             switch outcome {
             case .success(let result):
-                // If the user sees the app, the user has chosen a link there: focus the other app. Apps in the
+                // If the user sees the app, the user has chosen a link in it, so focus the other app. Apps in the
                 // background must not move the focus.
                 if self.supervisor.alerts.isInForeground(app), self.coordinator.machine(other.id).goal == .active {
                     self.supervisor.desktop.raise(other)

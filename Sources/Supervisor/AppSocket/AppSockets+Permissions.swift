@@ -5,7 +5,7 @@ import TorporAPI
 import Varlink
 import VarlinkServer
 
-/// Requests of an app about what it may do.
+/// Requests of an app about its permissions.
 extension AppSockets {
     func permission(_ request: AppRequest, _ reply: Reply, _ app: AppRuntime) {
         let permissions = supervisor.permissions

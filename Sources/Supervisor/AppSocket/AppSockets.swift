@@ -39,8 +39,8 @@ final class AppSockets: ShellRoom, LifecycleObserver {
         app.server = nil
     }
 
-    /// How long a delegate (the process that receives messages) or a task outlives its connection. If the process at
-    /// its other end is ending, torpord notices the exit within that time.
+    /// How long a delegate (the process that receives messages) or a task outlives its connection. If the process of
+    /// the connection is ending, torpord notices its exit within that time.
     private static let goneAfter = Duration.milliseconds(100)
     /// How long the delegate of an app has to reconnect to a new torpord, counted while the app runs.
     static let returnTime = Duration.seconds(5)
@@ -362,7 +362,7 @@ final class AppSockets: ShellRoom, LifecycleObserver {
         record(app)
     }
 
-    /// Waits until the process that was the delegate under an earlier torpord reconnects. After ``returnTime`` it
+    /// Waits for the process that was the delegate under an earlier torpord to reconnect. After ``returnTime`` it
     /// counts as gone.
     func expectReturn(of app: AppRuntime) {
         guard let channel = app.channel else { return }

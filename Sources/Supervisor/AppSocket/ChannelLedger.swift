@@ -46,7 +46,7 @@ package struct ChannelLedger: Hashable {
     /// Reads what ``json`` wrote; nil if the bytes are no ledger. Skips entries that are invalid.
     package init?(_ bytes: [UInt8]) {
         guard let json = try? JSON.parse(bytes[...]), json.objectValue != nil else { return nil }
-        // If the number is missing, use 0, which no launch has: such a ledger then belongs to no launch.
+        // If the number is missing, use 0, which no launch has: the ledger then belongs to no launch.
         incarnation = json["incarnation"]?.intValue.flatMap { UInt32(exactly: $0) } ?? 0
         url = json["url"]?.stringValue
         holds = (json["holds"]?.arrayValue ?? []).map { hold in
