@@ -18,8 +18,8 @@ package struct Authority: Sendable {
     /// The path of the configuration file; empty if there is none.
     private let file: String
 
-    /// Looks up the groups. This may block on a network directory: do it once for each configuration. `file`: the path
-    /// of the configuration file.
+    /// Looks up the groups. This may block on a network directory, so do it once for each configuration. `file`: the
+    /// path of the configuration file.
     package init(_ specification: SupervisorSpecification, file: String = "") {
         self.file = file
         let keys = [
@@ -48,7 +48,8 @@ package struct Authority: Sendable {
             + remedy(request.isForPosters ? ["posters", "operators"] : ["operators"])
     }
 
-    /// What a peer can do that may not make a request: `keys` are those that could name one of its groups.
+    /// Advice for a peer that may not make a request. `keys`: the keys of the configuration that could name one of
+    /// the peer's groups.
     private func remedy(_ keys: [String]) -> String {
         let list = keys.count > 1 ? keys.dropLast().joined(separator: ", ") + " or \(keys[keys.count - 1])" : keys[0]
         let place = file.isEmpty ? "" : " in \(file)"
@@ -79,8 +80,8 @@ extension ManagerRequest {
     var isForPosters: Bool {
         switch self {
         case .post: true
-        // A remote request without a session launches nothing, and each template says whether posters may open its
-        // scenes.
+        // A request of a remote client without a session launches nothing, and each template says whether posters may
+        // open its scenes.
         case .openScene(let scene): scene.remote && scene.session == .null
         default: false
         }

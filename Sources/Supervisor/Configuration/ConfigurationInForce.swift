@@ -66,9 +66,9 @@ package final class ConfigurationInForce: Room {
         if let invalid { tellInvalid(invalid) }
     }
 
-    /// Puts another configuration in force. Its texts are stored for the next torpord before anything acts on them.
-    /// If torpord dies in between, the next torpord finishes the change: it launches apps that have no record, and
-    /// ends those that its configuration does not name.
+    /// Puts another configuration in force. Its texts are stored for the next torpord before they have any effect. If
+    /// torpord dies in between, the next torpord completes the change: it launches apps that have no record, and ends
+    /// those that its configuration does not name.
     package func become(_ configuration: TorporConfiguration, _ accounts: NamedAccounts) {
         self.configuration = configuration
         self.accounts = accounts

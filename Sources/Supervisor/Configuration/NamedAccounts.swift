@@ -37,7 +37,7 @@ package typealias ConfigurationRead = Result<
 package struct ConfigurationPlace: Sendable {
     package let path: String
     let workingDirectory: String
-    /// The configuration in force, if only the manifests of some bundles are read again.
+    /// The configuration in force, if only the manifests of some bundles are to be read again; nil to read all files.
     private var inForce: (sources: ConfigurationSources, bundles: [String])?
 
     package init(_ sources: ConfigurationSources) {
@@ -45,13 +45,13 @@ package struct ConfigurationPlace: Sendable {
         workingDirectory = sources.workingDirectory
     }
 
-    /// The configuration in force, with the manifest of a bundle as it is on the disk now.
+    /// Reads the configuration in force again, with the manifest of a bundle as it is on the disk now.
     package init(_ sources: ConfigurationSources, rereading bundle: String) {
         self.init(sources)
         inForce = (sources, [bundle])
     }
 
-    /// Reads what another question wants, too.
+    /// Extends this read, so that it also reads what another request needs.
     package mutating func join(_ other: ConfigurationPlace) {
         guard let bundles = other.inForce?.bundles else {
             inForce = nil
