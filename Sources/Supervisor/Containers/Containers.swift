@@ -75,8 +75,8 @@ package final class Containers: ShellRoom {
         ] + run.arguments(command)
     }
 
-    /// The label of an app's container, which says that the container is this app's: another supervisor of the same
-    /// user may have an app of the same name.
+    /// The label of an app's container that says which app it belongs to. The app's name is not enough: another
+    /// supervisor of the same user may have an app of the same name.
     private func owner(of app: AppRuntime) -> String { supervisor.runtime.directory(of: app) }
 
     /// The variables of an app without those that podman itself would obey.
@@ -87,8 +87,8 @@ package final class Containers: ShellRoom {
         specification.container == nil ? variables : variables.filter { !PodmanRun.isPodmans($0.key) }
     }
 
-    /// The variables with which torpor-container is started. Those that podman itself would obey have a prefix:
-    /// torpor-container passes them to the container in a file.
+    /// The variables with which torpor-container is started. Variables that podman itself would obey get a prefix,
+    /// and torpor-container passes them to the container in a file.
     nonisolated static func forLaunch(
         _ variables: [String: String],
         _ specification: AppSpecification
@@ -132,8 +132,8 @@ package final class Containers: ShellRoom {
         supervisor.launcher.startProbe(app)
     }
 
-    /// Whether podman has started the app's container; nil for an app without one. If torpor-container's message was
-    /// lost, the processes in /proc show it.
+    /// Whether podman has started the app's container; nil for an app without a container. If torpor-container's
+    /// message was lost, the processes in /proc show it.
     func isRunning(_ app: AppRuntime) -> Bool? {
         guard app.specification.container != nil else { return nil }
         return app.run.container?.isRunning == true || app.run.tree?.hasContainer == true

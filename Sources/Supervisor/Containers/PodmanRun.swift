@@ -11,7 +11,7 @@ struct PodmanRun {
     private var needsFile = false
 
     /// podman leaves the container in the app's own cgroup, by which torpord limits and follows the app. The
-    /// container's output is the app's (passthrough). podman removes the container when it has ended.
+    /// container writes directly to the app's output (passthrough). When the container has ended, podman removes it.
     init(
         _ container: ContainerSpecification,
         name: String,
@@ -66,9 +66,9 @@ struct PodmanRun {
         for value in values { options.append("--\(option)=\(value)") }
     }
 
-    /// Adds a variable of the app. podman takes the value from its own environment, since every user can read a
-    /// command line. If podman itself would obey the variable, torpor-container writes it into a file instead. A file
-    /// cannot have values of several lines: those are on the command line.
+    /// Adds a variable of the app. podman takes the value from its own environment, because every user can read a
+    /// command line. If podman itself would obey the variable, torpor-container writes it to a file instead. Values
+    /// of several lines cannot be in that file, so they are on the command line.
     mutating func addVariable(_ name: String, _ value: String) {
         if Self.isInFile(name, value) {
             needsFile = true
