@@ -10,21 +10,21 @@ package protocol ClientService: LifecycleObserver {
     /// The control socket; nil while there is none.
     var listener: Descriptor? { get }
 
-    /// Accepts clients from now on. No call is answered before the loop runs.
+    /// Accepts clients from now on. Calls are answered only once the event loop runs.
     ///
-    /// - Parameter held: the listening socket of an earlier torpord, if there is one. It is only used if its path
-    ///   still exists, since clients could not find it otherwise.
+    /// - Parameter held: the listening socket of an earlier torpord; nil if there is none. It is used only if its
+    ///   path still exists, since clients could not find it otherwise.
     func listen(taking held: Descriptor?) throws(VarlinkServerError)
     /// Makes the control socket again after its path was removed.
     func listenAgain() throws(VarlinkServerError)
-    /// The first launches have begun: checks the calls of clients that wait for an app to reach a state.
+    /// Called when the first launches have begun. Checks the calls of clients that wait for an app to reach a state.
     func begin()
     /// Applies the configuration on disk.
     ///
     /// - Parameter asker: the requester, as the log names it.
     func apply(by asker: String)
-    /// Puts the configuration in force again, with a bundle's version that is current now. Calls `completion` when that is
-    /// done, or was refused.
+    /// Puts the configuration in force again, with the current version of a bundle. Calls `completion` when that is
+    /// done or was refused.
     func take(bundle name: String, by asker: String, _ completion: @escaping () -> Void)
     /// Drops all clients. With `leavingSocket` the socket stays for the next torpord; else its path is removed.
     func close(leavingSocket: Bool)

@@ -29,7 +29,7 @@ enum EndingText {
     }
 
     /// The ending in words, for the log, the history and the report. `failing`: what the app failed to do, if torpord
-    /// ended it for that. `remains`: how many processes were left when the main process had ended.
+    /// terminated it for that. `remains`: how many processes were left when the main process had ended.
     static func describe(
         _ ending: Ending,
         failing: String?,
@@ -51,7 +51,8 @@ enum EndingText {
             text = "was not launched" + (isFailedDependency ? ": a dependency failed\(which)" : "")
         }
         if let refusal, ending.cause == nil {
-            // Some reasons are about the app ("could not run …"), others are sentences ("there is no user …").
+            // Some refusals continue a sentence about the app ("could not run …"), others are sentences themselves
+            // ("there is no user …").
             let isAboutApp = ["could not ", "cannot "].contains { refusal.hasPrefix($0) }
             text = isAboutApp ? refusal : "was not launched: \(refusal)"
         }

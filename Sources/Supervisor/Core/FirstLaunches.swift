@@ -15,7 +15,7 @@ extension Supervisor {
         guard !app.specification.lacksTemplate else { return nil }
         // A client or an event has launched or stopped the app already.
         guard machine.goalGeneration == 0, !machine.isAlive else { return nil }
-        // A supervisor without its main app is useless. So a user who starts the supervisor wants the main app too,
+        // A supervisor without its main app has no use. So a user who starts the supervisor wants the main app too,
         // even if it was stopped before.
         let isMain = app.id == shutdown.mainApp
         if !isMain, let reason = staysDown(app, machine) {

@@ -7,10 +7,10 @@ import Linux
 import Processes
 import Store
 
-/// Releases memory that only a start or a change of the configuration needs: texts, tables that have grown, code
-/// pages that run once. This happens once, right after the start or the change, so that an idle torpord never wakes
-/// up for it. Then locks the remaining memory, if that is allowed: torpord must not wait for swap while it frees
-/// memory for apps.
+/// Releases memory that only a start or a change of the configuration needs: texts, tables that have grown, and pages
+/// of code that runs once. This happens once, right after the start or change, so that an idle torpord never wakes up
+/// for it. Then locks the remaining memory if that is allowed: torpord must not wait for swap while it frees memory
+/// for apps.
 package final class MemoryTrim: ShellRoom {
     package unowned(unsafe) let supervisor: Supervisor
     /// Fires when the start or the change may be over, so that its memory can be released.
@@ -23,7 +23,7 @@ package final class MemoryTrim: ShellRoom {
     private static let settlingTime = Duration.milliseconds(250)
     private static let mostTries = 240
 
-    /// Releases memory once the launches under way are over and 250 ms pass without another.
+    /// Releases memory once the launches in progress are over and 250 ms pass without another.
     package func soon() {
         if timer == nil { timer = try? loop.timer { [weak self] in self?.rest() } }
         tries = 0

@@ -7,11 +7,11 @@ import Linux
 import Processes
 import Recovery
 
-/// `[supervisor] main`: the app with which the supervisor ends, and whose exit status it returns.
+/// The main app (`[supervisor] main`): when it ends, the supervisor ends with its exit status.
 ///
-/// The core reports when the app has ended for good. Two more facts are in the recovery file: the status of the app's
-/// last ending, written before the ending itself is recorded, and whether that ending counts. So if torpord dies at
-/// any instant, the next torpord comes to the same result.
+/// The core reports when the app has ended for good. The recovery file has two more facts: the status of the app's
+/// last ending, which is written before the ending itself is recorded, and whether that ending counts. So if torpord
+/// dies at any moment, the next torpord comes to the same result.
 extension Shutdown {
     /// The main app; nil if none is configured.
     var mainApp: AppID? { supervisor.configuration.supervisor.main.flatMap { coordinator.id(of: $0) } }
@@ -43,8 +43,8 @@ extension Shutdown {
         supervisor.recovery.mainStatus = nil
     }
 
-    /// The main app, if it must be launched although it has ended: torpord and the keeper were both lost after that
-    /// ending, and the supervisor was started again. So the ending no longer counts.
+    /// The main app, if it must be launched although it has ended: torpord and torpor-keeper were both lost after
+    /// that ending, and the supervisor was started again. So the ending no longer counts.
     var mainAtStart: [(app: AppID, foreground: Bool)] {
         guard supervisor.keeper.instance == 1, !supervisor.recovery.isShuttingDown, let main = mainApp,
             coordinator.isOver(main),
@@ -73,7 +73,7 @@ extension Shutdown {
 
     var exitStatus: Int32 {
         guard supervisor.configuration.supervisor.main != nil else { return 0 }
-        // torpord was stopped, and the main app has never ended: report a failure, since its work was not done.
+        // torpord was stopped before the main app had ended: report a failure, since its work was not completed.
         return supervisor.recovery.mainStatus ?? MainStatus.signal + Signal.terminate
     }
 }
@@ -86,8 +86,8 @@ enum MainStatus {
     private static let failure: Int32 = 1
 
     /// The status of the main process, or 128 + the number of the signal that ended it. If no process was launched:
-    /// 127 if the program was not found, 126 if it cannot be executed, else 1. An ending that counts as a failure is
-    /// never 0.
+    /// 127 if the program was not found, 126 if it cannot be executed, otherwise 1. An ending that counts as a
+    /// failure is never 0.
     static func of(_ ending: Ending, _ launchFailure: LaunchFailure?) -> Int32 {
         let status: Int32
         switch ending.cause {
@@ -105,7 +105,8 @@ enum MainStatus {
 }
 
 extension RecoveryFile {
-    /// Whether the main app was launched, or was up, since it became the main app: its ending counts only then.
+    /// Whether the main app was launched, or was up (ready), since it became the main app. Its ending counts only in
+    /// that case.
     var isMainCounted: Bool {
         get { flags & 2 != 0 }
         set { flags = newValue ? flags | 2 : flags & ~2 }

@@ -32,7 +32,7 @@ package final class Shutdown: ShellRoom {
     /// restarts the service. A second signal kills the remaining apps.
     package func ask() {
         let now = loop.now
-        // An earlier torpord may have died during a shutdown, which this one then continues.
+        // An earlier torpord may have died during a shutdown, which this one must continue.
         let isUnderWay = isFinishing || supervisor.recovery.isShuttingDown
         let reason = isUnderWay ? nil : supervisor.place.reasonToLeaveApps
         if let reason {
@@ -54,8 +54,8 @@ package final class Shutdown: ShellRoom {
         } else {
             log.info("asked to stop: all apps are being terminated already")
         }
-        // If torpord dies during a shutdown, the keeper asks the next torpord to stop as well: that must not count as
-        // a second request.
+        // If torpord dies during a shutdown, torpor-keeper asks the next torpord to stop as well. That must not count
+        // as a second request.
         isAsked = true
     }
 

@@ -48,9 +48,9 @@ extension Supervisor: ActionPerformer {
     package func handled(_ event: AppEvent, of app: AppRuntime) { recorder.traceReady(app, after: event) }
 
     package func isJudged(_ app: AppRuntime) -> Bool {
-        // An app that does not run has sent no messages that torpord would have to read first.
+        // An app that does not run has sent no messages, so there are none to read first.
         guard app.run.tree != nil else { return true }
-        // Read the app's messages before a deadline is judged: an answer that the app has sent already counts.
+        // Before a deadline is judged, read the app's messages: an answer that the app has already sent counts.
         notifySockets.readNotifySocket(app)
         return !restsForTracer(app)
     }
@@ -87,8 +87,8 @@ extension Supervisor: ActionPerformer {
         case .killProcesses:
             reports.takeCrashSnapshot(app, looking: false)
             trace(app, .signalled(Signal.kill))
-            // An app that is evicted may have too little CPU weight to free its memory soon. So torpord frees the
-            // app's memory itself.
+            // An app that is evicted may have too little CPU weight to free its memory soon, so torpord frees it
+            // instead.
             let members = coordinator.machine(app.id).endingReason == .evicted ? app.run.tree?.pinned() : nil
             processControl.kill(app)
             if let members { memoryWatch.worker.release(members) }
@@ -150,7 +150,7 @@ extension Supervisor: ActionPerformer {
         case .modeEnded(let mode): text = "no longer needs the background (mode \(mode.rawValue))"
         case .sleepsAgain: text = "is suspended again: its time for the event that woke it is over"
         case .backgroundTimeUsed:
-            // If no policy decides about the app, the app is left running.
+            // Without a policy that decides about the app, it is left running.
             policyManager?.timeUsed(app)
             return
         }

@@ -23,7 +23,7 @@ extension Supervisor {
             coordinator.machine(id).incarnation == record.incarnation, coordinator.machine(id).isAlive
         else { return keeper.forget(record) }
         let app = apps[id]
-        // The keeper keeps the exit until the ending is recorded. If torpord dies before that, the next torpord gets
+        // torpor-keeper keeps the exit until the ending is recorded. If torpord dies before, the next torpord gets
         // the exit again.
         app.keptExits.append(record)
         let machine = coordinator.machine(id)
@@ -78,8 +78,8 @@ extension Supervisor {
         deliver(.mainExited(cause(record, app)), to: app.id)
     }
 
-    /// Watches a main process that the app has named itself (MAINPID). While the parent of that process lives, that
-    /// parent reaps it, so the keeper does not report its end.
+    /// Watches a main process that the app has named itself (MAINPID). While that process's parent lives, the parent
+    /// reaps it, so torpor-keeper does not report its end.
     func watchMain(_ app: AppRuntime) {
         guard let tree = app.run.tree else { return }
         let main = tree.main

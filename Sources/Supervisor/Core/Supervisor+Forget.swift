@@ -11,8 +11,8 @@ import Recovery
 import Store
 import VarlinkServer
 
-/// Removes what was made for apps that have left the configuration and have ended, except their logs and state
-/// directories. State archives and snapshots are removed too: no other app could use them.
+/// Removes what was created for apps that have left the configuration and have ended, except their logs and state
+/// directories. State archives and snapshots are removed too, because no other app could use them.
 extension Supervisor {
     /// Removes directories of apps that are no longer configured. An earlier torpord may have ended before it removed
     /// them.
@@ -41,7 +41,7 @@ extension Supervisor {
         }
         for entry in app.store.entries { notifySockets.letGo(of: entry, app) }
         app.store = FDStore()
-        // Free the slot in the recovery file only now: if torpord dies before that, the next torpord forgets the app
+        // Free the slot in the recovery file last: if torpord dies before, the next torpord removes the app's things
         // again.
         if let slot = app.slot { recovery.remove(slot) }
         app.slot = nil

@@ -6,11 +6,11 @@ import EventLoop
 import Lifecycle
 
 extension Supervisor {
-    /// Answers apps that ask for permissions.
+    /// Manages the permissions of apps.
     package var permissions: AppPermissions { launcher.permissions }
 
-    /// Terminates an app that would be launched in another way now, and launches it again into the state that it was
-    /// last sent to.
+    /// Terminates an app that would be launched in a different way now, and launches it again into the state that was
+    /// requested for it last.
     func replace(_ app: AppRuntime, _ reason: TerminationReason = .replaced) throws(DependencyError) {
         let changes = apps.filter { !coordinator.isLeaving($0.id) }.map { other in
             var change = AppChange(AppDefinition(other.next ?? other.specification))

@@ -59,7 +59,7 @@ package final class Supervisor: Room {
     /// The apps' own sockets, and the messages on them.
     private(set) lazy var appSockets = AppSockets(self)
     package private(set) lazy var launcher = Launcher(self)
-    /// The systemd scope and the cgroups that apps run in.
+    /// The systemd scope and the cgroups in which apps run.
     package private(set) lazy var place = AppsPlace(self)
     /// The sockets on which apps send sd_notify messages, and the descriptors that apps store by such messages.
     private(set) lazy var notifySockets = NotifySockets(self)
@@ -69,9 +69,9 @@ package final class Supervisor: Room {
     private(set) lazy var runtimeRepair = RuntimeRepair(self)
     /// Ends the supervisor, with or without its apps.
     package private(set) lazy var shutdown = Shutdown(self)
-    /// Releases memory when a start, or a change of the configuration, is over.
+    /// Releases memory when a start or a change of the configuration is over.
     package private(set) lazy var rest = MemoryTrim(self)
-    /// Upgrades torpord and the keeper to the programs on disk.
+    /// Upgrades torpord and torpor-keeper to the programs on disk.
     package private(set) lazy var upgrades = Upgrade(self)
     /// Stops, continues and ends processes.
     package private(set) lazy var processControl = ProcessControl(self)
@@ -103,13 +103,15 @@ package final class Supervisor: Room {
     package var innerScenes: InnerScenes { scenes.inner }
     /// Looks for file locks that suspended apps hold.
     private(set) lazy var lockWatch = LockWatch(engine, recorder)
-    /// Whether the keeper is lost: then no action is carried out any longer, and torpord only ends every process.
+    /// Whether torpor-keeper is lost. In that case, no action is carried out any longer, and torpord only ends every
+    /// process.
     package var isKeeperLost = false
     private var signals: [SignalSource] = []
 
     /// Claims the runtime directory. Everything else begins in ``run()``.
     ///
-    /// - Parameter invalid: the errors of the configuration on disk, if `configuration` replaces it.
+    /// - Parameter invalid: the errors of the configuration on disk, if `configuration` is used in its place;
+    ///   otherwise nil.
     /// - Throws: ``StartError`` with a sentence.
     package init(
         _ configuration: TorporConfiguration,
@@ -183,7 +185,7 @@ package final class Supervisor: Room {
         if let controlListener { hold(DescriptorName.control, controlListener.raw) }
     }
 
-    /// The number of descriptors for each app: two sockets, a FIFO, a pidfd, and room for those that the app stores.
+    /// How many descriptors each app needs: two sockets, a FIFO, a pidfd, and room for those that the app stores.
     private static let descriptorsAnApp = 5
 
     /// Runs until a signal stops it or its main app has ended, and every app is gone. Returns the exit status.
@@ -304,7 +306,7 @@ package final class Supervisor: Room {
         wakes.timers.begin()
         alerts.begin()
         engine.goOnAfterStart()
-        // Clients may wait for apps that the start does not launch: check their calls.
+        // Clients may wait for apps that are not launched at the start, so check their calls.
         clients?.begin()
         wakes.lookAgain()
         shutdown.followMain()
@@ -313,7 +315,7 @@ package final class Supervisor: Room {
 
     // MARK: The end
 
-    /// Called after a failed start. The next start would fail as well, so the keeper ends too, unless apps of an
+    /// Called after a failed start. The next start would fail too, so torpor-keeper also ends, unless apps of an
     /// earlier torpord run.
     private func giveUp() {
         guard keeper.endsWithoutApps() else { return }
@@ -364,7 +366,7 @@ extension Supervisor: OutputOwner {
 /// Why the supervisor could not start, in a sentence.
 package struct StartError: Error, CustomStringConvertible {
     package let description: String
-    /// Whether a retry may succeed, because only descriptors or memory were short.
+    /// Whether a retry may succeed, because the only problem was a lack of descriptors or memory.
     package let mayPass: Bool
 
     package init(_ description: String, mayPass: Bool = false) {
