@@ -10,11 +10,11 @@ import Linux
 import Processes
 import TorporAPI
 
-/// Covers (`cover`): if an app takes long to come to the foreground, a command shows the app's last snapshot, or its
-/// `launch_image`, until the app is there.
+/// Covers (`cover`): if an app takes long to come to the foreground, a command shows the app's last snapshot or its
+/// `launch_image` until the app is there.
 ///
-/// The command gets a copy of the picture, which only the app's user can read. torpord removes the copy when the
-/// command has ended. No launch or transition waits for a cover.
+/// The command gets a copy of the picture that only the app's user can read. When the command has ended, torpord
+/// removes the copy. No launch or transition waits for a cover.
 final class Covers: ShellRoom, LifecycleObserver {
     unowned(unsafe) let supervisor: Supervisor
     /// Copies and removes pictures on a background thread.
