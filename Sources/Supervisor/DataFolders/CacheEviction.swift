@@ -19,9 +19,9 @@ final class CacheEviction {
     private var isSaid = false
 
     private static let interval = Duration.seconds(60)
-    /// The time to the next check after a check that found nothing to remove.
+    /// How long to wait for the next check after one that found nothing to remove.
     private static let longInterval = Duration.seconds(600)
-    /// The time to the next check after an app has ended: several apps may end together.
+    /// How long to wait for a check after an app has ended, since several apps may end together.
     private static let soon = Duration.seconds(2)
 
     init(_ room: DataFolders) { self.room = room }
@@ -35,7 +35,7 @@ final class CacheEviction {
         timer?.arm(after: Self.soon)
     }
 
-    /// Checks again soon: an app has ended, and its caches may be removed now.
+    /// Called when an app has ended, so that its caches may be removed now: checks again soon.
     func lookSoon() { if !isLooking { timer?.arm(after: Self.soon) } }
 
     private struct Candidate: Sendable {

@@ -9,7 +9,7 @@ package import TorporAPI
 
 /// Apps' data folders: prepared before each launch, emptied of caches while the disk is full, measured and purged.
 ///
-/// The event loop's thread never touches the folders' content, since apps may put anything there, and any amount.
+/// The event loop's thread never accesses the folders' content, because apps may put any amount of anything there.
 package final class DataFolders: ShellRoom, LifecycleObserver {
     package unowned(unsafe) let supervisor: Supervisor
     /// A thread that measures, purges and evicts, one task after the other.
@@ -123,7 +123,7 @@ package final class DataFolders: ShellRoom, LifecycleObserver {
         app.dataPreparation?.timer?.cancel()
     }
 
-    /// What the app's launch was told about its data, even if an earlier torpord launched the app.
+    /// What torpord passed to the app's launch about its data, even if an earlier torpord launched the app.
     func launch(of app: AppRuntime) -> DataLaunch? {
         guard app.specification.data.isWanted else { return nil }
         if let launch = app.run.dataLaunch { return launch }
@@ -135,8 +135,8 @@ package final class DataFolders: ShellRoom, LifecycleObserver {
         return app.run.dataLaunch
     }
 
-    /// A launch has succeeded when its transition is over: before that, an app that is inactive or in the background
-    /// may not be ready yet.
+    /// A launch has succeeded only when its transition is over: before that, an app that is inactive or in the
+    /// background may not be ready yet.
     package func touched(_ apps: [AppRuntime]) {
         for app in apps where app.specification.data.isWanted && !app.run.isDataLaunchKept {
             let machine = machine(app)
@@ -170,7 +170,7 @@ package final class DataFolders: ShellRoom, LifecycleObserver {
         } _: { [weak self] error in
             guard let self else { return }
             if let error {
-                // torpord tries again before the next launch of the app.
+                // torpord tries that again before the next launch of the app.
                 return self.log.warning("\(name): cannot record its launch in \(place.root): \(error)")
             }
             if self.unkept[name] == launch { self.unkept[name] = nil }

@@ -42,13 +42,13 @@ package struct DataPlace: Sendable {
     private var mark: String { root + "/.launches/" + app }
     private var pending: String { root + "/.pending/" + app }
 
-    /// The version at the last launch that succeeded, and whether any launch has.
+    /// The version at the last launch that succeeded, and whether any launch has succeeded.
     var known: (version: String?, isThere: Bool) {
         guard let bytes = try? File.read(mark, limit: 4096) else { return (nil, false) }
         return ((try? JSON.parse(bytes))?["version"]?.stringValue, true)
     }
 
-    /// What an earlier torpord told the app at the launch of this incarnation; nil if that is not known.
+    /// What an earlier torpord passed to the launch of this incarnation about its data; nil if unknown.
     func pendingLaunch(_ incarnation: UInt32) -> DataLaunch? {
         guard let bytes = try? File.read(pending, limit: 4096), let json = try? JSON.parse(bytes),
             json["incarnation"]?.intValue == Int64(incarnation)
@@ -74,7 +74,8 @@ package struct DataPlace: Sendable {
         try File.replace(pending, json.serialised(), mode: 0o600)
     }
 
-    /// Records that the launch has succeeded, so that the next one is not the first. Durable when this returns.
+    /// Records that a launch has succeeded, so that the next one does not count as the first. The record is durable
+    /// when this function returns.
     func keep(_ launch: DataLaunch) throws(Errno) {
         guard launch.isNews else { return }
         try Self.makeOwnFolder(root + "/.launches")
@@ -180,8 +181,8 @@ package struct DataPlace: Sendable {
     }
 }
 
-/// The result of removing files from data folders, or of giving them to another owner: how many files succeeded, and
-/// how many are left.
+/// The result of removing files from data folders, or of changing their owner: for how many files that succeeded, and
+/// for how many it did not.
 package struct Removal: Hashable, Sendable {
     package var removed = 0
     package var left = 0
@@ -204,12 +205,12 @@ package struct DataLaunch: Hashable, Sendable {
     let incarnation: UInt32
     /// Whether no launch of the app has succeeded before.
     package let isFirst: Bool
-    /// The version at the last launch that succeeded, if the present version differs; empty if that launch had no
-    /// version.
+    /// If the version has changed since the last launch that succeeded, the version at that launch; otherwise nil.
+    /// Empty if that launch had no version.
     package let updatedFrom: String?
     let version: String?
 
-    /// Whether torpord must record that the launch has succeeded.
+    /// Whether torpord must record that this launch has succeeded.
     var isNews: Bool { isFirst || updatedFrom != nil }
 }
 
@@ -238,8 +239,8 @@ extension DataPlace {
         }
     }
 
-    /// Prepares the folders for a launch: makes them and gives them to the user, and empties `tmp`. Copies the files
-    /// of `first_launch` before the first launch of the app, and of each version.
+    /// Prepares the folders for a launch: creates them, makes the user their owner, and empties `tmp`. Before the
+    /// first launch of the app, and of each version, copies the files of `first_launch`.
     func prepare(
         _ data: DataFolderSpecification,
         for owner: Owner,
@@ -352,7 +353,7 @@ extension DataPlace {
         prepared.copied = try copy(source, into: folder, owner, work)
     }
 
-    /// The kind of the file at the place of a data folder: `other` for a mount point, nil if there is none.
+    /// What is at the path of a data folder: `other` for a mount point, nil if nothing is there.
     private static func kind(_ part: Part, in folder: Folder) throws(Errno) -> FileStatus.Kind? {
         do throws(Errno) {
             return try folder.status(part.name)?.kind
@@ -362,7 +363,7 @@ extension DataPlace {
         }
     }
 
-    /// Empties `tmp`. If the app has put a file in its place, or removed it, makes an empty folder.
+    /// Empties `tmp`. If the app has removed it, or put a file in its place, makes a new folder.
     private func empty(_ folder: Folder, _ work: TreeWork) throws(TreeError) -> Removal {
         let name = Part.tmp.name
         do throws(Errno) {
@@ -396,7 +397,7 @@ extension DataPlace {
             throw LaunchError("cannot read first_launch = \"\(source)\" as \(owner.name): \(error)")
         }
         do throws(TreeError) {
-            // An earlier torpord that was killed may have left the draft of its copy.
+            // An earlier torpord that was killed may have left the unfinished copy.
             _ = try folder.removeTree(Self.draft, work)
             let (library, draft): (Folder, Folder)
             do throws(Errno) {
