@@ -4,7 +4,7 @@ import Configuration
 import DesktopProtocol
 package import TorporAPI
 
-/// What is said of torpor-desktop to persons.
+/// Texts for users about torpor-desktop.
 extension Desktop {
     /// Why no user sees open alerts on a desktop, as a sentence; nil if users see them, at least by the configured
     /// commands.
@@ -24,12 +24,13 @@ extension Desktop {
             ? "[supervisor.alerts] has desktop = \"none\" and no commands" : obstacle ?? trouble
     }
 
-    /// The user of the session, for records.
+    /// The name of the session's user, for records.
     var person: String {
         place.map { ($0.user == 0 ? "root" : "uid \($0.user)") + ", on the desktop" } ?? "the desktop"
     }
 
-    /// For ‘torpor doctor’: whether alerts and badges are on the desktop, and whether the focus is followed.
+    /// The checks of `torpor doctor`: whether alerts and badges are on the desktop, and whether the focus is
+    /// followed.
     package var checks: [DoctorCheck] {
         let program = helper?.pid.map { "torpor-desktop, process \($0)" } ?? "torpor-desktop, which does not run"
         let session = place.map { "the session of user \($0.user)" }

@@ -15,10 +15,11 @@ extension DesktopReport: CompanionReport {
     var isGreeting: Bool { if case .here = self { true } else { false } }
 }
 
-/// The helper in a person's session, torpor-desktop: started as that person while it has something to do, and a little
-/// longer. It shows alerts and badges, and reports which process has the focus and which ones play sound.
+/// Runs the helper torpor-desktop in a user's session, as that user, while it has something to do and a little
+/// longer. The helper shows alerts and badges, and reports which process has the focus and which processes play
+/// sound.
 ///
-/// Its reports are the person's: they count for alerts, the focus and sound, and for nothing else.
+/// That user can forge its reports, so they count only for alerts, the focus and sound.
 package final class Desktop: ShellRoom, AlertScreen {
     typealias Helper = Companion<DesktopCommand, DesktopReport>
 
@@ -26,34 +27,34 @@ package final class Desktop: ShellRoom, AlertScreen {
     var onReport: ((DesktopReport) -> Void)? {
         didSet { if onReport != nil, oldValue == nil { loop.later { [weak self] in self?.forwardEarly() } } }
     }
-    /// Reports that came before ``onReport`` was set.
+    /// Reports that arrived before ``onReport`` was set.
     private var early: [DesktopReport] = []
     private(set) var helper: Helper?
     /// The user in whose session the helper runs.
     private var helperUser: UInt32?
-    /// The helper that an earlier torpord left, until it was checked.
+    /// The helper of an earlier torpord, until it was checked; nil if there is none.
     private var found: FoundCompanion?
-    /// The cgroups of helpers that an earlier torpord left.
+    /// The paths of the cgroups of helpers that an earlier torpord left running.
     private(set) var cgroupsFound: Set<String> = []
     private var hasBegun = false
     private var isStarting = false
     private(set) var ledger = DesktopLedger()
     private(set) lazy var focus = FocusFollower(supervisor)
-    /// The sound of the session.
+    /// The sound streams of the session.
     private(set) lazy var sound: SessionSound = {
         let sound = SessionSound(supervisor)
         sound.onFollow = { [weak self] in self?.soundIsFollowed() }
         sound.onStreams = { [weak self] in self?.soundFocus.soundChanged() }
         return sound
     }()
-    /// Interrupts apps while others play what comes first.
+    /// Interrupts apps that play sound while sound that takes precedence is played.
     package private(set) lazy var soundFocus: SoundFocus = SoundFocus(supervisor, sound)
     private var idle: TimerSource?
     private var retry: TimerSource?
     private var failures = 0
     /// Why there is no helper although one is needed, in a sentence.
     private(set) var trouble: String?
-    /// Why no user sees what the helper shows, as the helper has reported; nil if a user does.
+    /// Why no user sees what the helper shows, as the helper has reported; nil if a user sees it.
     private(set) var unseen: String? {
         didSet {
             guard unseen != oldValue else { return }
@@ -73,7 +74,7 @@ package final class Desktop: ShellRoom, AlertScreen {
     static let name = ":desktop"
     static let arguments = ["torpor-desktop"]
     private static let idleTime = Duration.seconds(10)
-    /// A helper that has run for this long counts as working.
+    /// A helper that has run for this time counts as working.
     private static let stableAfter = Duration.seconds(10)
     private var startedAt = Duration.zero
 
@@ -113,7 +114,7 @@ package final class Desktop: ShellRoom, AlertScreen {
         look()
     }
 
-    /// Reports, as a helper would, that no alert of an earlier torpord is on the screen.
+    /// Reports, as if from a helper, that no alert of an earlier torpord is on the screen.
     private func reportNothing() {
         loop.later { [weak self] in
             guard let self else { return }
@@ -124,7 +125,7 @@ package final class Desktop: ShellRoom, AlertScreen {
     /// Reports later, after the caller has returned.
     private func report(_ report: DesktopReport) { loop.later { [weak self] in self?.onReport?(report) } }
 
-    /// Called when a user has asked for the app: if the focus is followed, the app's window gets the focus. Policies
+    /// Called when a user has asked for the app. If the focus is followed, the app's window gets the focus. Policies
     /// and messages do not move the focus.
     package func raise(_ app: AppRuntime) {
         guard let helper, let pids = focus.raises(app), !pids.isEmpty else { return }
@@ -133,13 +134,13 @@ package final class Desktop: ShellRoom, AlertScreen {
 
     // MARK: The beginning and the end
 
-    /// Call this before torpord releases the inherited descriptors that no part of the supervisor has claimed.
+    /// Must be called before torpord closes the inherited descriptors that no part of the supervisor has claimed.
     func takeOver() {
         focus.takeOver()
         soundFocus.takeOver()
     }
 
-    /// Takes over the helper that an earlier torpord launched, and that the keeper still has.
+    /// Takes over the helper that an earlier torpord launched, if torpor-keeper still has it.
     func found(_ processes: [OrphanedProcess]) {
         guard
             let taken = FoundCompanion.take(
@@ -160,13 +161,13 @@ package final class Desktop: ShellRoom, AlertScreen {
         }
     }
 
-    /// Whether a process is the helper that an earlier torpord left.
+    /// Whether a process is the helper of an earlier torpord.
     func hasFound(_ pid: Int32) -> Bool { found?.process.pid == pid }
 
     package func begin() {
         hasBegun = true
         guard let process = found?.process else {
-            // Without a helper, alerts of an earlier torpord are no longer on the screen.
+            // Without a helper, no alert of an earlier torpord is on the screen any longer.
             reportNothing()
             return configure()
         }
@@ -256,10 +257,10 @@ package final class Desktop: ShellRoom, AlertScreen {
 
     private var isNeeded: Bool { !ledger.isEmpty || focus.kind != nil || listens }
 
-    /// Whether streams of sound are to be followed. Without a session the kernel's are all that there are.
+    /// Whether the helper must follow sound streams. Without a session, only those of the kernel are followed.
     private var listens: Bool { sound.isWanted && obstacle == nil }
 
-    /// Without a session no helper reports streams: what was heard last has ended.
+    /// Records that streams have ended if there is no session, since no helper then reports them.
     private func noteSilence() { if sound.isWanted, obstacle != nil { sound.heard([]) } }
 
     private func soundIsFollowed() {
@@ -346,7 +347,7 @@ package final class Desktop: ShellRoom, AlertScreen {
 
     private func sendAll() {
         for command in ledger.commands { helper?.send(command) }
-        // A helper of an earlier torpord may follow sound that is no longer wanted.
+        // A helper of an earlier torpord may follow sound although that is no longer wanted.
         helper?.send(.listen(listens))
     }
 
@@ -375,10 +376,10 @@ package final class Desktop: ShellRoom, AlertScreen {
         sound.forget()
         noteSilence()
         idle?.disarm()
-        // `AppAlerts` shows the alerts again that are missing in the next `here` report.
+        // `AppAlerts` shows again those alerts that are missing in the next `here` report.
         ledger.helperEnded()
         guard !isEnding else { return }
-        // Only alerts of an earlier torpord were on the screen: report that they are gone.
+        // Only alerts of an earlier torpord were on the screen, so report that they are gone.
         guard isNeeded else { return reportNothing() }
         guard let why else { return look() }
         if now - startedAt >= Self.stableAfter { failures = 0 }
@@ -397,9 +398,9 @@ package final class Desktop: ShellRoom, AlertScreen {
             supervisor.service.changed()
             for id in ledger.ids { report(.failed(id: id, reason: why)) }
         }
-        // Another helper may be there before it is missed.
+        // If another helper can replace it at once, do not report that sound cannot be followed.
         if listens, !isRetried || failures > 0 { sound.isHeard(why) }
-        // If there is no session, do not retry: logind reports when a session exists.
+        // Without a session, do not retry: logind reports when there is one.
         guard isRetried else { return }
         let backoff = RestartBackoff()
         let delay = backoff.delay(attempt: failures)
@@ -427,7 +428,7 @@ package final class Desktop: ShellRoom, AlertScreen {
             return
         }
         onReport(report)
-        // `AppAlerts` acknowledges the answer to an alert, when that is durable.
+        // `AppAlerts` acknowledges the answer to an alert once that is durable.
         if case .closed(let id, _) = report { helper?.send(.acknowledge(id: id)) }
     }
 
@@ -435,8 +436,8 @@ package final class Desktop: ShellRoom, AlertScreen {
         switch report {
         case .here(let ids, let server, let version):
             guard version == DesktopProtocol.version else {
-                // An upgrade left the helper of the earlier version: replace it now. If torpord itself has launched
-                // the wrong version, it retries later.
+                // An upgrade left the helper of the earlier version, so replace it now. If torpord itself has
+                // launched the wrong version, it retries later.
                 if helper?.isAdopted ?? false {
                     helper?.replace()
                 } else {

@@ -2,8 +2,8 @@
 
 import DesktopProtocol
 
-/// The alerts and badges that a helper must show, until it reports that they are over. They decide whether a helper
-/// is needed, and what a new helper must be told.
+/// The alerts and badges that a helper must show, until it reports that they are over. They determine whether a
+/// helper is needed, and which commands a new helper gets.
 struct DesktopLedger {
     /// Open alerts that this torpord has sent to the helper.
     private var open: [Int64: DesktopAlert] = [:]
@@ -35,7 +35,7 @@ struct DesktopLedger {
         return true
     }
 
-    /// Forgets an alert that is over, or whose answer torpord no longer needs.
+    /// Forgets an alert that is over, or whose answer is no longer needed.
     mutating func forget(_ id: Int64) {
         open[id] = nil
         inherited.remove(id)
@@ -49,14 +49,14 @@ struct DesktopLedger {
         return true
     }
 
-    /// Called with the alerts that the helper has reported in answer to `hello`. Returns all alerts that are on the
-    /// screen, or must be.
+    /// Called with the alerts that the helper reports in reply to `hello`. Returns all alerts that are or must be on
+    /// the screen.
     mutating func greeted(_ ids: [Int64]) -> [Int64] {
         inherited = Set(ids.prefix(2 * Self.most)).subtracting(open.keys)
         return inherited.union(open.keys).sorted()
     }
 
-    /// Notes that a user has answered an alert; false if no torpord has shown that alert.
+    /// Records that a user has answered an alert. Returns false if no torpord has shown that alert.
     mutating func answer(_ id: Int64) -> Bool {
         guard open[id] != nil || inherited.contains(id) || answered.contains(id) else { return false }
         forget(id)
@@ -64,6 +64,6 @@ struct DesktopLedger {
         return true
     }
 
-    /// Called when the helper is gone: alerts and answers that only the helper knew are lost.
+    /// Called when the helper has ended. Alerts and answers that only the helper knew are lost.
     mutating func helperEnded() { (inherited, answered) = ([], []) }
 }

@@ -7,8 +7,8 @@ import Linux
 /// The user in whose session torpor-desktop runs, and the variables by which it finds the programs of that session.
 struct DesktopPlace: Hashable, Sendable {
     let user: UInt32
-    /// The environment variables of the session. torpord's own variables are among them only if the user is torpord's
-    /// own.
+    /// The environment variables of the session. torpord's own variables are among them only if the session's user is
+    /// torpord's own.
     let variables: [String: String]
 
     /// The variables of torpord's own session that the helper gets.
@@ -69,8 +69,8 @@ struct DesktopPlace: Hashable, Sendable {
             + "\(sessionUser) start it, or root"
     }
 
-    /// The credentials for the keeper: nil if the user does not exist; an inner nil to keep torpord's own. May block
-    /// on a network directory.
+    /// The credentials for torpor-keeper: nil if the user does not exist; an inner nil to keep torpord's own. May
+    /// block on a network directory.
     func credentials() -> (uid: UInt32, gid: UInt32, groups: [UInt32])?? {
         guard user != Users.effectiveUID else { return .some(nil) }
         guard let entry = Users.lookup(uid: user) else { return nil }

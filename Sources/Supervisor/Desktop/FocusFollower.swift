@@ -9,9 +9,10 @@ import Linux
 import Processes
 import WireText
 
-/// Brings the app whose window gets the focus to the foreground, and the app that had it before to the background.
+/// Brings the app whose window gets the focus to the foreground, and the app that had the focus before to the
+/// background.
 ///
-/// Only a change of the focus has an effect: a state that a user has requested lasts until then.
+/// Only a change of the focus has an effect: a state that a user has requested lasts until the next change.
 final class FocusFollower: ShellRoom {
     unowned(unsafe) let supervisor: Supervisor
     /// The window manager whose focus is followed; nil to follow none.
@@ -25,7 +26,7 @@ final class FocusFollower: ShellRoom {
     }
     /// Why the focus cannot be followed; nil if it can.
     private(set) var problem: String?
-    /// The process that has just got the focus. It counts once the focus has stayed there for the time ``settles``.
+    /// The process that has just got the focus. It counts only once the focus has stayed there for ``settles``.
     private var pending: Int32??
     private var timer: TimerSource?
     /// Stores for the next torpord which app had the focus last.
@@ -38,8 +39,8 @@ final class FocusFollower: ShellRoom {
     /// that.
     private var raised: (app: String, until: Duration)?
 
-    /// How long the focus must stay on a window before an app is moved: a focus that only passes over a window moves
-    /// no app.
+    /// How long the focus must stay on a window before any app is moved, so that a focus which only passes over a
+    /// window has no effect.
     static let settles = Duration.milliseconds(300)
 
     init(_ supervisor: Supervisor) { self.supervisor = supervisor }
@@ -60,9 +61,9 @@ final class FocusFollower: ShellRoom {
     /// How long a window manager may take to move the focus to a window.
     private static let raiseTime = Duration.seconds(2)
 
-    /// Called when a user has asked for the app by other means than the focus. Returns the processes of which a
-    /// window should get the focus; nil if the focus is not followed, or the app has no window yet: a new window gets
-    /// the focus anyway.
+    /// Called when a user has asked for the app by other means than the focus. Returns the processes one of whose
+    /// windows should get the focus. Nil if the focus is not followed, or if the app has no window yet: a new window
+    /// gets the focus anyway.
     func raises(_ app: AppRuntime) -> [Int32]? {
         let machine = coordinator.machine(app.id)
         guard kind != nil, !isEnding, machine.isAlive, machine.transition != .launching, let tree = app.run.tree else {
@@ -87,7 +88,7 @@ final class FocusFollower: ShellRoom {
         guard app?.name != last else { return }
         let before = last.flatMap { coordinator.id(of: $0) }
         last = app?.name
-        // A user has asked for this app a moment ago: the app is in the foreground already, or the user has sent it
+        // A user has asked for this app a moment ago. The app is in the foreground already, or the user has moved it
         // away since.
         let isAsked = raised.map { app?.name == $0.app && now < $0.until } ?? false
         raised = nil
@@ -109,7 +110,7 @@ final class FocusFollower: ShellRoom {
         if toForeground {
             supervisor.wakes.startedByPerson(app)
         } else {
-            // A user has sent the app to another state since.
+            // A user has requested another state for the app since.
             guard machine.state == .active || machine.state == .inactive else { return }
         }
         let place = toForeground ? "foreground" : "background"

@@ -8,24 +8,24 @@ import EventSources
 import Lifecycle
 import TorporAPI
 
-/// Which processes play or record sound through the session's PipeWire, as torpor-desktop reports it.
+/// Which processes play or record sound through the session's PipeWire, as torpor-desktop reports.
 ///
-/// Its reports are those of the session's user: an app's stream counts only if the process is one of that app.
+/// The session's user can forge these reports, so a stream counts for an app only if its process belongs to that app.
 final class SessionSound: ShellRoom, SoundSource {
     unowned(unsafe) let supervisor: Supervisor
     var onChange: (() -> Void)?
-    /// Called when the helper must begin or end to listen.
+    /// Called when the helper must start or stop following sound.
     var onFollow: () -> Void = {}
     var isFollowed = false { didSet { if isFollowed != oldValue { followedChanged(isFollowedForFocus) } } }
-    /// Whether sound of other programs interrupts apps.
+    /// Whether sound of other programs can interrupt apps, so that streams are needed for that.
     var isFollowedForFocus = false { didSet { if isFollowedForFocus != oldValue { followedChanged(isFollowed) } } }
-    /// Whether the helper is to listen.
+    /// Whether the helper must follow sound.
     var isWanted: Bool { isFollowed || isFollowedForFocus }
     /// Called when streams have begun or ended, or are no longer known.
     var onStreams: () -> Void = {}
-    /// All running streams; nil while that is not known.
+    /// All running streams; nil while they are not known.
     private(set) var streams: [DesktopSound]?
-    /// Why streams are not seen.
+    /// Why streams cannot be followed; nil if they can, or if that is not known.
     private(set) var problem: String? {
         didSet {
             guard problem != oldValue else { return }
@@ -56,7 +56,7 @@ final class SessionSound: ShellRoom, SoundSource {
         if timer?.deadline == nil { timer?.arm(after: Self.patience) }
     }
 
-    /// The helper sees these streams.
+    /// Called when the helper reports the running streams.
     func heard(_ streams: [DesktopSound]) {
         guard isWanted, streams != self.streams else { return }
         problem = nil
@@ -66,7 +66,8 @@ final class SessionSound: ShellRoom, SoundSource {
         onStreams()
     }
 
-    /// The helper sees no streams, with the reason; with nil it sees them again.
+    /// Called when the helper reports whether it can follow streams: `problem` is the reason if it cannot, nil if it
+    /// can again.
     func isHeard(_ problem: String?) {
         guard isWanted else { return }
         self.problem = problem.map { String($0.prefix(400)) }
@@ -78,7 +79,7 @@ final class SessionSound: ShellRoom, SoundSource {
         onStreams()
     }
 
-    /// The helper has ended: another one will say what is true.
+    /// Called when the helper has ended. The next helper will report the state.
     func forget() {
         (streams, problem) = (nil, nil)
         if !isWanted { answer() }
@@ -91,11 +92,11 @@ final class SessionSound: ShellRoom, SoundSource {
         for answer in answers { answer(streams?.map(\.pid) ?? []) }
     }
 
-    /// What is said of it to persons, if an app has the mode.
+    /// The check of sound for `torpor doctor`; nil if no app needs sound to be followed.
     ///
     /// - Parameters:
-    ///   - obstacle: why there is no session.
-    ///   - trouble: why there is no helper.
+    ///   - obstacle: why there is no session; nil if there is one.
+    ///   - trouble: why there is no helper; nil if there is one.
     ///   - session: the session and the helper, in words.
     func check(obstacle: String?, trouble: String?, session: String) -> DoctorCheck? {
         guard isWanted || apps.contains(where: { $0.specification.backgroundModes.contains(.audio) }) else {

@@ -9,32 +9,33 @@ import Linux
 import Processes
 import WireText
 
-/// Interrupts apps in the foreground that play, while another program has a call, an alarm or a notification to play
-/// (`interrupt_on = ["audio"]`).
+/// Interrupts apps in the foreground that play sound, while another program plays sound that takes precedence: a
+/// call, an alarm or a notification (`interrupt_on = ["audio"]`).
 ///
-/// An app is told by willResignActive, and by didBecomeActive when the last such stream has ended.
+/// An interrupted app gets willResignActive, and gets didBecomeActive when the last such stream has ended.
 package final class SoundFocus: ShellRoom, LifecycleObserver {
     package unowned(unsafe) let supervisor: Supervisor
     private unowned let sound: SessionSound
-    /// Interrupted apps by name, with the incarnation; of them the next torpord must know.
+    /// The interrupted apps by name, each with its incarnation. The next torpord must know them, so they are
+    /// persisted.
     private var interrupted: [String: UInt64] = [:] {
         didSet { if interrupted != oldValue { keep() } }
     }
     private lazy var kept = PersistedBytes(supervisor, log, named: DescriptorName.soundFocus, most: 64 << 10)
     private var timer: TimerSource?
-    /// When the last stream that comes first was seen, while apps are interrupted.
+    /// While apps are interrupted, when a stream that takes precedence was last seen.
     private var seenAt = Duration.zero
-    /// What streams were known last, until it is reported otherwise.
+    /// The streams that were last known.
     private var streams: [DesktopSound] = []
-    /// Whether this torpord has heard of streams.
+    /// Whether this torpord has had a report about streams.
     private var isKnown = false
-    /// Whether a look at all apps is queued.
+    /// Whether a check of all apps is scheduled already.
     private var isDue = false
 
-    /// Roles of streams that come before all others (PipeWire's `media.role`).
+    /// Roles of streams that take precedence over all others (PipeWire's `media.role`).
     static let roles: Set<String> = ["Alarm", "Communication", "Notification"]
-    /// How long no such stream must run before apps go on: some programs make a new one for each piece, and pw-dump may
-    /// have to be started again.
+    /// How long no stream may take precedence before interrupted apps continue. Some programs make a new stream for
+    /// each piece of sound, and pw-dump may have to be started again.
     static let pause = Duration.seconds(2)
 
     init(_ supervisor: Supervisor, _ sound: SessionSound) {
@@ -44,7 +45,7 @@ package final class SoundFocus: ShellRoom, LifecycleObserver {
 
     private var isOn: Bool { supervisor.configuration.supervisor.interruptOn.contains(.audio) }
 
-    /// Before the keeper closes what no room has taken.
+    /// Must be called before torpor-keeper closes the descriptors that no part of the supervisor has claimed.
     func takeOver() {
         guard let bytes = kept.bytes, !bytes.isEmpty else { return }
         let fields = bytes.split(separator: 0).map { String(wire: $0) }
@@ -63,14 +64,14 @@ package final class SoundFocus: ShellRoom, LifecycleObserver {
         sound.isFollowedForFocus = isOn
         if isOn { return soundChanged() }
         look()
-        // While sound is not followed, nothing is known of it.
+        // While sound is not followed, the streams are unknown.
         (streams, isKnown) = ([], false)
     }
 
-    /// Streams have begun or ended, or it is no longer known which there are.
+    /// Called when streams have begun or ended, or are no longer known.
     func soundChanged() {
         guard isOn || !interrupted.isEmpty else { return }
-        // While the helper is started again, all is as it was.
+        // While the helper is being started again, the streams count as unchanged.
         if let now = sound.streams {
             (streams, isKnown) = (now, true)
         } else if sound.problem != nil {
@@ -79,7 +80,7 @@ package final class SoundFocus: ShellRoom, LifecycleObserver {
         look()
     }
 
-    /// The apps that play, other than by streams that come first.
+    /// Whether the app plays sound, not counting streams that take precedence.
     func plays(_ app: AppRuntime) -> Bool {
         let own = streams.filter { !$0.isRecording && !Self.comesFirst($0) }
         return own.contains { app.run.tree?.contains($0.pid) ?? false }
@@ -98,7 +99,7 @@ package final class SoundFocus: ShellRoom, LifecycleObserver {
         }
     }
 
-    /// The next run of the app is interrupted by itself.
+    /// An interruption ends together with the run of the app.
     package func ended(_ app: AppRuntime, _ ending: Ending) { interrupted[app.name] = nil }
 
     package func forget(_ app: AppRuntime) { interrupted[app.name] = nil }
@@ -114,14 +115,14 @@ package final class SoundFocus: ShellRoom, LifecycleObserver {
         if !first.isEmpty {
             seenAt = now
             for app in apps where interrupted[app.name] == nil && isInFront(app) && plays(app) {
-                // Its own call does not interrupt it.
+                // An app is not interrupted by its own call.
                 guard let stream = first.first(where: { !(app.run.tree?.contains($0.pid) ?? false) }) else { continue }
                 begin(app, stream)
             }
         }
-        // An earlier torpord's interruptions last until it is known who plays.
+        // Interruptions by an earlier torpord last until the streams are known.
         guard !interrupted.isEmpty, isKnown || !isOn else { return }
-        // An app whose own calls alone are left goes on with the others.
+        // If all remaining streams that take precedence belong to interrupted apps themselves, the interruptions end.
         let foreign = first.contains { stream in
             interrupted.keys.contains { name in
                 coordinator.id(of: name).map { !(apps[$0].run.tree?.contains(stream.pid) ?? false) } ?? false
@@ -169,11 +170,12 @@ package final class SoundFocus: ShellRoom, LifecycleObserver {
             for (name, incarnation) in all.sorted(by: { $0.key < $1.key }) {
                 guard let id = self.coordinator.id(of: name) else { continue }
                 let machine = self.coordinator.machine(id)
-                // A later run was not interrupted, and one that was sent away since is interrupted no longer.
+                // A later run of the app was not interrupted, and an app that has left the foreground since is no
+                // longer interrupted.
                 guard UInt64(machine.incarnation) == incarnation, machine.interruptions > 0 else { continue }
                 try? self.request(.interrupt(begin: false), of: id)
             }
-            // Last: if torpord is killed before, the next one ends the interruptions.
+            // Clear this last: if torpord is killed before, the next torpord ends the interruptions.
             self.interrupted = [:]
         }
     }
