@@ -14,13 +14,13 @@ import VarlinkServer
 
 /// An app's row in the store, including changes that are being written.
 package struct PersistedApp {
-    /// The state that a user requested for the app; nil while the configuration decides.
+    /// The state that a user requested for the app; nil if none, so that the configuration decides.
     package var goalOfPerson: Goal?
     /// The hash of the row that was last saved or loaded.
     private var fingerprint: Int?
     package private(set) var incarnation: Int64 = 0
     package private(set) var ledger: [Int64] = []
-    /// The times, on the loop's clock, that `ledger` was computed from. They are compared instead of those in
+    /// The times on the event loop's clock from which `ledger` was computed. Comparisons use them instead of those in
     /// `ledger`, which are on the wall clock and differ a little each time they are computed.
     fileprivate private(set) var times: [Duration] = []
 
@@ -39,7 +39,7 @@ package struct PersistedApp {
     }
 }
 
-/// Loads and saves what must outlive a reboot. Only the first launches wait until it is loaded.
+/// Loads and saves what must survive a reboot. Only the first launches wait until it is loaded.
 package final class Persistence: ShellRoom, LifecycleObserver {
     package unowned(unsafe) let supervisor: Supervisor
     package let store: Store
@@ -119,8 +119,8 @@ package final class Persistence: ShellRoom, LifecycleObserver {
             }
             self.isRemembered = true
             for app in self.apps { self.keep(app) }
-            // Apps are launched even if the disk does not answer in time. Mail and timers are then loaded when the
-            // answer comes: loading an empty store now would mean that there are none.
+            // Apps are launched even if the disk does not answer in time. In that case, mail and timers are loaded
+            // when the answer comes: loading an empty store now would mean that there are none.
             if self.store.isLoaded { self.rememberMail(contents) }
             completion()
             self.supervisor.shutdown.finishWhenGone()
@@ -268,12 +268,12 @@ package final class Persistence: ShellRoom, LifecycleObserver {
     /// Writes everything and ends the store's thread. Waits for the disk 1 s at most, 250 ms if `quickly`, which is
     /// for when another torpord waits to take over.
     package func close(quickly: Bool) {
-        // If torpord ends before its start was over, begin the timers now: those that count from a start must count
-        // from this one.
+        // If torpord ends before its start was over, begin the timers now, because timers that count from a start
+        // must count from this start.
         supervisor.wakes.timers.begin()
         if !isRemembered {
-            // torpord ends before the store was read. Save the states that a user has requested since, or that the
-            // recovery file had.
+            // torpord ends before the store was read. Save the states that a user has requested since, or that are in
+            // the recovery file.
             isRemembered = true
             for app in apps where app.kept.goalOfPerson != nil { keep(app) }
         }
