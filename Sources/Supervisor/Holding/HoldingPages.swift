@@ -26,7 +26,7 @@ final class HoldingPages: ShellRoom, LifecycleObserver {
     final class Holding {
         /// When the app's start began.
         let since: Duration
-        /// Fires when the page is due, and after that when to check whether the page is still needed.
+        /// Fires when the page is due. After that, fires when to check whether the page is still needed.
         var timer: TimerSource?
         /// One end of a pair of sockets: closing it makes torpor-holding end.
         var control: Descriptor?
@@ -92,7 +92,7 @@ final class HoldingPages: ShellRoom, LifecycleObserver {
         holding.isOver = true
         holding.timer?.cancel()
         holding.news?.cancel()
-        // The closed connection ends torpor-holding, once it has finished the responses that it has begun.
+        // Closing the connection makes torpor-holding end, once it has completed the responses that it has begun.
         holding.control = nil
         if isEnding, let process = holding.process { try? Pidfd.sendSignal(process.raw, Signal.kill) }
     }
@@ -159,7 +159,7 @@ final class HoldingPages: ShellRoom, LifecycleObserver {
             holding.control = ours
             holding.news = try loop.watch(ours.raw, .readable) { [weak self, weak app, weak holding] _ in
                 guard let self, let app, let holding else { return }
-                // If no byte has come, torpor-holding has closed the socket: it ends when the app accepts
+                // If there is no byte, torpor-holding has closed the socket, which it does when the app accepts
                 // connections.
                 guard let bytes = try? Descriptor.read(ours.raw, maximum: 64), !bytes.isEmpty else {
                     holding.news?.cancel()
