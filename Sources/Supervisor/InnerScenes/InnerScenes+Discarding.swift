@@ -33,8 +33,8 @@ extension InnerScenes {
         roster[scene].flatMap { coordinator.id(of: $0.template) }.map { apps[$0] }
     }
 
-    /// Erases discarded scenes that their apps no longer show. If an app has ever shown such a scene, a message about
-    /// the scene's end is stored for the app first.
+    /// Erases discarded scenes that their apps no longer show. If an app has ever shown such a scene, a message for
+    /// the app about the scene's end is stored first.
     func letGo() {
         var gone: [AppID: [String]] = [:]
         for name in leaving.sorted() {
@@ -56,7 +56,7 @@ extension InnerScenes {
         }
     }
 
-    /// Erases scenes, but only after the app has finished saving their state and snapshots.
+    /// Erases scenes, but only once the app has finished saving their state and snapshots.
     private func erase(_ names: [String], _ app: AppRuntime?) {
         for name in names {
             let erase = { [weak self] in

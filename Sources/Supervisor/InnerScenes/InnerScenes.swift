@@ -9,7 +9,7 @@ import Linux
 package import TorporAPI
 package import Varlink
 
-/// Scenes inside apps: sessions that an app shows in its own process, each with a lifecycle of its own.
+/// Scenes inside apps: sessions that an app shows in its own process, each with its own lifecycle.
 ///
 /// The core moves scenes between states (`SceneMachine`), and identifies them by numbers. This class maps the numbers
 /// to names, handles the scenes' sessions, which ``Scenes`` keeps on disk, and limits how many scenes are connected.
@@ -21,11 +21,11 @@ package final class InnerScenes: ShellRoom, LifecycleObserver {
     private var lastNumber: SceneID = 0
     /// Callers that wait until the session of a new scene is on disk, by the scene's full name.
     private var opening: [String: [(Result<SceneSession, SceneRefusal>) -> Void]] = [:]
-    /// The scenes of each app at the last call of ``look(at:)``, which compares the present scenes with these.
+    /// The scenes of each app at the last call of ``look(at:)``, to find out what has changed since.
     var seen: [AppID: [SceneMachine]] = [:]
     /// Why apps refused to connect scenes, by scene.
     var refusals: [SceneID: String] = [:]
-    /// The scene that each app is connecting with saved state.
+    /// For each app, the scene that it is connecting with saved state.
     var restoring: [AppID: SceneID] = [:]
     /// Discarded scenes that are not erased yet, such as those that their apps still show.
     var leaving: Set<String> = []
@@ -144,7 +144,7 @@ package final class InnerScenes: ShellRoom, LifecycleObserver {
 
     // MARK: Opening
 
-    /// Makes the scene's session, unless it exists. `completion` gets the session when it is on disk, or the reason
+    /// Creates the scene's session, unless it exists. `completion` gets the session when it is on disk, or the reason
     /// for a refusal.
     package func open(
         _ app: AppRuntime,
@@ -191,7 +191,7 @@ package final class InnerScenes: ShellRoom, LifecycleObserver {
 
     // MARK: Moving
 
-    /// Moves a scene to a goal, the state that it is to reach. If the limit of connected scenes is reached, first
+    /// Moves a scene to a goal (the state that it should reach). If the limit of connected scenes is reached, first
     /// disconnects the least recently used scene in the background.
     package func move(_ session: SceneSession, to goal: SceneGoal, _ app: AppRuntime) throws(RequestError) {
         let number = number(of: session.app)
@@ -203,7 +203,7 @@ package final class InnerScenes: ShellRoom, LifecycleObserver {
             }
             try request(.scene(number, goal), of: app.id)
         } catch {
-            // Discard only a new scene: if the core knows the scene already, it belongs to another request.
+            // Discard only a new scene. If the core knows the scene already, it belongs to another request.
             if machine(of: number, app) == nil { forgetNew(session.app) }
             throw error
         }
@@ -218,7 +218,7 @@ package final class InnerScenes: ShellRoom, LifecycleObserver {
         record(app)
     }
 
-    /// Stores the state that the next start of the supervisor brings the app to.
+    /// Stores the state to which the next start of the supervisor brings the app.
     private func keepGoal(_ goal: SceneGoal, _ app: AppRuntime) {
         let kept = app.kept.goalOfPerson
         switch goal {
@@ -235,7 +235,7 @@ package final class InnerScenes: ShellRoom, LifecycleObserver {
         discard([session]) {}
     }
 
-    /// Why no other scene can be connected; nil if one can, perhaps after another scene is disconnected.
+    /// Why no further scene can be connected; nil if one can, if necessary after another scene is disconnected.
     private func refusalToConnect(_ scene: SceneID?, _ app: AppRuntime) -> String? {
         if coordinator.isShuttingDown { return "is not connected, since torpord is shutting down: start torpord again" }
         let machine = machine(app)
@@ -285,12 +285,12 @@ package final class InnerScenes: ShellRoom, LifecycleObserver {
     private func usedAt(_ scene: SceneID) -> Int64 { names[scene].flatMap { roster[$0]?.usedAt } ?? 0 }
 
     /// The scenes that an app brings to the foreground when no scene is named: those that were in the foreground
-    /// last, else the most recently used one, if possible a connected one; none if the app has no scenes.
+    /// last, otherwise the most recently used one, if possible a connected one. None if the app has no scenes.
     package func toComeBack(with app: AppRuntime) -> [SceneSession] {
         let all = sessions(of: app)
         let last = all.filter(\.returns)
         if !last.isEmpty { return last }
-        // Prefer connected scenes: a scene that was disconnected just now was used last, but is wanted least.
+        // Prefer connected scenes: a scene that was just disconnected was used last, but is wanted least.
         let connected = rivals(of: nil, app).compactMap { names[$0.id].flatMap { roster[$0] } }.filter {
             !$0.isDiscarded
         }
@@ -435,7 +435,7 @@ package final class InnerScenes: ShellRoom, LifecycleObserver {
         if message == .sceneDidEnterBackground, answer.declines.contains(.snapshot), let name {
             supervisor.snapshots.declineSnapshot(of: app, scene: name)
         }
-        // The scene hides itself from snapshots, so a snapshot of the whole app must not show it either.
+        // The scene must not be in snapshots, so a snapshot of the whole app must not show it either.
         if message == .sceneDidEnterBackground, answer.declines.contains(.snapshot), app.specification.snapshot != nil {
             supervisor.snapshots.declineSnapshot(of: app)
         }
@@ -453,7 +453,7 @@ package final class InnerScenes: ShellRoom, LifecycleObserver {
         return nil
     }
 
-    /// Whether a scene is being discarded for good: then the data that it saves is dropped.
+    /// Whether a scene is being discarded for good, so that data which it saves is dropped.
     func isDiscarded(_ scene: String, of app: AppRuntime) -> Bool {
         roster[AppName.scene(app.name, scene)]?.isDiscarded ?? false
     }

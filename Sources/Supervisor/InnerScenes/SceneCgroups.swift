@@ -7,8 +7,8 @@ import Lifecycle
 import Linux
 import Processes
 
-/// The cgroups of scenes inside apps (`scenes.cgroups`). They are below the app's cgroup. The app puts the processes
-/// that work for a scene into the cgroup of that scene.
+/// The cgroups of scenes inside apps (`scenes.cgroups`), which are below the app's cgroup. The app moves the
+/// processes that work for a scene into that scene's cgroup.
 ///
 /// A cgroup is made before its scene connects, and removed when the scene is gone; processes left in it are killed.
 /// The cgroup is frozen when its scene has been in the background for the app's `background_time`. It is thawed
@@ -19,7 +19,7 @@ final class SceneCgroups {
         var isFrozen = false
         /// Whether the scene was told to disconnect.
         var isOver = false
-        /// Fires when the cgroup must be frozen, or when to try again to remove it.
+        /// Fires when the cgroup must be frozen, or when to retry its removal.
         var timer: TimerSource?
         /// The background time for which the timer was armed.
         var time: Duration?
@@ -46,7 +46,8 @@ final class SceneCgroups {
 
     init(_ scenes: InnerScenes) { self.scenes = scenes }
 
-    /// The first character of the names of scenes' cgroups: no file of the kernel in the app's cgroup begins with it.
+    /// The first character of the names of scenes' cgroups. In the app's cgroup, no file of the kernel has a name
+    /// that begins with it.
     private static let prefix = "@"
 
     private func warn(_ app: AppRuntime, _ text: String) { scenes.supervisor.log.warning("\(app.name): \(text)") }
@@ -69,7 +70,7 @@ final class SceneCgroups {
         left?.cancel()
         do throws(Errno) {
             if try !Cgroup.create(path) {
-                // If the cgroup is left from the scene's last connection, which ended a moment ago, kill the
+                // The cgroup may be left from the scene's last connection, which ended a moment ago: kill the
                 // processes in it.
                 if left != nil || old?.isOver == true { kill(path, app) }
                 try Cgroup.freeze(path, false)
@@ -84,8 +85,8 @@ final class SceneCgroups {
         return path
     }
 
-    /// Lets the app's user move processes within the app's cgroup. To move a process out of the app's cgroup, that
-    /// user would need to write to a cgroup above (cgroups(7)).
+    /// Lets the app's user move processes within the app's cgroup. To move a process out of it, that user would need
+    /// to write to a cgroup above (cgroups(7)).
     private func giveAway(_ path: String, below above: String, _ app: AppRuntime) throws(Errno) {
         let file = "/cgroup.procs"
         // Keep the owner that was set first, even if the configuration has changed since.
