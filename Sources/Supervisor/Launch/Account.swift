@@ -6,7 +6,7 @@ import Linux
 
 extension Launcher {
     /// The account that the app's last launch has looked up; nil if the app runs as the supervisor's own user. Throws
-    /// before the first launch: this function looks nothing up itself, since a lookup may block.
+    /// before the first launch, because this function does no lookup, which may block.
     func account(of app: AppRuntime) throws(LaunchError) -> Account? {
         guard let names = Account.Names(app.specification) else { return nil }
         guard let known = app.account, known.names == names else {
@@ -44,7 +44,7 @@ extension Launcher {
     func credentials(of app: AppRuntime) throws(LaunchError) -> (uid: UInt32, gid: UInt32, groups: [UInt32])? {
         guard let account = try account(of: app) else { return nil }
         let uid = account.user?.uid ?? Users.effectiveUID
-        // If torpord runs with these ids already, the keeper need not set them: setting ids needs a privilege.
+        // If torpord already runs with these ids, torpor-keeper need not set them, which would require a privilege.
         guard Users.isRoot || uid != Users.effectiveUID || account.gid != Users.effectiveGID else { return nil }
         return (uid, account.gid, account.groups)
     }

@@ -8,14 +8,15 @@ import Linux
 import Processes
 import WireText
 
-/// New versions of bundles: one whose first two launches do not come up is replaced by the version before.
+/// Trials of new versions of bundles: if the first two launches of a version fail, torpord puts the previous version
+/// back.
 ///
-/// Most apps are ready as soon as they are executed, so a launch counts as come up only some time after it was ready, or
-/// when the app has ended with success.
+/// Most apps count as ready as soon as they are executed. So a launch counts as successful only some time after the
+/// app was ready, or when the app has ended successfully.
 extension Launcher {
     private static let trial = Duration.seconds(10)
 
-    /// Called often: costs one test for apps that are not on trial.
+    /// This function is called often, so it makes only one test for apps that are not on trial.
     func followTrials(_ apps: [AppRuntime]) {
         for app in apps where app.specification.bundle != nil && !app.run.isTrialFollowed {
             let machine = machine(app)
@@ -36,11 +37,11 @@ extension Launcher {
     func trialEnded(_ app: AppRuntime, _ ending: Ending) {
         app.run.trialTimer?.cancel()
         app.run.trialTimer = nil
-        // Without the slot no process was launched from a verified bundle.
+        // Without this value, no process was launched from a verified bundle.
         guard let bundle = app.run.bundle, bundle.isOnTrial, !app.run.hasComeUp else { return }
         switch ending.reason {
         case .exitSuccess where ending.transition != .launching || app.specification.rules.isOneshot: cameUp(app)
-        // A full disk, or an account that is gone, is no fault of the version.
+        // A full disk, or an account that no longer exists, is no fault of the version.
         case .launchFailed where app.run.launchFailure == nil: break
         case .exitSuccess, .exitFailure, .signal, .coreDump, .unknown, .launchDeadline, .launchFailed, .watchdog,
             .unresponsive, .memoryLimit:
@@ -84,7 +85,7 @@ extension Launcher {
         }
     }
 
-    /// Continues a launch when it is known whether the version of its bundle is put back.
+    /// Continues a launch once it is known whether the previous version of its bundle is put back.
     func afterTrial(of app: AppRuntime, _ next: @escaping (_ isPutBack: Bool) -> Void) {
         guard let name = app.specification.bundle?.name, trials[name] != nil else { return next(false) }
         trials[name]?.append(next)

@@ -8,10 +8,10 @@ import Linux
 import Processes
 import WireText
 
-/// Why an app of a bundle is not launched.
+/// Why an app of a bundle is not launched, as a sentence.
 struct BundleRefusal {
     let sentence: String
-    /// Whether another try would find the same.
+    /// Whether a retry would fail for the same reason.
     let isFinal: Bool
 
     init(_ why: String, isFinal: Bool) {
@@ -20,35 +20,36 @@ struct BundleRefusal {
     }
 }
 
-/// What torpor-verify has found of the bundle that an app is launched from.
+/// What torpor-verify reported about the bundle that an app was launched from.
 package struct VerifiedBundle {
-    /// Its name and version: `notes 1.0`.
+    /// The bundle's name and version, such as `notes 1.0`.
     package let title: String
     let name: String
     let version: String
-    /// `by the kernel` or `at launch`.
+    /// How the bundle's files are verified: `by the kernel` or `at launch`.
     package let how: String
-    /// Whether it is not known yet that the version comes up.
+    /// Whether no launch of the version has succeeded yet.
     let isOnTrial: Bool
 }
 
 extension Launcher {
-    /// The name of a run of torpor-verify among the commands of an app.
+    /// The name for a run of torpor-verify among the commands that run for an app.
     static let bundle = "bundle"
 
-    /// A bundle of 10 GiB is read at 50 MB/s in less.
+    /// The most time that a verification may take. A bundle of 10 GiB takes less at 50 MB/s.
     private static let longestVerification = Duration.seconds(300)
-    /// In bytes: a line, and the manifest up to its list of files (256 KiB).
+    /// The most bytes of torpor-verify's output: a line, and the manifest before its list of files (256 KiB).
     private static let longestAnswer = 257 << 10
 
-    /// The folder of the keys whose bundles may run: `keys` beside the configuration file.
+    /// The folder of the trusted keys: `keys` beside the configuration file.
     private var keys: String {
         let path = supervisor.configuration.sources.path
         let whole = path.hasPrefix("/") ? path : supervisor.configuration.sources.workingDirectory + "/" + path
         return (File.parent(of: whole) ?? "") + "/keys"
     }
 
-    /// Compares an app's bundle with what was signed, by torpor-verify. Completes at once for an app without a bundle.
+    /// Runs torpor-verify, which compares an app's bundle with its signed manifest. Completes at once for an app
+    /// without a bundle.
     func verifyBundle(_ app: AppRuntime, _ completion: @escaping (BundleRefusal?) -> Void) {
         guard let bundle = app.specification.bundle else { return completion(nil) }
         guard let version = bundle.version else {
@@ -92,7 +93,7 @@ extension Launcher {
         }
     }
 
-    /// Returns why the bundle that was verified must not run all the same.
+    /// Handles a successful verification. Returns a reason if the bundle must not run all the same.
     private func verified(
         _ app: AppRuntime,
         _ bundle: BundleReference,
@@ -118,7 +119,7 @@ extension Launcher {
 
     private static func manner(_ word: String?) -> String { word == "kernel" ? "by the kernel" : "at launch" }
 
-    /// Runs torpor-verify. The completion gets what it has printed, or why it did not get to its end.
+    /// Runs torpor-verify. `completion` gets its output, or why it could not be run or was killed.
     func runVerifier(
         _ words: [String],
         of app: AppRuntime,
@@ -134,7 +135,7 @@ extension Launcher {
         }
         var plan = companionPlan(program, [program] + words, of: app.name)
         plan.isHelper = true
-        // If memory is short, end it rather than an app: its launch is tried again.
+        // If memory is short, the kernel should kill torpor-verify rather than an app: the launch is then retried.
         plan.oomScoreAdjust = 1000
         plan.standardOutput = answer.raw
         plan.standardError = answer.raw
@@ -155,7 +156,7 @@ extension Launcher {
     }
 
     private static func read(_ answer: Descriptor) -> [UInt8] {
-        // Memory of this machine: reading it waits for no disk.
+        // The file is in memory, so this does not wait for a disk.
         (try? File.read(answer.raw, at: 0, maximum: longestAnswer)) ?? []
     }
 
@@ -166,7 +167,7 @@ extension Launcher {
             let bundle = app.specification.bundle
         else { return nil }
         app.run.isBundleSought = true
-        // torpor-verify has written it, in torpord's own folder.
+        // The file was written by torpor-verify and is in torpord's own folder.
         guard let text = try? File.readString("\(bundle.folder)/.run-\(app.name)", limit: 256),
             case let words = text.split(whereSeparator: { $0 == " " || $0 == "\n" }).map(String.init), words.count == 2
         else { return nil }
@@ -175,14 +176,15 @@ extension Launcher {
             name: bundle.name,
             version: words[0],
             how: Self.manner(words[1]),
-            // An earlier torpord knew it; torpor-verify knows it too.
+            // This torpord does not know whether the version is on trial, but torpor-verify does: it ignores reports
+            // about other versions.
             isOnTrial: true
         )
         return app.run.bundle
     }
 }
 
-/// What torpor-verify has printed.
+/// The output of torpor-verify.
 struct VerifierAnswer {
     let code: Int32
     let line: String
@@ -199,7 +201,7 @@ struct VerifierAnswer {
 private final class BundleVerdict { var isFinal = false }
 
 extension Incarnation {
-    /// The bundle that the app was launched from, as torpor-verify has found it.
+    /// The verified bundle that the app was launched from; nil if unknown, or if the app has no bundle.
     var bundle: VerifiedBundle? {
         get { slots[BundleSlot.self] }
         set { slots[BundleSlot.self] = newValue }

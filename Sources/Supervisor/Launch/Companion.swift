@@ -20,17 +20,19 @@ protocol CompanionReport {
     var isGreeting: Bool { get }
 }
 
-/// A helper program that runs beside the apps as some user, and outlives torpord: the keeper holds the socket to it.
-/// Messages are JSON, each with a NUL at its end.
+/// A helper program that runs beside the apps, as some user, and outlives torpord: torpor-keeper holds the socket to
+/// it. Messages are JSON, each with a NUL at its end.
 ///
 /// The companion's user could forge its messages. So their size is limited, and torpord kills a companion that sends
 /// an invalid one.
 class Companion<Command: CompanionCommand, Report: CompanionReport> {
     struct Callbacks {
         let report: (Report) -> Void
-        /// The companion has ended, or torpord gave it up. The argument says why, or is nil if that was expected.
+        /// Called when the companion has ended, or torpord gave it up. The argument says why; nil if that was
+        /// expected.
         let ended: (String?) -> Void
-        /// The companion's process is gone, or was never launched. The argument is the path of its cgroup.
+        /// Called when the companion's process is gone, or was never launched. The argument is the path of its
+        /// cgroup.
         let gone: (String?) -> Void
     }
 
@@ -38,9 +40,9 @@ class Companion<Command: CompanionCommand, Report: CompanionReport> {
     private static var longestMessage: Int { 64 << 10 }
     /// The most bytes to read in one turn of the event loop, and to pass to one call of send(2).
     private static var turn: Int { 64 << 10 }
-    /// The most bytes that may wait to be sent. A working companion always reads, so more means that it was stopped.
+    /// The most bytes that may wait to be sent. A working companion always reads, so if more wait, it was stopped.
     private static var mostWaiting: Int { 16 << 20 }
-    /// A working companion answers `hello` within this time.
+    /// Within this time, a working companion answers `hello`.
     private static var longestSilence: Duration { .seconds(20) }
 
     let place: CompanionPlace
@@ -53,7 +55,7 @@ class Companion<Command: CompanionCommand, Report: CompanionReport> {
     private var sent = 0
     private var pidfd: Descriptor?
     private var isOver = false
-    /// torpord has killed the companion, and reports its end when the process is gone.
+    /// Whether torpord has killed the companion. Its end is reported when the process is gone.
     private var isLeaving = false
     /// Why torpord killed the companion; nil if the companion did nothing wrong.
     private var failure: String?
@@ -73,7 +75,7 @@ class Companion<Command: CompanionCommand, Report: CompanionReport> {
         didSet { if profile != oldValue { tree?.apply(profile) } }
     }
 
-    /// Starts nothing yet: call `start` or `adopt` next.
+    /// Creates a companion without starting it: call `start` or `adopt` next.
     init(_ place: CompanionPlace, _ profile: StateProfile, _ supervisor: Supervisor, _ callbacks: Callbacks) {
         self.place = place
         self.profile = profile
@@ -98,7 +100,8 @@ class Companion<Command: CompanionCommand, Report: CompanionReport> {
             }
             return
         }
-        // Hold the socket before the launch: a later torpord that finds the process then finds the socket too.
+        // torpor-keeper must hold the socket before the launch, so that a later torpord that finds the process also
+        // finds the socket.
         if let socket { supervisor.hold(place.heldName, [socket.raw], replacing: true) }
         var plan = plan
         plan.passed = [theirs.raw]
@@ -145,7 +148,7 @@ class Companion<Command: CompanionCommand, Report: CompanionReport> {
             supervisor.loop.later { [weak self] in self?.fail("cannot be reached: \(error)") }
             return
         }
-        // The earlier torpord may have died halfway through a message: this NUL ends that message.
+        // The earlier torpord may have died in the middle of a message, which this NUL ends.
         outgoing = [0]
         send(.hello)
     }
@@ -191,7 +194,8 @@ class Companion<Command: CompanionCommand, Report: CompanionReport> {
         stop()
     }
 
-    /// Kills the companion. Start another one only when this one is gone: two must not do the same work.
+    /// Kills the companion. Another one may be started only when this one is gone, because two must not do the same
+    /// work.
     func replace() {
         guard !isOver, !isLeaving else { return }
         isLeaving = true
@@ -211,7 +215,7 @@ class Companion<Command: CompanionCommand, Report: CompanionReport> {
                 guard let count = try Sockets.send(socket.raw, part) else { break }
                 sent += count
             } catch {
-                // Stop sending. If the companion has ended, the keeper reports that.
+                // Stop sending. If the companion has ended, torpor-keeper reports that.
                 break
             }
         }
@@ -223,14 +227,14 @@ class Companion<Command: CompanionCommand, Report: CompanionReport> {
         guard let socket else { return }
         let bytes: [UInt8]?
         do throws(Errno) {
-            // A plain read drops descriptors that the companion may send along. Dropping a socket may block:
-            // `Promptly` ends that.
+            // A plain read discards descriptors that the companion may have sent with the data. Discarding a socket
+            // may block, which `Promptly` ends.
             bytes = try Promptly.run { () throws(Errno) in try Descriptor.read(socket.raw, maximum: Self.turn) }
         } catch {
             return fail("cannot be reached: \(error)")
         }
         guard let bytes else { return }
-        // The companion has closed the socket. The keeper reports its end, with the exit status.
+        // The companion has closed the socket. torpor-keeper reports its end, with the exit status.
         guard !bytes.isEmpty else { return hangUp() }
         framer.append(bytes)
         while !isOver, !isLeaving {
@@ -243,7 +247,7 @@ class Companion<Command: CompanionCommand, Report: CompanionReport> {
             do {
                 report = try Report(json: JSON.parse(message))
             } catch {
-                // The first message may be the second half of a message that an earlier torpord had begun to read.
+                // The first message may be the rest of a message that an earlier torpord had begun to read.
                 if isUnheard { continue }
                 return fail("sent an invalid report: \(error)")
             }
@@ -253,7 +257,7 @@ class Companion<Command: CompanionCommand, Report: CompanionReport> {
                 (isGreeted, isUnheard) = (true, false)
                 patience = nil
             }
-            // Skip this report: after its answer to `hello`, the companion repeats everything that matters.
+            // Skip this report: once the companion has answered `hello`, it repeats everything that matters.
             if isUnheard { continue }
             callbacks.report(report)
         }
@@ -293,13 +297,13 @@ class Companion<Command: CompanionCommand, Report: CompanionReport> {
     }
 }
 
-/// How torpord, and the torpord after it, find a companion.
+/// How this torpord and the next one find a companion.
 struct CompanionPlace {
     /// The app that the companion works for, or a name that no app can have.
     let name: String
-    /// The name under which the keeper holds the socket to the companion.
+    /// The name under which torpor-keeper holds the socket to the companion.
     let heldName: String
-    /// The path of the companion's cgroup; nil if it has none of its own.
+    /// The path of the companion's own cgroup; nil if it has none.
     let cgroup: String?
 }
 
@@ -308,15 +312,15 @@ struct FoundCompanion {
     let process: Launched
     /// The socket to the companion; nil if the socket was lost.
     let socket: Descriptor?
-    /// The path of the companion's cgroup; nil if it has none of its own.
+    /// The path of the companion's own cgroup; nil if it has none.
     let cgroup: String?
     /// Whether the companion has ended since torpord found it.
     var hasEnded = false
     /// Kills the companion, because it is not needed.
     func end() { try? Pidfd.sendSignal(process.pidfd.raw, Signal.kill) }
 
-    /// Takes over the companion whose socket the keeper holds as `name`. If there are several processes, only the
-    /// latest is taken over: an earlier torpord had killed the others, or told them to end.
+    /// Takes over the companion whose socket torpor-keeper holds as `name`. If there are several processes, only the
+    /// latest is taken over: an earlier torpord had killed the others, or asked them to end.
     static func take(
         _ processes: [OrphanedProcess],
         heldAs name: String,
@@ -336,8 +340,8 @@ struct FoundCompanion {
         )
     }
 
-    /// Whether a process has these arguments and, if `user` is given, runs as that user. Call it on a background
-    /// thread.
+    /// Whether a process has these arguments and, if `user` is given, runs as that user. Must be called on a
+    /// background thread.
     static func isRunning(_ arguments: [String], as user: UInt32?, _ pid: Int32) -> Bool {
         guard let words = try? File.read("/proc/\(pid)/cmdline", limit: 1 << 16),
             let real = try? ProcFS.realUser(pid)
@@ -347,7 +351,7 @@ struct FoundCompanion {
     }
 }
 
-/// Counts the companions that one part of the supervisor has, and waits for their processes when torpord ends.
+/// Counts the companions of one part of the supervisor, and waits for their processes when torpord ends.
 final class CompanionCount {
     private unowned(unsafe) let supervisor: Supervisor
     /// How many companion processes have not ended.
@@ -355,8 +359,8 @@ final class CompanionCount {
     private var timer: TimerSource?
     private var isPastWaiting = false
 
-    /// How long to wait for killed companions. A killed process that waits for a disk ends only when the disk
-    /// answers.
+    /// How long to wait for companions that were killed. A killed process that waits for a disk ends only when the
+    /// disk answers.
     private static let longestEnd = Duration.seconds(5)
 
     init(_ supervisor: Supervisor) { self.supervisor = supervisor }
@@ -368,8 +372,8 @@ final class CompanionCount {
         if timer != nil, count == 0 { supervisor.shutdown.finishWhenGone() }
     }
 
-    /// Whether all companions are gone, or were waited for long enough; if not, the shutdown continues when they are
-    /// gone. Call this when all were told to end and no other torpord follows.
+    /// Whether all companions are gone, or were waited for long enough. If not, the shutdown continues when they are
+    /// gone. Called when all were asked to end and no other torpord follows.
     func areGone() -> Bool {
         guard count > 0, !isPastWaiting else { return true }
         if timer == nil {
@@ -386,7 +390,7 @@ final class CompanionCount {
 extension Launcher {
     /// The launch plan of a companion, which runs in `/` with a low priority.
     ///
-    /// - Parameter variables: added to the environment that torpord inherited.
+    /// - Parameter variables: variables added to the environment that torpord inherited.
     func companionPlan(
         _ program: String,
         _ arguments: [String],

@@ -15,7 +15,7 @@ final class HookRun {
     var current: Descriptor?
     var timer: TimerSource?
     var isCancelled = false
-    /// The deadline that the running command has missed, so that torpord kills it; nil if it has missed none.
+    /// The deadline that the running command has missed, so that torpord kills it; nil if it has not missed one.
     var missed: Duration?
     /// Whether `completion` was called. The result of a command that starts after that is ignored.
     var isOver = false
@@ -34,8 +34,8 @@ final class HookRun {
 }
 
 extension Launcher {
-    /// Runs the commands in order, and stops at the first that fails. The completion gets nil, or a sentence about
-    /// the failure.
+    /// Runs the commands in order, and stops at the first that fails. `completion` gets nil, or a sentence about the
+    /// failure.
     func runHooks(
         _ app: AppRuntime,
         _ hooks: [HookCommand],
@@ -58,7 +58,7 @@ extension Launcher {
         nextHook(app, run)
     }
 
-    /// Runs one command, whatever else runs for the app. The completion gets nil, or a sentence if the command
+    /// Runs one command, even if other commands run for the app. `completion` gets nil, or a sentence if the command
     /// failed.
     func run(
         _ command: HookCommand,
@@ -108,8 +108,8 @@ extension Launcher {
         }
     }
 
-    /// Kills the current command. If a slow disk or keeper still delays its start, calls the completion now, and the
-    /// command is killed when it starts.
+    /// Kills the current command. If its start is still delayed by a slow disk or torpor-keeper, calls the completion
+    /// now, and kills the command when it starts.
     private func end(_ run: HookRun, of app: AppRuntime, _ sentence: String) {
         run.isCancelled = true
         if let pidfd = run.current {
@@ -144,10 +144,10 @@ extension Launcher {
     }
 
     /// Runs a command for an app, as the app's user and in its directory, and reports the exit status. The command
-    /// writes to the app's log, or to `output`. A check, and any command with `isInside`, runs in the app's sandbox.
+    /// writes to the app's log, or to `output`. A check, or a command with `isInside`, runs in the app's sandbox.
     ///
-    /// When the command has ended, processes that it has left running in its session are killed; after a check that
-    /// has a cgroup, all processes in that cgroup.
+    /// When the command has ended, processes that it has left running in its session are killed. After a check that
+    /// has a cgroup, all processes in that cgroup are killed.
     func runCommand(
         _ app: AppRuntime,
         _ command: [String],
@@ -202,8 +202,8 @@ extension Launcher {
         }
     }
 
-    /// Makes the cgroup of a check. The session is not enough to find all processes of a check: those of ‘podman
-    /// exec’, for example, leave it.
+    /// Makes the cgroup of a check. The session is not enough to find all of a check's processes, because those of
+    /// ‘podman exec’, for example, leave it.
     private func makeCheckCgroup(_ app: AppRuntime) -> (path: String, directory: Descriptor)? {
         do throws(Errno) {
             checks.count += 1
@@ -237,7 +237,7 @@ extension Launcher {
             switch result {
             case .success(let launched):
                 self?.helpers[launched.pid] = { [weak self] status in
-                    // A finished ‘podman exec’ leaves a process that cleans up and then ends by itself.
+                    // A ‘podman exec’ that has ended leaves a process that cleans up and then ends by itself.
                     var isDone = false
                     if case .exited = status { isDone = isPodmans }
                     self?.endRemains(of: launched, path, mayEndAlone: isDone)
@@ -252,9 +252,9 @@ extension Launcher {
         withExtendedLifetime((output, given, cgroup)) {}
     }
 
-    /// Kills processes that a command has left running in its cgroup or its session: nothing else would end them.
+    /// Kills processes that a command has left running in its cgroup or session, since nothing else would end them.
     func endRemains(of command: Launched, _ cgroup: String? = nil, mayEndAlone: Bool = false) {
-        // Most commands leave no process. Return early then: reading /proc is slow.
+        // Most commands leave no process, and reading /proc is slow: return early.
         if let cgroup {
             if checks.remove(cgroup) { return }
         } else if !Signal.hasGroup(command.pid) {
@@ -296,7 +296,7 @@ extension Launcher {
 
 /// The cgroups of checks that run, or have left processes.
 final class CheckCgroups {
-    /// How many cgroups of checks were made. The number is part of the name of the next one.
+    /// How many cgroups of checks were made so far. The number becomes part of the next one's name.
     var count: UInt64 = 0
     var paths: Set<String> = []
     /// How often torpord's shutdown has waited until the cgroups of checks were empty.
@@ -314,10 +314,10 @@ final class CheckCgroups {
 
 extension Launcher {
     /// Kills the processes of all checks when torpord ends. Returns whether they are gone, or were waited for long
-    /// enough; if not, the shutdown continues later.
+    /// enough. If not, the shutdown continues later.
     func endChecks() -> Bool {
         for path in checks.paths where !checks.remove(path) { try? Cgroup.kill(path) }
-        // Wait 50 times 10 ms at most: a process that hangs in the kernel may never end.
+        // Wait at most 50 times 10 ms, since a process that hangs in the kernel may never end.
         guard !checks.paths.isEmpty, checks.waits < 50 else { return true }
         checks.waits += 1
         if checks.timer == nil {
@@ -332,7 +332,7 @@ extension Launcher {
 final class CommandRemains {
     let tree: ProcessTree
     var timer: TimerSource?
-    /// How many more times to check whether the command's processes end by themselves before they are killed: 7
+    /// How many more times to check whether the command's processes end by themselves before they are killed. 7
     /// checks take 1.27 s.
     var chances = 0
     /// The delay before the next attempt to kill. It doubles each time, since a process that hangs in the kernel may

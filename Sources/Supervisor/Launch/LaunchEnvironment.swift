@@ -11,7 +11,7 @@ import Varlink
 
 /// The environment variables of an app.
 struct LaunchEnvironment {
-    /// Variables that a service manager sets for torpord itself: an app must not take them for its own.
+    /// Variables that a service manager sets for torpord itself, and that an app must not take for its own.
     private static let ownVariables: Set<String> = [
         "NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", "LISTEN_FDS", "LISTEN_PID", "LISTEN_FDNAMES",
         "RUNTIME_DIRECTORY", "STATE_DIRECTORY", "LOGS_DIRECTORY", "CONFIGURATION_DIRECTORY", "CACHE_DIRECTORY",
@@ -47,16 +47,15 @@ struct LaunchEnvironment {
             let variables = AppPresentation.variables(ofLanguage: language)
         else { return given }
         given.merge(variables) { $1 }
-        // LC_ALL and LC_MESSAGES override LANG unless they are empty (setlocale(3)). Empty them, so that values that
-        // torpord has inherited do not override the app's `language`.
+        // LC_ALL and LC_MESSAGES override LANG unless they are empty (setlocale(3)). Empty them, so that inherited
+        // values do not override the app's `language`.
         for name in ["LC_ALL", "LC_MESSAGES"] where given[name] == nil && inherited[name] != nil { given[name] = "" }
         return given
     }
 
     subscript(name: String) -> String? { variables.first { $0.name == name }?.value }
 
-    /// All variables as `K=V`, those in `others` included. A variable in `others` replaces an inherited one of the
-    /// same name.
+    /// All variables as `K=V`, including those in `others`, which replace inherited variables of the same name.
     func entries(adding others: [String: String]) -> [String] {
         var entries: [String] = []
         entries.reserveCapacity(variables.count + others.count)
@@ -92,7 +91,8 @@ struct LaunchEnvironment {
 }
 
 extension LaunchEnvironment {
-    /// In bytes. execve(2) limits a variable to 128 KiB. The app must fetch a larger payload from its mailbox.
+    /// The longest payload in the environment, in bytes. execve(2) limits a variable to 128 KiB. The app must fetch a
+    /// larger payload from its mailbox.
     private static let longestPayload = 32 << 10
 
     private static func payload(of event: WakeEvent?) -> JSON {

@@ -83,11 +83,11 @@ struct LaunchFacts: Sendable {
     private static let mostBytes = 192 << 10
 }
 
-/// A read on a background thread for a launch that is under way.
+/// A read on a background thread, for a launch in progress.
 final class LaunchReading {
-    /// Whether the launch was superseded. The read may still wait for a disk; its result is ignored.
+    /// Whether the launch was superseded. The read may still wait for a disk, but its result is ignored.
     fileprivate(set) var isCancelled = false
-    /// The read for the next launch; it starts when this one ends.
+    /// Starts the read for the next launch, when this one ends; nil if none waits.
     fileprivate(set) var next: (() -> Void)?
 }
 
@@ -120,7 +120,7 @@ extension Launcher {
         }
     }
 
-    /// Cancels the read for a launch that was superseded, and reports once that this launch failed.
+    /// Cancels the read for a launch that was superseded, and reports, once, that this launch failed.
     func cancelReading(_ app: AppRuntime) {
         guard let reading = app.reading else { return }
         if reading.isCancelled {

@@ -15,11 +15,11 @@ import Varlink
 import VarlinkServer
 import WireText
 
-/// Makes the launch plan that the keeper carries out.
+/// Makes the launch plan that torpor-keeper carries out.
 extension Launcher {
-    /// The `oom_score_adj` that an app starts with: the value of its state, or the value that apps inherit if that is
-    /// higher. An app must not inherit torpord's own protection. A value below 0 needs a privilege, so it is set
-    /// after the app's exec.
+    /// The `oom_score_adj` with which an app starts: the value of its state, or the value that apps inherit if that
+    /// is higher, since an app must not inherit torpord's own protection. A value below 0 needs a privilege, so it is
+    /// set after the app's exec.
     static func birthScore(_ app: AppRuntime, _ order: LaunchOrder) -> Int32 {
         let wish = app.specification.profile(in: order.foreground ? .active : .background).oomScoreAdjust
         return min(max(wish, ProcessTree.inheritedOOMScore), 1000)
@@ -51,7 +51,7 @@ extension Launcher {
         return plan
     }
 
-    /// The limit of open descriptors that apps start with if torpord runs as a service: 1024, though torpord's own
+    /// The limit of open descriptors with which apps start if torpord runs as a service: 1024, although torpord's own
     /// limit is higher. Programs that use select(2) cannot handle more.
     private func descriptorLimit(
         of specification: AppSpecification
@@ -64,7 +64,7 @@ extension Launcher {
         return [(resource, usual, hard)]
     }
 
-    /// An app's working directory. A user's home is only used if it exists: users such as ‘nobody’ may have none.
+    /// An app's working directory. A user's home is used only if it exists: users such as ‘nobody’ may have none.
     package nonisolated static func directory(of specification: AppSpecification, _ user: User?) -> String {
         specification.directory ?? user.flatMap { File.exists($0.home) ? $0.home : nil } ?? "/"
     }
@@ -121,8 +121,8 @@ extension Launcher {
         return LaunchEnvironment.inherited.entries(adding: variables)
     }
 
-    /// The variables that tell programs which user they run as. An app in a container also gets XDG_RUNTIME_DIR:
-    /// podman keeps a user's containers below that directory, and all commands of the app must look there.
+    /// The variables that tell programs as which user they run. An app in a container also gets XDG_RUNTIME_DIR:
+    /// podman keeps a user's containers below that directory, and all commands of the app must find them.
     static func variables(of user: User, _ specification: AppSpecification) -> [String: String] {
         var variables = ["HOME": user.home, "USER": user.name, "LOGNAME": user.name, "SHELL": user.shell]
         if specification.container != nil, user.uid != 0 {
@@ -140,7 +140,7 @@ extension Launcher {
         }
         let state = supervisor.savedStates.stateDirectory(of: app)
         do throws(Errno) {
-            // Check whether the directory exists first: on a disk that hangs, looking up a path does not block, but
+            // First check whether the directory exists: on a disk that hangs, looking up a path does not block, but
             // making a directory does.
             let there = try? File.status(state)
             if there?.kind != .directory { try File.makeDirectories(state, mode: 0o755) }
@@ -184,7 +184,7 @@ extension Launcher {
         channel: Descriptor? = nil,
         holdsNotify: Bool = true
     ) throws(LaunchError) {
-        // If an earlier torpord left the notify socket, the directories exist too.
+        // If an earlier torpord left the notify socket, the directories exist as well.
         if held == nil {
             try makeDirectories(app, user)
             giveNodes(of: app, to: user)
@@ -215,7 +215,7 @@ extension Launcher {
             app.notifySource = try loop.watch(socket.descriptor.raw, .readable, priority: .gathered) {
                 [unowned self, unowned app] _ in
                 // Usually only one datagram waits, and checking for a second costs as much as reading one. If more
-                // datagrams wait, the loop calls this again.
+                // wait, the event loop calls this again.
                 self.supervisor.notifySockets.readNotifySocket(app, atMost: 1)
             }
         } catch {

@@ -15,7 +15,7 @@ import Varlink
 import VarlinkServer
 import WireText
 
-/// Prepares everything that an incarnation (one run of an app) needs, then asks the keeper to launch the process.
+/// Prepares everything that an incarnation (one run of an app) needs, then asks torpor-keeper to launch the process.
 package final class Launcher: ShellRoom, LifecycleObserver {
     package unowned(unsafe) let supervisor: Supervisor
     /// Reads environment files for launches, and checks readiness files, several at a time: if one app's disk hangs,
@@ -29,11 +29,12 @@ package final class Launcher: ShellRoom, LifecycleObserver {
     let checks = CheckCgroups()
     /// Apps in containers.
     package private(set) lazy var containers = Containers(supervisor)
-    /// Answers apps that ask for permissions.
+    /// Manages the permissions of apps.
     package private(set) lazy var permissions = AppPermissions(supervisor)
-    /// By bundle: the version in whose place the one before was put back.
+    /// For each bundle whose previous version was put back: the version that failed, and the one that replaces it.
     package internal(set) var putBack: [String: (failed: String, current: String)] = [:]
-    /// By bundle: launches that wait until it is known whether its version is put back.
+    /// For each bundle on trial whose launch has failed: launches that wait until it is known whether the previous
+    /// version is put back.
     var trials: [String: [(_ isPutBack: Bool) -> Void]] = [:]
     /// The health checks of running apps.
     package private(set) lazy var healthChecks = HealthChecks(supervisor)
@@ -66,12 +67,13 @@ package final class Launcher: ShellRoom, LifecycleObserver {
         app.isEndedByPolicy = nil
         app.server?.setAccepting(false)
         guard app.specification.bundle != nil else { return prepareData(app, order) }
-        // The bundle first: its files are copied into the data folders. To read all of it may take minutes.
+        // Verify the bundle first, since its files are copied into the data folders. Reading all of it may take
+        // minutes.
         deliver(.launchHeld, to: app.id)
         afterTrial(of: app) { [weak self] isPutBack in
             guard let self else { return }
             guard self.isLaunching(app, order) else { return self.deliver(.launchFailed, to: app.id) }
-            // With the version that is put back come other keys.
+            // The version that was put back has other keys in its manifest.
             guard !isPutBack else { return self.launchRefused(app, "waits for the version that was put back") }
             self.verify(app, order)
         }
@@ -112,7 +114,7 @@ package final class Launcher: ShellRoom, LifecycleObserver {
         }
     }
 
-    /// Whether this launch is still under way, and was not superseded by another one.
+    /// Whether this launch is still in progress and was not superseded by another one.
     func isLaunching(_ app: AppRuntime, _ order: LaunchOrder) -> Bool {
         let machine = coordinator.machine(app.id)
         return machine.transition == .launching && machine.incarnation == order.incarnation
@@ -187,7 +189,7 @@ package final class Launcher: ShellRoom, LifecycleObserver {
         }
     }
 
-    /// - Parameter specification: the app's specification, with the values of its settings filled in.
+    /// - Parameter specification: the app's specification, in which the values of settings are inserted.
     func launch(
         _ app: AppRuntime,
         _ order: LaunchOrder,
@@ -318,9 +320,9 @@ package final class Launcher: ShellRoom, LifecycleObserver {
         return "; non-root users may write to a folder on its path, so it is opened as the app's user, \(user)"
     }
 
-    /// No process was launched: stores the reason and reports the failure to the core.
+    /// Called when no process was launched: stores the reason, and reports the failure to the core.
     ///
-    /// - Parameter isFinal: whether another try would fail in the same way, so that there is none.
+    /// - Parameter isFinal: whether a retry would fail for the same reason, so that there is none.
     func launchRefused(_ app: AppRuntime, _ sentence: String, isFinal: Bool = false) {
         app.notifySource?.setEvents(.readable)
         app.server?.setAccepting(true)
@@ -363,7 +365,7 @@ package final class Launcher: ShellRoom, LifecycleObserver {
 
     package func capture(_ app: AppRuntime, taking held: Descriptor? = nil) throws(LaunchError) -> OutputCapture {
         if let capture = app.capture { return capture }
-        // If the keeper held the FIFO, its owner was set before.
+        // If torpor-keeper held the FIFO, its owner was set before.
         let user = held == nil ? try identity(of: app) : nil
         let capture = OutputCapture(
             app: app.name,
@@ -389,9 +391,9 @@ package final class Launcher: ShellRoom, LifecycleObserver {
         LogFile(path: logPath(of: app), limits: LogLimits(app.specification))
     }
 
-    /// Handles new output of an app. The output is in the app's log already.
+    /// Called when an app has new output, which is in the app's log already.
     package func outputArrived(_ app: AppRuntime) {
-        // The suspended app wrote this output before it was stopped, or another process has continued the app.
+        // The suspended app wrote this output before it was stopped, or another process has continued it.
         supervisor.processControl.checkStillSuspended(app)
         for follower in app.outputFollowers { follower.step() }
     }
@@ -418,8 +420,8 @@ extension Launcher {
         let specification = try? supervisor.settings.launched(app)
         let isOwn = Containers.isOwn(command)
         var given = specification.map { Containers.forPodman(LaunchEnvironment.given(to: $0), $0) } ?? [:]
-        // A command outside of the app's sandbox is the machine's owner's: what a stranger's manifest says must not
-        // decide what it runs.
+        // A command outside the app's sandbox was configured by the machine's owner. Variables from a bundle's
+        // manifest, which is not trusted, must not affect what it runs.
         let isOutside = app.specification.sandbox.mode != nil && facts.sandbox == nil
         if let bundle = app.specification.bundle, isOutside {
             for name in bundle.variables { given[name] = nil }
@@ -437,7 +439,8 @@ extension Launcher {
             arguments: command,
             environment: LaunchEnvironment.inherited.entries(adding: variables)
         )
-        // Programs load code from their working directory.
+        // Programs may load code from their working directory, so a command outside the sandbox must not run in the
+        // bundle.
         let place = app.specification.bundle?.path
         let isInBundle =
             isOutside && (place.map { facts.directory == $0 || facts.directory.hasPrefix($0 + "/") } ?? false)
@@ -465,7 +468,7 @@ package protocol OutputFollower: AnyObject {
 }
 
 extension AppRuntime {
-    /// The clients that follow the app's log. They may do so before the app has ever run.
+    /// The clients that follow the app's log, even if the app has never run.
     package var outputFollowers: [any OutputFollower] {
         get { slots[OutputFollowersSlot.self, default: []] }
         _modify { yield &slots[OutputFollowersSlot.self, default: []] }
