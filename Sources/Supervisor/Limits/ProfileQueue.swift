@@ -15,7 +15,8 @@ package import Processes
 final class ProfileQueue {
     private var waiting: [AppID] = []
     private var isWorking = false
-    /// Apps whose profile must be applied again: the kernel limits how often an unprivileged process may do that.
+    /// Apps whose profile must be applied again, because the kernel limits how often a process without privileges may
+    /// do so.
     private var again: [AppID] = []
     private var againTimer: TimerSource?
     /// The kinds of failure that were logged.
@@ -57,7 +58,7 @@ final class ProfileQueue {
         }
     }
 
-    /// What is left to do for an app. After `alone`, no other app is tried in this turn.
+    /// What remains to be done for an app. After `alone`, no other app is tried in this turn of the event loop.
     enum Repeat {
         case nothing
         case again
@@ -153,7 +154,8 @@ package final class Shares: ShellRoom, LifecycleObserver {
         give(app, state)
     }
 
-    /// Raises the profile of an app that is about to be continued, or to be told that it comes to the foreground.
+    /// Raises the profile of an app that is about to be continued, or about to be notified that it comes to the
+    /// foreground.
     func raiseProfile(_ app: AppRuntime) {
         guard app.run.tree != nil, let present = app.run.profileState, app.run.exitRecord == nil else { return }
         let machine = coordinator.machine(app.id)

@@ -180,7 +180,7 @@ extension Shares {
 }
 
 extension Incarnation {
-    /// The app's memory, in bytes, at the last step of lowering it to a new limit; nil if no lowering is under way.
+    /// The app's memory in bytes at the last step of lowering it to a new limit; nil if no lowering is in progress.
     var loweredFrom: UInt64? {
         get { slots[LoweredFromSlot.self] }
         set { slots[LoweredFromSlot.self] = newValue }
