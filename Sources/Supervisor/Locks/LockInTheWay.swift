@@ -46,9 +46,9 @@ extension HeldLock {
     /// The lock, as reports show it.
     package var info: LockInfo { LockInfo(file: shownPath, kind: lock.kind.rawValue, holder: holder) }
 
-    /// Whether the lock is on one of these files, or on a file in one of these folders (`shared_resources`): then the
-    /// app must not stay suspended while it holds the lock, even if no process waits for it. `others`: the app's
-    /// other locks.
+    /// Whether the lock is on one of these files, or on a file in one of these folders (`shared_resources`). In that
+    /// case, the app must not stay suspended while it holds the lock, even if no process waits for it. `others`: the
+    /// app's other locks.
     func isOn(_ resources: [String], others: [HeldLock]) -> Bool {
         guard !resources.isEmpty, let path, !path.hasSuffix(" (deleted)"), !isOfMereConnection(others) else {
             return false
@@ -65,9 +65,10 @@ extension HeldLock {
             || path.utf8.dropFirst(resource.utf8.count).first == UInt8(ascii: "/")
     }
 
-    /// A connection to an SQLite database in WAL mode holds two read locks as long as it is open: on byte 128 of its
-    /// -shm file (https://sqlite.org/walformat.html, "WAL Locks"), and on the database itself (without WAL, that lock
-    /// would mark a reader). These two locks block no other process.
+    /// Whether the lock belongs to an idle connection to an SQLite database. In WAL mode, a connection holds two read
+    /// locks as long as it is open: on byte 128 of its -shm file (https://sqlite.org/walformat.html, "WAL Locks"),
+    /// and on the database itself (which, without WAL, would mean that it reads). Neither lock blocks other
+    /// processes.
     private func isOfMereConnection(_ others: [HeldLock]) -> Bool {
         guard !lock.isExclusive, let path else { return false }
         if isOfSharedMemory { return true }
@@ -85,8 +86,8 @@ extension HeldLock {
 
 /// Resolves symbolic links in paths of the configuration.
 enum SharedPaths {
-    /// The path without symbolic links; nil if it leads nowhere, or the kernel does not have all of it in memory. So
-    /// this never waits for a disk.
+    /// The path without symbolic links; nil if no file is there, or if the kernel does not have all of the path in
+    /// memory. So this never waits for a disk.
     static func resolved(_ path: String) -> String? { try? File.realPathInMemory(path) }
 }
 

@@ -11,7 +11,7 @@ import TorporAPI
 
 /// File locks of apps that are suspended (docs/lifecycle.md, "Background time", Locks).
 extension LockWatch {
-    /// Tells the core, and the history, that the app must not stay suspended because it holds these locks.
+    /// Reports to the core and the history that the app must not stay suspended, because it holds these locks.
     package func isHeld(_ app: AppRuntime, by locks: [LockInTheWay]) {
         let isNews = app.run.locksInTheWay?.map(\.held) != locks.map(\.held)
         app.run.locksInTheWay = locks
