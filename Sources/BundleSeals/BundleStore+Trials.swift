@@ -9,8 +9,8 @@ import WireText
 /// | file | content |
 /// |---|---|
 /// | `.run-APP` | the version that the app was last launched from, and how it was verified |
-/// | `.ready-VERSION` | nothing; the file exists once an app of that version has become ready |
-/// | `.failures-VERSION` | how many launches of that version failed since it was installed or last became ready |
+/// | `.ready-VERSION` | nothing; the file exists once a launch of that version has succeeded |
+/// | `.failures-VERSION` | how many launches of that version failed since it was installed or last succeeded |
 extension BundleStore {
     static let launchMark = ".run-"
 
@@ -49,7 +49,7 @@ extension BundleStore {
         return (version, words.count > 1 ? words[1] : "")
     }
 
-    /// Whether a version is on trial: no app of it has become ready yet, and there is a previous version to put back.
+    /// Whether a version is on trial: no launch of it has succeeded yet, and a previous version could be put back.
     public func isOnTrial(_ name: String, _ version: String) -> Bool {
         current(name) == version && previous(name) != nil && !File.exists(ready(name, version))
     }
@@ -60,7 +60,7 @@ extension BundleStore {
         previous(name).flatMap { failureCount(name, $0) >= Self.tries ? $0 : nil }
     }
 
-    /// Records that an app of a version has become ready.
+    /// Records that a launch of a version has succeeded.
     public func cameUp(_ name: String, _ version: String) throws(BundleFault) {
         guard (try? File.kind(place(name, version))) == .directory else { return }
         do throws(Errno) {

@@ -43,7 +43,7 @@ struct Doctor {
         }
     }
 
-    /// A check for each bundle whose latest version failed to become ready.
+    /// A check for each bundle whose latest version failed its first launches.
     private var bundles: [DoctorCheck] {
         supervisor.launcher.putBack.sorted { $0.key < $1.key }.map { name, versions in
             DoctorCheck(

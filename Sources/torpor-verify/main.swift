@@ -10,10 +10,10 @@ import WireText
 //
 // torpor-verify BUNDLE-FOLDER VERSION KEYS-FOLDER APP
 //   If nothing was changed, exits with 0, and prints a line of words, then the author's part of the manifest. The
-//   words: `kernel` or `launch` for how files are verified; `trial` for a version that has not become ready yet;
+//   words: `kernel` or `launch` for how files are verified; `trial` if no launch of the version has succeeded;
 //   `instead-of=VERSION` if this version replaces one that failed.
 // torpor-verify --ready BUNDLE-FOLDER VERSION
-//   Records that the version has become ready.
+//   Records that a launch of the version has succeeded.
 // torpor-verify --failed BUNDLE-FOLDER VERSION
 //   Records that a launch failed. Prints the current version if it replaces the failed one.
 //
