@@ -16,11 +16,12 @@ enum LockFinding {
     case inTheWay([LockInTheWay])
 }
 
-/// Looks for file locks with which an app should not be suspended.
+/// Finds the file locks that should keep an app from being suspended.
 ///
-/// The locks of an app are read from its processes' descriptors, which takes some 8 µs a descriptor. Only if the app
-/// has a lock, or more descriptors than can be read in a millisecond, the machine's lock table is read to see which
-/// processes wait (``CoalescingReader``). So an app without locks is stopped without delay.
+/// The locks of an app are read from the file descriptors of its processes, which takes about 8 µs per descriptor.
+/// The machine's lock table shows which processes wait for a lock. It is read only if the app has a lock, or has more
+/// descriptors than can be read in a millisecond (``CoalescingReader``). So an app without locks is stopped without
+/// delay.
 final class LockWatch: Room, LifecycleObserver {
     let engine: Engine
     let recorder: Recorder
@@ -68,8 +69,8 @@ final class LockWatch: Room, LifecycleObserver {
 
     // MARK: One look
 
-    /// A check of an app's locks that is under way. A later check, or an event that makes the check needless,
-    /// replaces it in `lockLook`.
+    /// A check of an app's locks that has begun and not ended. A later check of the app takes its place in
+    /// `lockLook`; an event that makes the check needless clears `lockLook`.
     final class Look {
         let app: AppRuntime
         let tree: ProcessTree
@@ -86,8 +87,8 @@ final class LockWatch: Room, LifecycleObserver {
         var isWanted: Bool { app.run.lockLook === self && app.run.tree === tree }
     }
 
-    /// Checks an app's locks. Calls `completion` at once if the app has none, and never if the check has become
-    /// needless.
+    /// Checks an app's locks. Calls `completion` at once if the app has no locks. Never calls it if the check becomes
+    /// needless before it ends.
     func look(at app: AppRuntime, _ completion: @escaping (LockFinding) -> Void) {
         guard let tree = app.run.tree else { return completion(.free(holds: false)) }
         let look = Look(app, tree, completion)
