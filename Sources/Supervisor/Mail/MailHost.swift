@@ -25,7 +25,7 @@ protocol MailHost: AnyObject {
         of app: AppRuntime,
         _ completion: @escaping (String?) -> Void
     ) -> HookRun
-    /// Kills the command, if it still runs.
+    /// Kills the command `run` of the app, if the command still runs.
     func end(_ run: HookRun, of app: AppRuntime)
     /// Called when mail about changed settings is being delivered to the app, or was removed.
     func toldOfSettings(_ mail: Mail, _ app: AppRuntime)

@@ -10,8 +10,8 @@ import Varlink
 /// Sends apps mail about their alerts. Such mail waits while the app sleeps, is delivered once, and outlives the app,
 /// torpord and a reboot.
 extension Mailboxes {
-    /// Sends the app mail about an alert that is due. With `wakes`, wakes the app into the background, if it may be
-    /// woken.
+    /// Sends the app mail about an alert that is due. With `wakes`, also wakes the app into the background, if the
+    /// app may be woken.
     ///
     /// - Throws: ``Mailbox/Refusal`` if the app's mailbox is full.
     func tellAlert(_ draft: MailDraft, wakes: Bool, _ app: AppRuntime) throws(Mailbox.Refusal) {
@@ -22,8 +22,9 @@ extension Mailboxes {
         host.wake(app, Self.event(draft, at: loop.now))
     }
 
-    /// The most messages about alerts that may wait for an app. Beyond that, a user's answer to an alert only brings
-    /// the app to the foreground: if an app never reads its mail, more and more would wait.
+    /// The most messages about alerts that may wait for an app. Beyond this number, a user's answer to an alert only
+    /// brings the app to the foreground and is not stored: otherwise the mail of an app that never reads it would
+    /// grow without limit.
     private static let mostAnswers = 64
 
     /// Sends the app a user's answer to an alert, even if the app's mailbox is full. Returns the event that brings
@@ -44,7 +45,7 @@ extension Mailboxes {
         return WakeEvent(.alert, id, "its alert \(id)", mail: draft, at: at)
     }
 
-    /// Whether mail about the alert with this number waits for the app, or is being delivered.
+    /// Whether mail about the alert with this number waits for the app or is being delivered to it.
     func hasAlertMail(_ number: Int64, of app: AppRuntime) -> Bool {
         waiting(for: app).contains { $0.draft.topic == AlertMail.topic && $0.draft.key == "\(number)" }
     }

@@ -22,7 +22,8 @@ extension Mailboxes {
         defer { atLaunch[app.id] = nil }
         if ending.reason == .exitSuccess { launchedWithURL(app) }
         guard let run = Self.run(of: app) else {
-            // No process was launched, so the URL in the arguments of the launch cannot be the reason.
+            // No process was launched, so the app cannot have failed because of the URL in the arguments of the
+            // launch.
             if isLoaded, atLaunch[app.id] != nil {
                 endAttempts(app, run: ending.incarnation, counts: false) { $0 == ending.incarnation }
             }
@@ -57,7 +58,7 @@ extension Mailboxes {
             + "‘torpor mailbox \(app.name) --drop \(mail.id)’ drops it"
     }
 
-    /// Ends the delivery of mail that an earlier torpord has sent to incarnations which are over by now.
+    /// Ends the delivery of mail that an earlier torpord sent to incarnations (runs of an app) that have ended.
     func settleAttempts() {
         for app in apps where boxes[app.id] != nil {
             if let ended = endedBeforeLoad[app.id] {
@@ -82,7 +83,8 @@ extension Mailboxes {
 
     /// Decodes stored mail; nil if it cannot be delivered to any app: then it is kept as unhandled.
     func readable(_ stored: StoredMail, _ app: AppRuntime) -> Mail? {
-        // An earlier torpord kept this mail as unhandled, and was killed before it removed the mail from the mailbox.
+        // An earlier torpord stored this mail as unhandled, and was killed before it removed the mail from the
+        // mailbox.
         if unhandled.has(stored.id, of: app) {
             host.store.removeMail(stored.id, of: app.name)
             return nil

@@ -10,8 +10,8 @@ package import TorporAPI
 
 /// Passes mail that an app does not handle on to the apps that its topic names as `next`.
 extension Mailboxes {
-    /// Messages that other apps can handle as well. All other messages are about the app itself: if the app does not
-    /// handle one, it is removed.
+    /// Topics of messages that other apps can handle as well. Every other message is about the app itself, and is
+    /// removed if that app does not handle it.
     private static let passedOn: Set = [
         Message.openURL, .didReceiveEvent, .didReceiveNotification, .didReceiveRemoteNotification,
     ]
@@ -28,8 +28,8 @@ extension Mailboxes {
         while let name = chain.takeNext() {
             guard let id = coordinator.id(of: name) else { continue }
             guard let (draft, order) = draft(mail, chain, from: app, to: apps[id]) else { continue }
-            // An earlier torpord may have been killed after it gave that app the mail, and before it removed the mail
-            // from this app.
+            // An earlier torpord may have been killed after it gave the mail to that app, and before it removed the
+            // mail from this app's mailbox.
             let isThere = waiting(for: apps[id]).contains { $0.draft.chain?.source == mail.id }
             if !isThere, (try? add(draft, for: apps[id])) == nil { continue }
             if !isThere {
@@ -89,7 +89,8 @@ extension Mailboxes {
         return (draft, order)
     }
 
-    /// Posts unhandled mail to an app again, as if it were new. `completion` is called when the new mail is on disk.
+    /// Posts unhandled mail to an app again, as if the mail were new. `completion` is called when the new mail is on
+    /// disk.
     package func replay(
         _ id: Int64,
         of app: AppRuntime,

@@ -56,8 +56,8 @@ extension Mailboxes {
             let mail = boxes[app.id]?.items.first(where: { $0.url != nil && $0.run == run })
         else { return }
         let isLaunching = machine(app).transition == .launching
-        // If the app got the URL by its open_command, that command may have been killed with torpord: it is run
-        // again.
+        // If the app gets URLs through its open_command, that command may have been killed with the earlier torpord,
+        // so it is run again.
         guard isLaunching || urlRoute(app) == .launch else { return }
         isUnderWay(mail.id, to: app)
         atLaunch[app.id] = mail.id
@@ -66,7 +66,7 @@ extension Mailboxes {
 
     // MARK: While the app is active
 
-    /// Runs the app's `open_command` for the first URL that waits, unless the command runs already.
+    /// Runs the app's `open_command` for the first URL that waits, unless the command is running already.
     func runOpenCommand(for app: AppRuntime) {
         guard isLoaded, openCommands[app.id] == nil, urlRoute(app) == .command, app.run.tree?.mainHasEnded == false
         else {
@@ -86,7 +86,7 @@ extension Mailboxes {
             isOver = true
             guard let self, let app else { return }
             self.openCommands[app.id] = nil
-            // The URL is no longer being delivered: the app has ended, or the URL was dropped.
+            // If the URL is no longer being delivered, the app has ended or the URL was dropped.
             guard self.isBeingTold(id, to: app) else { return self.deliver(to: app) }
             app.lastAnswered = AnsweredMail(id: id, key: mail.draft.key, failure: failure)
             if let failure {

@@ -177,7 +177,7 @@ extension Mailboxes {
         )
     }
 
-    /// How a post wakes the app; nil if it does not.
+    /// How a message that is posted wakes the app; nil if it does not wake the app.
     func wakeOrder(_ rule: TopicRule, isUrgent: Bool, isRemote: Bool, _ app: AppRuntime) -> Wake? {
         guard isUrgent else { return nil }
         if isRemote, !app.specification.backgroundModes.contains(.remoteNotification) { return nil }
@@ -318,7 +318,7 @@ extension TopicRule {
 }
 
 extension SubscribeRequest {
-    /// Makes the request again by which a stored subscription was made.
+    /// Restores the request that made a stored subscription.
     fileprivate init(topic: String, rule: JSON) {
         self.init(topic: topic)
         coalesce = rule["coalesce"]?.stringValue

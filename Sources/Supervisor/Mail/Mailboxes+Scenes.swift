@@ -6,16 +6,15 @@ import Mailbox
 import Store
 import Varlink
 
-/// Sends apps mail about which of their inner scenes were discarded, so that an app removes what it has stored for
-/// them.
+/// Sends apps mail that names their discarded inner scenes, so that each app removes the data it has stored for them.
 extension Mailboxes {
     /// The topic of mail about discarded scenes; clients may not post to it.
     private static let scenesTopic = "torpor.scenes"
     /// The most names of scenes in one message.
     private static let mostNames = 100
 
-    /// Tells the app that these scenes are discarded. If a message about discarded scenes still waits, adds these to
-    /// it. Calls back when the message is on disk.
+    /// Sends the app mail that these scenes are discarded. If such mail still waits, adds the names to that mail.
+    /// Calls `then` when the mail is on disk.
     func tellDiscarded(_ names: [String], _ app: AppRuntime, _ then: @escaping () -> Void) {
         whenLoaded { [weak self, weak app] in
             guard let self, let app, app.isListed else { return then() }

@@ -5,8 +5,8 @@ package import Lifecycle
 import Mailbox
 import Varlink
 
-/// Tells apps by mail that settings have changed. This mail waits while the app sleeps, is delivered before any other
-/// mail, and wakes no app. `SettingValues` tracks what the app must still be told, and waiting mail is updated
+/// Sends apps mail about changed settings. This mail waits while the app sleeps, is delivered before any other mail,
+/// and wakes no app. `SettingValues` knows which changes the app has not learned of yet; waiting mail is updated
 /// accordingly.
 extension Mailboxes {
     /// The topic of mail about changed settings; clients may not post to it.
@@ -30,8 +30,7 @@ extension Mailboxes {
         }
     }
 
-    /// Tells the app that these settings have changed. If a message about changed settings still waits, adds these to
-    /// it.
+    /// Sends the app mail that these settings have changed. If such mail still waits, adds the settings to that mail.
     ///
     /// - Parameter reverted: settings that were set back to the value that the app knows.
     package func tellSettings(
@@ -43,7 +42,7 @@ extension Mailboxes {
         let waiting = boxes[app.id]?.items.last {
             $0.draft.topic == Self.settingsTopic && $0.draft.message == message.rawValue && !$0.isInFlight
         }
-        // The message may be one that an earlier launch of the app got and did not answer: name its settings again.
+        // An earlier launch of the app may have got this message without answering it, so name its settings again.
         let before = waiting.map(Self.settings) ?? []
         let names = before.filter { !changed.contains($0) && !reverted.contains($0) } + changed
         if names == before { return }
@@ -59,8 +58,8 @@ extension Mailboxes {
             sender: "torpord"
         )
         draft.isOwnEvent = true
-        // No limit is needed: the declared names are limited, and at most one piece of mail waits for each kind of
-        // message.
+        // No limit is needed: the number of declared settings is limited, and at most one piece of mail waits for
+        // each kind of message.
         _ = try? add(draft, for: app, limits: Mailbox.Limits(count: .max, bytes: .max))
         deliver(to: app)
     }

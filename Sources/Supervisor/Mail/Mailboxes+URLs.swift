@@ -91,7 +91,7 @@ extension Mailboxes {
         post(request, as: .openURL, from: source.name, to: app, completion)
     }
 
-    /// Why no further URL is accepted for the app; nil if another one is.
+    /// Why the app's mailbox accepts no further URL; nil if it accepts one.
     func refusal(ofURLsFor app: AppRuntime) -> URLRefusal? {
         let waiting = waitingURLs(app).count
         switch urlRoute(app) {
@@ -112,8 +112,8 @@ extension Mailboxes {
         }
     }
 
-    /// The number of the URL that a request with this key has queued, if that URL still waits, or the app answered it
-    /// last.
+    /// The number of the URL that was queued by a request with this key. Nil unless the URL still waits, or is the
+    /// one that the app answered last.
     package func url(askedForAs key: String, of app: AppRuntime) -> Int64? {
         if let waiting = waitingURLs(app).first(where: { $0.draft.key == key }) { return waiting.id }
         return app.lastAnswered.flatMap { $0.key == key ? $0.id : nil }
@@ -151,7 +151,7 @@ extension Mailboxes {
         }
     }
 
-    /// The apps that a URL is passed on to if `app` does not handle it, the best fit first.
+    /// The apps that get a URL after `app` did not handle it, the best match first.
     func nextHandlers(of mail: Mail, after app: AppRuntime) -> [String] {
         guard let target = OpenedURL.target(of: mail) else { return [] }
         return handlers(of: target).map(\.app).filter { $0 !== app && refusal(ofURLsFor: $0) == nil }.map(\.name)
@@ -163,7 +163,7 @@ extension Mailboxes {
     /// The first URL that waits for the app.
     func url(for app: AppRuntime) -> String? { boxes[app.id]?.items.lazy.compactMap(\.url).first }
 
-    /// Passes on the URLs that wait for the app, because the app declines them.
+    /// Passes the URLs that wait for the app on to other apps, because this app declines them.
     func declineURLs(_ app: AppRuntime) {
         for mail in waiting(for: app) where mail.draft.topic == OpenedURL.topic && !mail.isInFlight {
             passOver(mail.id, by: app)

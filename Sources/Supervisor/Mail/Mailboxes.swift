@@ -14,9 +14,10 @@ import WireText
 /// Mail: messages that are stored until their app has answered them. They are delivered in order of arrival, and when
 /// an app wakes, before any other message.
 ///
-/// Each change is written to the store's journal before it has any effect. So if torpord is killed, no mail is lost
-/// or delivered twice. While mail is being delivered to a delegate (the process that receives an app's messages), its
-/// number is in the app's ledger (`ChannelLedger`). Answered mail leaves the journal before the answer is confirmed.
+/// Each change is written to the store's journal before it has any effect, so that no mail is lost or delivered twice
+/// if torpord is killed. While mail is being delivered to a delegate (the process that receives an app's messages),
+/// the number of the mail is in the app's ledger (`ChannelLedger`). Answered mail is removed from the journal before
+/// torpord confirms the answer.
 package final class Mailboxes: Room, LifecycleObserver {
     package let engine: Engine
     package let recorder: Recorder
@@ -25,8 +26,8 @@ package final class Mailboxes: Room, LifecycleObserver {
     var boxes: [AppID: Mailbox] = [:]
     /// Mail that no app handled.
     package private(set) lazy var unhandled = UnhandledMail(engine, recorder, host.store)
-    /// The numbers of mail that is in the queue of an app's delegate, or was announced by a signal and not fetched
-    /// yet.
+    /// The numbers of mail that is in the queue of an app's delegate, or that a signal has announced to the app and
+    /// the app has not fetched yet.
     private var told: [AppID: Set<Int64>] = [:]
     private var lastID: Int64 = 0
     /// Whether the stored mail is loaded. Before that, mail that an earlier torpord began to deliver cannot be
@@ -39,7 +40,8 @@ package final class Mailboxes: Room, LifecycleObserver {
     var atLaunch: [AppID: Int64] = [:]
     /// The `open_command` that runs for an app.
     var openCommands: [AppID: HookRun] = [:]
-    /// How many pieces of mail a delegate's queue may hold at a time.
+    /// The most pieces of mail that the queue of a delegate (the process that receives an app's messages) holds at a
+    /// time.
     private static let batch = 64
 
     init(_ engine: Engine, _ recorder: Recorder, _ host: any MailHost) {
@@ -64,7 +66,7 @@ package final class Mailboxes: Room, LifecycleObserver {
 
     // MARK: In
 
-    /// Queues mail; it is delivered as soon as the app runs.
+    /// Queues mail for an app. The mail is delivered as soon as the app runs.
     ///
     /// - Throws: ``Mailbox/Refusal`` if the mailbox has no room for the mail.
     @discardableResult
@@ -95,13 +97,13 @@ package final class Mailboxes: Room, LifecycleObserver {
         return change
     }
 
-    /// The mail with this number, if it still waits.
+    /// The mail with this number; nil if it no longer waits.
     func mail(_ id: Int64, of app: AppRuntime) -> Mail? { boxes[app.id]?[id] }
 
     /// Whether the mail is in the queue of the app's delegate, or was announced by a signal.
     func isBeingTold(_ id: Int64, to app: AppRuntime) -> Bool { told[app.id]?.contains(id) ?? false }
 
-    /// Loads the stored mail of the apps. `contents` also has mail that was added since the start.
+    /// Loads the stored mail of the apps. `contents` includes mail that was added since torpord started.
     package func load(_ contents: StoreContents) {
         isLoaded = true
         unhandled.load(contents)
@@ -193,7 +195,7 @@ package final class Mailboxes: Room, LifecycleObserver {
         told[app.id]?.remove(id)
         let mail = boxes[app.id]?.remove(id)
         guard mail != nil || !isLoaded else { return }
-        // A client's call may wait until this URL is answered: have the call checked.
+        // A client's call may wait until this URL is answered: let the engine check the call.
         if mail?.url != nil { engine.touch(app.id) }
         if let mail, mail.draft.topic == Self.settingsTopic { host.toldOfSettings(mail, app) }
         host.store.removeMail(id, of: app.name)
@@ -272,7 +274,8 @@ package final class Mailboxes: Room, LifecycleObserver {
             && machine.transition != .terminating
     }
 
-    /// Adds waiting mail to the queue of the app's delegate; false if there was none.
+    /// Adds waiting mail to the queue of the app's delegate (the process that receives the app's messages). Returns
+    /// false if no mail waited.
     ///
     /// - Parameter comesToForeground: whether didBecomeActive follows this mail, so that URLs may be delivered too.
     @discardableResult
@@ -293,7 +296,7 @@ package final class Mailboxes: Room, LifecycleObserver {
         return added > 0
     }
 
-    /// Called before mail is sent: from now on the mail must not change, and the attempt is stored.
+    /// Called before mail is sent. Stores the attempt; from now on the mail must not change.
     package func willSend(_ id: Int64, to app: AppRuntime) {
         boxes[app.id]?.setInFlight(id, true)
         beginAttempt(id, app)
@@ -306,7 +309,8 @@ package final class Mailboxes: Room, LifecycleObserver {
         boxes[app.id]?.setInFlight(id, true)
     }
 
-    /// Called when the incarnation or its delegate is gone: mail without an answer will be delivered to the next one.
+    /// Called when the app's incarnation (the present run of the app) or its delegate has ended: mail without an
+    /// answer will be delivered to the next one.
     func incarnationEnded(_ app: AppRuntime) {
         endOpenCommand(of: app)
         guard told[app.id] != nil else { return }
@@ -318,8 +322,8 @@ package final class Mailboxes: Room, LifecycleObserver {
         for app in apps where boxes[app.id] != nil { deliver(to: app) }
     }
 
-    /// Called when an app that could not be woken may be woken again: wakes it for the oldest mail that wants it in
-    /// the foreground, or else for the oldest mail that may wake it.
+    /// Called when an app that could not be woken may be woken again. Wakes the app for the oldest mail that requests
+    /// the foreground, or else for the oldest mail that may wake the app.
     func retry(_ app: AppRuntime) {
         touched([app])
         let waiting = boxes[app.id]?.items.filter { $0.draft.wake != nil && !isBeingTold($0.id, to: app) } ?? []
@@ -327,7 +331,7 @@ package final class Mailboxes: Room, LifecycleObserver {
         host.wake(app, for: first)
     }
 
-    /// Called when the app was removed for good. The store removes all its mail at once.
+    /// Called when the app was removed for good. The store itself removes all mail of the app at once.
     package func forget(_ app: AppRuntime) {
         boxes[app.id] = nil
         told[app.id] = nil
@@ -358,7 +362,7 @@ extension StoredMail {
 }
 
 extension MailStanding {
-    /// The text that is stored in place of a chain if the mail is an event of the supervisor itself.
+    /// Stored in place of a mail's chain if the mail is an event of the supervisor itself.
     static let own = "own"
 
     init(_ mail: Mail) {

@@ -77,7 +77,7 @@ package final class UnhandledMail: Room {
         }
     }
 
-    /// Keeps mail as unhandled. `run`: the last incarnation of the app that failed while it handled the mail.
+    /// Stores mail as unhandled. `run`: the last incarnation (run) of the app that failed while it handled the mail.
     func add(_ mail: StoredMail, _ why: Why, run: Int64? = nil, _ app: AppRuntime) {
         let item = StoredUnhandled(mail: mail, why: why.rawValue, at: Clock.realtimeMicroseconds(), run: run)
         store.save(item)
@@ -121,7 +121,7 @@ package final class UnhandledMail: Room {
         store.unhandled(query, within: .seconds(10), completion)
     }
 
-    /// Drops unhandled mail; false if none is kept under this number.
+    /// Removes unhandled mail. Returns false if no unhandled mail has this number.
     @discardableResult
     package func drop(_ id: Int64, of app: AppRuntime) -> Bool {
         guard var shelf = shelves[app.id], let index = shelf.items.firstIndex(where: { $0.id == id }) else {
@@ -136,7 +136,7 @@ package final class UnhandledMail: Room {
     /// The numbers of all mail that is kept for the app, oldest first.
     package func ids(of app: AppRuntime) -> [Int64] { shelves[app.id]?.items.map(\.id) ?? [] }
 
-    /// Called when the app was removed for good. The store removes all its mail at once.
+    /// Called when the app was removed for good. The store itself removes all mail of the app at once.
     func forget(_ app: AppRuntime) { shelves[app.id] = nil }
 }
 
