@@ -6,11 +6,11 @@ import KeeperProtocol
 import Linux
 import Processes
 
-/// Opens the descriptors that an app sends for its descriptor store, in a separate process (`torpor-keeper
-/// --receive`). Closing a file may block until the owner of its filesystem answers, and no signal can end that. So
-/// the separate process may block, and torpord does not: it only gets descriptors that close at once.
+/// Opens the file descriptors that an app sends for its descriptor store, in a separate process (`torpor-keeper
+/// --receive`). Closing a file may block until the owner of its filesystem answers, and no signal can interrupt that.
+/// With the separate process, only that process may block: torpord gets only descriptors that close at once.
 ///
-/// An app has one such process at most, and only while it is needed.
+/// An app has at most one such process, and only while one is needed.
 final class DescriptorReceiver {
     /// The descriptors of one datagram; the warnings say which were not opened.
     typealias Completion = (_ opened: [Descriptor], _ warnings: [String]) -> Void

@@ -31,7 +31,7 @@ extension NotifySockets {
     }
 
     /// How many descriptors one app may store. All stores together leave three quarters of the limit of open files to
-    /// torpord and the keeper, so that these can always answer, launch and recover.
+    /// torpord and torpor-keeper, so that both can always answer clients, launch apps and recover.
     private var storeShare: Int {
         let limit = (try? ThisProcess.limit(Self.openFiles).soft) ?? 1024
         return min(FDStore.limit, max(2, Int(clamping: limit / 4) / max(1, apps.count)))

@@ -66,8 +66,8 @@ package final class NotifySockets: ShellRoom {
         }
     }
 
-    /// Calls `work` once all messages are read that the app has sent so far. The wait is limited to 10 s, since an
-    /// app could keep sending descriptors that each take long to open.
+    /// Calls `work` when all messages that the app has sent so far are read, or after 10 s: an app could keep sending
+    /// descriptors that each take long to open.
     func afterHearing(_ app: AppRuntime, _ work: @escaping () -> Void) {
         readNotifySocket(app)
         guard app.receiver?.isAsked == true else { return work() }
@@ -174,7 +174,7 @@ package final class NotifySockets: ShellRoom {
 }
 
 extension AppRuntime {
-    /// Work that waits until the app's messages are read, and the time until which it waits.
+    /// Functions to call once the app's messages are read, and the time after which they are called in any case.
     var afterHearing: (until: Duration, work: [() -> Void])? {
         get { slots[AfterHearingSlot.self] }
         set { slots[AfterHearingSlot.self] = newValue }
