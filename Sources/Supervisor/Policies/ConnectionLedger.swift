@@ -3,7 +3,7 @@
 import Engine
 import Linux
 
-/// The sockets of one app: what the last search of its processes' descriptors has found.
+/// The sockets of one app that the last search of its processes' file descriptors has found.
 struct ConnectionClaim {
     /// Inode numbers of the app's sockets, of all kinds, each once.
     var sockets: [UInt32] = []
@@ -21,26 +21,26 @@ struct ConnectionClaim {
         /// moved.
         var lastClosed: Duration?
     }
-    /// The time of the last search; nil if there was none.
+    /// The time of the last search for the app's sockets; nil if there was none.
     var searchedAt: Duration?
     /// How long the search took.
     var cost: Duration = .zero
-    /// The app's processor time at the last search.
+    /// The processor time that the app had used at the last search for its sockets.
     var atProcessorTime: Duration = .zero
-    /// Whether a search was due, but was put off.
+    /// Whether a search for the app's sockets was due, but was postponed.
     var isOwed = false
 }
 
 /// All open TCP connections and listening sockets, and the apps that own them.
 ///
 /// The kernel lists connections quickly (1 µs each), but finding the owner of a connection is slow: the descriptors
-/// of a process must be read, 30 µs for a process with a few. So an app's descriptors are read again only if the app
-/// may have gained a connection: it has used processor time (assumed if it has no cgroup), and a connection exists
-/// whose owner is unknown. The same applies to listening sockets: they show that an app had connections that were
-/// closed before a search.
+/// of a process must be read, which takes 30 µs if it has few. So an app's descriptors are read again only if the app
+/// may have gained a connection: it has used processor time (assumed if the app has no cgroup), and the owner of some
+/// connection is unknown. Listening sockets are treated in the same way: they show that an app had connections that
+/// were closed before a search.
 ///
-/// This is right while a socket stays with the app that opened it. A socket that is passed to another app is noticed
-/// within a minute.
+/// The result is right as long as a socket stays with the app that opened it. If an app passes a socket to another
+/// app, that is noticed within a minute.
 struct ConnectionLedger {
     /// Whether to search for an app's connections.
     enum Decision {
@@ -64,14 +64,15 @@ struct ConnectionLedger {
     /// Sockets that do not belong to any app.
     private var foreign: Set<UInt32> = []
 
-    /// After a search, the app is not searched again for this many times the duration of that search.
+    /// After a search for the sockets of an app, the next search waits this many times as long as that search took.
     private static let share = 100
-    /// As ``share``, for apps in other network namespaces: each round would search them, and there may be many.
+    /// As ``share``, for apps in other network namespaces. The number is larger because there may be many of these
+    /// apps, and each would be searched in each round of measuring.
     private static let shareElsewhere = 1000
     private static let handedOn = Duration.seconds(60)
 
-    /// Begins a round of measuring: reads all connections. Returns false if `deadline` came first: call it again
-    /// then, to continue.
+    /// Begins a round of measuring by reading all connections. Returns false if `deadline` came first: then call this
+    /// again to continue.
     mutating func open(until deadline: Duration?, claims: some Sequence<ConnectionClaim>) -> Bool {
         if reading == nil { reading = try? TCPConnectionReading() }
         let isWhole = try? reading?.read(until: deadline)
@@ -98,13 +99,15 @@ struct ConnectionLedger {
         for listener in listeners { listening[listener.inode] = .some(listener.lastClosed) }
     }
 
-    /// Whether to search for the connections of an app. `processorTime`: what the app has used so far, precise to the
-    /// microsecond; nil if that is unknown. If it has not changed since the last search, the app has done nothing.
+    /// Whether to search for the connections of an app. `processorTime`: the processor time that the app has used,
+    /// precise to the microsecond; nil if that is unknown. If the time is the same as at the last search, the app has
+    /// not run since.
     func decide(_ claim: ConnectionClaim, processorTime: Duration?, _ now: Duration) -> Decision {
         guard isAvailable else { return .needless }
         guard let searchedAt = claim.searchedAt else { return .search }
         let age = now - searchedAt
-        // Only a search finds connections in other namespaces, and a client may close one while the app does nothing.
+        // Connections in other namespaces are found only by a search, and a client may close one while the app does
+        // nothing.
         if claim.elsewhere != nil { return age < claim.cost * Self.shareElsewhere ? .later : .search }
         if claim.atProcessorTime == processorTime, !claim.isOwed { return .needless }
         if unclaimed.isEmpty, age < Self.handedOn { return .needless }
@@ -114,13 +117,13 @@ struct ConnectionLedger {
     /// Whether the socket is connected or listens, and its owner is unknown.
     func isUnclaimed(_ socket: UInt32) -> Bool { unclaimed.contains(socket) }
 
-    /// Notes that these sockets were found in an app, so that their owner is known.
+    /// Records that these sockets belong to an app.
     mutating func claim(_ sockets: [UInt32]) {
         if !unclaimed.isEmpty { unclaimed.subtract(sockets) }
     }
 
-    /// Counts an app's connections, and finds when data last moved on one. For a closed connection, that is the time
-    /// when it was closed.
+    /// Counts an app's connections, and finds the last time when data moved on any of them. For a closed connection,
+    /// this is the time when it was closed.
     func count(_ claim: ConnectionClaim, into measurement: inout AppMeasurement) {
         guard isAvailable, claim.isWhole else {
             measurement.connections = nil
@@ -149,8 +152,8 @@ struct ConnectionLedger {
     }
 
     /// Ends a round of measuring. `isComplete`: every app that may have gained a connection was searched. A socket
-    /// without an owner at the end of two such rounds belongs to no app. One round is not enough: a process may just
-    /// have been accepting the connection.
+    /// without an owner at the end of two complete rounds belongs to no app. One round is not enough: a process may
+    /// have been accepting the connection during the search.
     mutating func close(isComplete: Bool) {
         foreign = foreign.filter { open[$0] != nil || listening[$0] != nil }
         guard isComplete else { return }

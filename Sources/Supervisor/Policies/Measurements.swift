@@ -39,8 +39,8 @@ struct AppMeasurement {
     /// The processor time used between the last two measurements at least 200 ms apart, in thousandths of one
     /// processor; nil before there are two.
     var processorPermille: UInt32?
-    /// Open TCP connections, also those in other network namespaces; nil if no policy needs the number, or a process
-    /// of the app cannot be read.
+    /// The number of open TCP connections, including those in other network namespaces; nil if no policy needs the
+    /// number, or if a process of the app cannot be read.
     var connections: Int?
     /// The latest time at which the app opened a connection, data moved on one, or a connection to one of its
     /// listening ports was closed; nil if no such time is known.
@@ -75,8 +75,8 @@ struct Measurements {
         entries[id].flatMap { $0.leader == tree.leader ? $0.measurement : nil }
     }
 
-    /// Begins a round, and abandons any round under way. `apps`: all apps with processes; the data of other apps is
-    /// dropped. Measures the machine here, in 0.2 ms; ``step(for:)`` measures the apps.
+    /// Begins a round of measuring, and abandons an unfinished one. `apps`: all apps with processes; the data of
+    /// other apps is dropped. Measures the machine, which takes 0.2 ms; ``step(for:)`` measures the apps.
     mutating func begin(_ apps: [MeasuredApp], _ needs: MeasurementNeeds) {
         if needs.contains(.system) { system = SystemMeasurement(after: system) }
         ledger.abandon()
@@ -87,7 +87,8 @@ struct Measurements {
         round = Round(needsConnections: needs.contains(.connections), rest: apps[...])
     }
 
-    /// Continues the round for about `time`, or to its end if that is nil. Returns whether the round is over.
+    /// Continues the round of measuring for about `time`, or to its end if `time` is nil. Returns whether the round
+    /// is over.
     mutating func step(for time: Duration? = .milliseconds(1)) -> Bool {
         guard var current = round.take() else { return true }
         let isOver = step(&current, until: time.map { Clock.monotonic() + $0 })

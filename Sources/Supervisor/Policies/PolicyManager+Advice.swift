@@ -45,8 +45,8 @@ extension PolicyManager: PolicyChainDelegate {
             let before = app.run.refusal
             if !decision.onlyAdvises { app.run.refusal = "was not launched: \(Self.because(decision))" }
             let outcome = follow(.refuse, app, decision, "is not launched")
-            // The advice was refused, so the app is launched: restore the text, or a later ending would be reported
-            // with this one.
+            // The advice was refused, so the app is launched. Restore the text: otherwise the app's next ending would
+            // be reported with the text of this advice.
             if case .refused = outcome { app.run.refusal = before }
             if outcome == .taken, decision.event.reason == LaunchReason.event.policyCode {
                 supervisor.wakes.refusedByPolicy(app)

@@ -30,8 +30,8 @@ extension PolicyManager {
         chain.post(event)
     }
 
-    /// Marks the entries of changed apps and of their dependencies as out of date in the view that policies read: a
-    /// dependency may now count as in use, or no longer.
+    /// Marks the entries of changed apps and of their dependencies as out of date in the view that policies read. A
+    /// dependency also changes because it may now be in use, or no longer be in use.
     package func touched(_ apps: [AppRuntime]) {
         for app in apps {
             unseen.insert(app.id)
@@ -60,7 +60,8 @@ extension PolicyManager {
         post(TORPOR_EVENT_GOAL, app, from: from.policyCode, to: to.policyCode)
     }
 
-    /// The core asks whether an app may be launched: asks the policies, or admits the launch if no policy decides.
+    /// Called when the core asks whether an app may be launched. Asks the policies, or admits the launch if no policy
+    /// decides launches.
     func mayLaunch(_ app: AppRuntime, _ reason: LaunchReason) {
         putOff[app.id] = nil
         app.heldBack = nil
@@ -136,8 +137,7 @@ extension PolicyManager {
         }
     }
 
-    /// The app at a place (an index) in the view that policies read; nil if no app is there. Advice names apps by
-    /// this index.
+    /// The app with this index in the view that policies read; nil if there is none. Advice names apps by this index.
     package func app(_ place: UInt32) -> AppRuntime? {
         guard let place = Int(exactly: place), view.isPresent(place) else { return nil }
         return supervisor.apps[place]

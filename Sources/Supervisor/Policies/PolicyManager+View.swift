@@ -8,7 +8,7 @@ import Linux
 import Policies
 import TorporPolicyABI
 
-/// Fills the view of apps that policies read.
+/// Fills in the data about apps that policies read.
 extension PolicyManager {
     /// Adds an app to the view, or updates its tags.
     func show(_ app: AppRuntime) {
@@ -56,8 +56,8 @@ extension PolicyManager {
             if deadline.kind == .backgroundTime { view[app.id].grant_ends = deadline.at.microseconds }
             if deadline.kind == .restart { view[app.id].next_restart = deadline.at.microseconds }
         }
-        // If the app's background time is used up, show a time in the past, when the app entered the background: a
-        // policy that was not asked when the time ended can then see that it has.
+        // If the app's background time is used up, show as its end the time when the app entered the background,
+        // which is in the past. So a policy that was not asked when the time ended can still see that it has ended.
         let isUsedUp = machine.state == .background && machine.transition == nil && machine.rules.backgroundTime != nil
         if isUsedUp, view[app.id].grant_ends == never { view[app.id].grant_ends = app.times.since.3 }
         view[app.id].restarts_in_window = UInt32(clamping: machine.restartsInWindow(now: now))
@@ -109,7 +109,7 @@ extension Goal {
         }
     }
 
-    /// Nil if no state has this number.
+    /// The state with this number in the header file for policies; nil if no state has it.
     package init?(policyCode: UInt32) {
         guard let goal = Goal.allCases.first(where: { $0.policyCode == policyCode }) else { return nil }
         self = goal
@@ -133,7 +133,7 @@ extension Transition? {
 }
 
 extension TerminationReason? {
-    /// The numbers in the header file for policies are the numbers in records plus 1; a test compares them.
+    /// The state's number in the header file for policies: the number in records plus 1. A test compares the two.
     var policyCode: UInt32 {
         guard let self else { return TORPOR_REASON_NONE.rawValue }
         return UInt32(self.number) + 1

@@ -12,10 +12,11 @@ package import PolicyHost
 import Processes
 import TorporPolicyABI
 
-/// The supervisor's side of its policies: shows them the apps, sends them events, and follows their advice where the
-/// rules allow. It exists only while a policy is configured, or a client records what policies would be asked.
+/// The supervisor's part in policies: shows them the apps, sends them events, and follows their advice where the
+/// rules allow it. The manager exists only while a policy is configured, or while a client records what policies
+/// would be asked.
 ///
-/// Only launches wait for a policy, and only if a policy wants to be asked about them.
+/// Only launches wait for a policy's answer, and only if a policy has asked to decide launches.
 package final class PolicyManager: LifecycleObserver {
     package unowned(unsafe) let supervisor: Supervisor
     package let view: PolicyView
@@ -24,8 +25,8 @@ package final class PolicyManager: LifecycleObserver {
     var unseen: Set<AppID> = []
     /// Apps in the foreground: they count as in use now, even if nothing about them changes.
     var inUse: Set<AppID> = []
-    /// Apps for which a user or an event has requested a state since policies were last asked: such a request
-    /// overrides their advice.
+    /// Apps for which a user or an event has requested a state since policies were last asked. Such a request
+    /// overrides the advice of policies.
     var askedMeanwhile: Set<AppID> = []
     var damping = GoalDamping()
     var measurements = Measurements()
@@ -40,7 +41,7 @@ package final class PolicyManager: LifecycleObserver {
     package var told: [String: String] = [:]
     /// Launches that a policy has delayed, with the timers that end the delay.
     var putOff: [AppID: TimerSource] = [:]
-    /// Notes which policy is running in this process, so that the next torpord knows which policy made this one
+    /// Records which policy is running in this process, so that the next torpord knows which policy made this one
     /// crash.
     private(set) var marks: PolicyMarks?
     private var whenLoaded: (() -> Void)?
@@ -111,7 +112,7 @@ package final class PolicyManager: LifecycleObserver {
         whenLoaded = work
     }
 
-    /// Calls back when the policy with this name is no longer being loaded.
+    /// Calls `work` when the policy with this name is no longer being loaded.
     package func whenSettled(_ name: String, _ work: @escaping () -> Void) {
         guard chain.slots.contains(where: { $0.settings.name == name && $0.state == .loading }) else { return work() }
         whenSettled.append((name, work))

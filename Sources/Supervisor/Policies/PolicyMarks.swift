@@ -5,14 +5,14 @@ import Linux
 import PolicyHost
 import WireText
 
-/// Notes in a file of the runtime directory which policy is running in torpord's own process: if torpord dies while a
-/// policy runs, that policy is the cause. The next torpord counts such deaths, and leaves out a policy that has
-/// caused several.
+/// A file in the runtime directory that names the policy that is running in torpord's own process. If torpord dies
+/// while a policy runs, that policy is the cause. The next torpord counts these deaths, and does not load a policy
+/// that has caused several.
 ///
 /// Layout: 64 bytes with the name of the policy that is running, ended by NUL. Then a record of 72 bytes for each of
 /// the last eight deaths, newest first: the policy's name, and the time in microseconds (CLOCK_MONOTONIC).
 final class PolicyMarks {
-    /// A policy that has caused this many deaths of torpord within ``window`` is left out.
+    /// A policy is not loaded if it has caused this many deaths of torpord within ``window``.
     private static let limit = 3
     private static let window = Duration.seconds(600)
     private static let nameBytes = 64
@@ -64,7 +64,7 @@ final class PolicyMarks {
         return result
     }
 
-    /// Forgets the deaths that a policy has caused.
+    /// Removes the recorded deaths of torpord that the policy with this name has caused.
     func forget(_ name: String) {
         for place in 0..<Self.deathCount {
             let start = Self.nameBytes + place * Self.deathBytes

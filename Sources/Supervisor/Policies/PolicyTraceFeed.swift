@@ -22,14 +22,15 @@ final class PolicyTraceFeed {
 
     func remove(_ recorder: PolicyRecorder) { recorders.removeAll { $0 === recorder } }
 
-    /// Sends a finished round of questions and advice to the clients. `view`: what the policies were shown.
+    /// Sends the clients a finished round of questions to policies and of their advice. `view`: the data about apps
+    /// that the policies were shown.
     func tell(_ events: [torpor_policy_event], _ decisions: [(PolicyDecision, CounselOutcome)], _ view: PolicyView) {
         for recorder in recorders { recorder.tell(events, decisions) }
     }
 }
 
 /// A client that records what policies are asked. It gets a line for each round of questions, and a snapshot line at
-/// intervals. If the client does not read, lines of rounds are queued up to the server's limit, and snapshot lines
+/// intervals. While the client does not read, lines of rounds are queued up to the server's limit, and snapshot lines
 /// are skipped.
 final class PolicyRecorder {
     private unowned let policyManager: PolicyManager

@@ -9,13 +9,14 @@ import TorporPolicyABI
 struct SystemMeasurement {
     /// The time on CLOCK_MONOTONIC.
     let measuredAt: Duration
-    /// This value and those down to `load` are nil if they cannot be read.
+    /// Each property from here to `load` is nil if its value cannot be read.
     let memory: MachineMemory?
     let memoryPressure: Pressure?
     let processorPressure: Pressure?
     let diskPressure: Pressure?
     let load: LoadAverage?
-    /// At most 30 s older than the other values: the firmware of some laptops takes milliseconds to report the power.
+    /// At most 30 s older than the other values, since the firmware of some laptops takes milliseconds to report the
+    /// power state.
     let power: Power
     private let powerAt: Duration
 
@@ -74,7 +75,7 @@ extension AppMeasurement {
         view.last_traffic = lastTraffic?.microseconds ?? .min
     }
 
-    /// Marks the measurements in an app's view as unknown: the app has no processes, or was not measured yet.
+    /// Marks the measurements in an app's view as unknown: the app has no processes, or has not been measured yet.
     static func clear(_ view: inout torpor_policy_app) {
         view.measured_at = .min
         view.memory = 0
