@@ -7,10 +7,11 @@ package import Lifecycle
 import Linux
 import Processes
 
-/// Checks apps with `health` while they run, and ends those that fail too often in a row as their watchdog would.
+/// Checks apps that have `health` in the configuration while they run. Ends an app that fails too many checks in a
+/// row, in the same way as the app's watchdog would.
 ///
-/// An app is not checked while it is suspended or changes its state, and its failures start at zero again when it
-/// wakes: a suspended app cannot answer, and an app that has just woken may need a moment.
+/// An app is not checked while it is suspended or changes its state: a suspended app cannot answer. When the app
+/// wakes, its failures are counted from zero again, since it may need a moment to answer.
 package final class HealthChecks: ShellRoom, LifecycleObserver {
     package unowned(unsafe) let supervisor: Supervisor
 
@@ -52,7 +53,8 @@ package final class HealthChecks: ShellRoom, LifecycleObserver {
         return state == "T" || state == "t" || supervisor.isTraced(app)
     }
 
-    /// Ends an app that has failed its health check as often as it may, in the same way as its watchdog does.
+    /// Ends an app that has reached the permitted number of failed health checks, in the same way as its watchdog
+    /// does.
     func failed(_ app: AppRuntime) { deliver(.watchdogTriggered, to: app.id) }
 }
 

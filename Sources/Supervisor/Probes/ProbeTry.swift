@@ -9,14 +9,16 @@ import Linux
 import Processes
 import SystemPackage
 
-/// One attempt of a probe (`ready` or `health`). It stops when its last reference is gone.
+/// One attempt of a probe (`ready` or `health`). The attempt stops when the last reference to this object is
+/// released.
 final class ProbeTry {
     /// Gets nil if the probe succeeded, else the reason: a sentence without its subject, which is the app or the
     /// check.
     typealias Completion = (_ problem: String?) -> Void
 
     private let probe: Probe
-    /// Whether the attempt must leave nothing behind that would count as use of the app, such as a closed connection.
+    /// Whether the attempt must leave no trace that would count as use of the app, such as a recently closed
+    /// connection.
     private let isQuiet: Bool
     private unowned(unsafe) let supervisor: Supervisor
     private var completion: Completion?
@@ -81,9 +83,9 @@ final class ProbeTry {
 
     // MARK: Files
 
-    /// Looks for the file on a background thread, since the owner of the path could make this block. Uses the rights
-    /// of the app's user, who may have linked the path anywhere. While a check hangs, no other one starts for the
-    /// app, in any incarnation.
+    /// Checks on a background thread whether the file exists, since the owner of the path could make the check block.
+    /// The check has only the rights of the app's user, since that user may have made the path a link to any file.
+    /// While one check hangs, no other check starts for the app, in any incarnation (run) of it.
     private func look(_ path: String, _ app: AppRuntime) {
         guard !app.isLookedAt else { return later("waits for an earlier look at \(path)") }
         guard let account = try? Optional(supervisor.launcher.account(of: app)) else {
