@@ -43,8 +43,8 @@ package final class ProcessControl: ShellRoom {
         waitForHandling(of: number, app, HandledSignal(since: loop.now, before: deadline))
     }
 
-    /// Waits until the app has handled the signal that it was just sent. A handler that saves data may hold locks
-    /// until it is done, and these would prevent the stop.
+    /// Waits until the app has handled the signal that was just sent. The handler may hold locks while it saves data,
+    /// and these locks would prevent the stop.
     private func waitForHandling(of number: Int32, _ app: AppRuntime, _ seen: HandledSignal) {
         guard isToBeStopped(app), let tree = app.run.tree else { return }
         var seen = seen
@@ -72,9 +72,9 @@ package final class ProcessControl: ShellRoom {
         }
     }
 
-    /// Checks that the app does not play sound, which would let it stay in the background, and holds no lock that
-    /// forbids a stop. Answers at once if there is nothing to check. While the app plays sound, gives no answer: the
-    /// core gets an event.
+    /// Checks that the app plays no sound, which would let it stay in the background, and holds no lock that forbids
+    /// the stop. Calls `answer` at once if neither needs a check. If the app plays sound, `answer` is not called: the
+    /// core gets an event instead.
     private func mayBeStopped(_ app: AppRuntime, _ answer: @escaping (Answer) -> Void) {
         app.run.lockLook = nil
         let machine = machine(app)
@@ -88,7 +88,7 @@ package final class ProcessControl: ShellRoom {
                 }
             }
         }
-        // An app that another process continued while it was suspended is stopped again without the check for sound.
+        // A suspended app that another process has continued is stopped again without a check for sound.
         guard machine.transition == .suspending else { return lookForLocks() }
         supervisor.wakes.audioMode.look(before: app, lookForLocks)
     }
@@ -121,12 +121,12 @@ package final class ProcessControl: ShellRoom {
         switch result {
         case .stopped:
             app.run.stop = .none
-            // Read now the heartbeats that the app sent before the stop: read later, they would count as sent after
-            // it.
+            // Read the heartbeats that the app sent before the stop now: if they were read later, they would count as
+            // sent after the stop.
             supervisor.notifySockets.readNotifySocket(app)
             deliver(.stopConfirmed, to: app.id)
-            // If another process had continued the app, this stop enters no new state, and may have cancelled a check
-            // of the app's locks. Continue that check.
+            // If another process had continued the app, this stop changes no state, and may have cancelled a check of
+            // the app's locks. Continue that check.
             supervisor.lockWatch.followOn(app)
         case .gone: app.run.stop = .none  // The exit of its main process is on the way.
         case .again: again(app) { control, app in control.stopPass(app) }
@@ -156,11 +156,12 @@ package final class ProcessControl: ShellRoom {
     package func checkStillSuspended(_ app: AppRuntime) {
         let machine = machine(app)
         guard machine.state == .suspended, machine.transition == nil, let tree = app.run.tree else { return }
-        // On a busy machine a process stops some time after SIGSTOP is sent, so check nothing while a stop is under
-        // way. What made a repeated stop necessary was counted when that stop began.
+        // On a busy machine a process stops some time after SIGSTOP is sent, so do not check while torpord is
+        // stopping the app. A stop that is repeated because another process continued the app was counted when it
+        // began.
         guard app.run.stop == .none else { return }
-        // The configuration may have changed since the stop, so check for both the freezer and SIGSTOP. The way that
-        // is configured now is checked first, since it is more likely.
+        // The configuration may have changed since the stop, so check for both the freezer and SIGSTOP. Check the
+        // configured method first, since it is the more likely one.
         let mayBeFrozen = app.specification.suspendWith == .freezer
         let isStill =
             (mayBeFrozen && tree.isFrozen) || tree.isStopped(thoroughly: false) || (!mayBeFrozen && tree.isFrozen)
@@ -169,9 +170,9 @@ package final class ProcessControl: ShellRoom {
 
     // MARK: Ending
 
-    /// Ends a container whose first process does not handle the signal: the kernel does not deliver such a signal to
-    /// the first process of a PID namespace (pid_namespaces(7)). The other processes get the signal. The first one is
-    /// killed once it is alone, as the signal would do outside of a container.
+    /// Sends a signal to a container whose first process does not handle it. The kernel does not deliver such a
+    /// signal to the first process of a PID namespace (pid_namespaces(7)), so the other processes get it. The first
+    /// process is killed when it is the only one left: outside of a container the signal would have ended it.
     private func endDeaf(_ app: AppRuntime, _ number: Int32, _ tree: ProcessTree) {
         let name = Signal.name(number)
         let count = (try? tree.signal(number, tree.othersInContainer)) ?? 0
@@ -185,8 +186,8 @@ package final class ProcessControl: ShellRoom {
         killWhenAlone(app, number, tree, nil)
     }
 
-    /// - Parameter rest: what `firstRestsAlone()` returned at the last check. If it still returns this number, the
-    ///   first process has slept since: it does not react to the end of the others, and is killed.
+    /// - Parameter rest: the result of `firstRestsAlone()` at the last check. If the result is the same now, the
+    ///   first process has slept since then: it does not react to the end of the other processes, and is killed.
     private func killWhenAlone(_ app: AppRuntime, _ number: Int32, _ tree: ProcessTree, _ rest: UInt64?) {
         guard app.run.tree === tree, machine(app).transition == .terminating, tree.isDeaf(to: number) else { return }
         let now = tree.firstRestsAlone()
@@ -237,7 +238,7 @@ package final class ProcessControl: ShellRoom {
     }
 
     private func gone(_ app: AppRuntime) {
-        // The keeper may not have reported yet how the main process ended: check again until it has.
+        // torpor-keeper may not have reported yet how the main process ended: check again until it has.
         guard app.run.exitRecord != nil else { return again(app) { control, app in control.sweep(app) } }
         guard app.hooks == nil else { return }
         app.run.passTimer?.disarm()

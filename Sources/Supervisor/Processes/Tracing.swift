@@ -8,7 +8,7 @@ import Processes
 
 /// While a debugger traces an app, its deadlines are paused.
 extension Supervisor {
-    /// Whether a debugger traces the app. If so, pauses the app's deadlines until the debugger detaches.
+    /// Whether a debugger traces the app. If one does, pauses the app's deadlines until it detaches.
     func restsForTracer(_ app: AppRuntime) -> Bool {
         guard isTraced(app) else { return false }
         deliver(.traced(true), to: app.id)
@@ -28,7 +28,7 @@ extension Supervisor {
     package func isTraced(_ app: AppRuntime) -> Bool {
         guard let tree = app.run.tree else { return false }
         let tracer = (try? ProcFS.tracerPid(tree.main.pid)) ?? 0
-        // The tracer may be the stack sampler that torpord has started itself: that is no debugger.
+        // torpord itself may have started the tracer to sample stacks. This tracer is not a debugger.
         return tracer != 0 && tracer != app.run.stackSampler?.tool
     }
 }
