@@ -25,7 +25,7 @@ package struct AppRecord {
     package var tokens = TakenTokens()
     package var lastExit: LastExit?
     var missedDeadline: Deadline?
-    /// The state that a user requested last.
+    /// The state of the app that a user has requested last.
     package var goalOfPerson: Goal?
     package var status: String?
     package var times = StateTimes()
@@ -37,7 +37,8 @@ package struct AppRecord {
     /// What torpor-container has reported; nil for an app without a container.
     var container: ContainerRun?
 
-    /// The size in bytes of an app's whole record, with the core's fields and the times of `restartLimit` restarts.
+    /// The size in bytes of an app's whole record: its own fields, those of the core, and the times of `restartLimit`
+    /// restarts.
     package static func bytes(restartLimit: Int) -> Int {
         445 + AppMachine.laterBytes + AppMachine.wakeBytes + ChannelRecord.bytes + StateTimes.recordBytes
             + LaunchMoments.recordBytes

@@ -6,8 +6,8 @@ import Linux
 import Processes
 
 extension Keeper {
-    /// Returns whether no app of an earlier torpord runs. If none does, kills companion processes, such as those that
-    /// transfer files for apps: they are useless without their apps.
+    /// Returns whether no app of an earlier torpord runs. If none does, kills companions: helper processes, such as
+    /// those that transfer files for apps, which are useless without their apps.
     func endsWithoutApps() -> Bool {
         guard leftOver.allSatisfy({ $0.incarnation == AppTag.companion }) else { return false }
         for process in leftOver { try? Pidfd.sendSignal(process.pidfd.raw, Signal.kill) }
@@ -32,6 +32,7 @@ extension Takeover {
         }
     }
 
-    /// Whether the process is a companion that a part of the supervisor has taken over.
+    /// Whether the process is a companion (a helper process of an app or a session) that a part of the supervisor has
+    /// taken over.
     func isCompanion(_ pid: Int32) -> Bool { supervisor.transfers.hasFound(pid) || supervisor.desktop.hasFound(pid) }
 }

@@ -14,12 +14,13 @@ package final class RuntimeDirectory {
     package let state: String
     /// The folder of an app's sockets and FIFOs.
     package func directory(of app: AppRuntime) -> String { apps + "/" + app.name }
-    /// Files with state, output and configuration for the next torpord: this one and the next three.
+    /// Files with the state, the output and the configuration for the next torpord: this path and the next three.
     package var recovery: String { path + "/recovery" }
     var batch: String { path + "/output-batch" }
     package var journal: String { path + "/journal" }
     package var configuration: String { path + "/configuration" }
-    /// The keeper holds the lock too. So no other supervisor can take it while torpord is being replaced.
+    /// torpor-keeper holds the lock too, so that no other supervisor can take the lock while torpord is being
+    /// replaced.
     private(set) var lock: Descriptor
     /// Whether the lock is that of an earlier torpord, returned by the keeper.
     let isLockInherited: Bool
@@ -43,7 +44,7 @@ package final class RuntimeDirectory {
         socket = path + "/io.torpor"
         logs = specification.logDirectory
         state = specification.stateDirectory
-        // The store makes the state directory later. The supervisor can run without it.
+        // The store makes the state directory later. The supervisor can run without that directory.
         try Self.make(path)
         try Self.checkOwner(of: path)
         try Self.make(apps)
@@ -62,8 +63,8 @@ package final class RuntimeDirectory {
         Self.sign(lock)
     }
 
-    /// Writes the keeper's pid into the lock file: a second supervisor that is refused names this pid in its error.
-    /// Users know the keeper's pid, since they started the keeper.
+    /// Writes torpor-keeper's pid into the lock file. If a second supervisor is refused, its error names this pid:
+    /// the user has started torpor-keeper, and so knows that process.
     private static func sign(_ lock: Descriptor) {
         try? File.truncate(lock.raw, to: 0)
         try? File.write(lock.raw, at: 0, Array("\(ThisProcess.parent)\n".utf8))
@@ -80,8 +81,9 @@ package final class RuntimeDirectory {
         }
     }
 
-    /// Refuses a directory of another user: that user could put files into it, which the next torpord would trust.
-    /// Without `XDG_RUNTIME_DIR` the directory is in `/tmp`, where another user may have made it first.
+    /// Refuses a directory that belongs to another user, since that user could put files into it which the next
+    /// torpord would trust. Without `XDG_RUNTIME_DIR` the directory is in `/tmp`, where another user may have made it
+    /// first.
     private static func checkOwner(of directory: String) throws(StartError) {
         guard let owner = (try? File.status(directory))?.uid, owner != 0, owner != Users.effectiveUID else { return }
         throw StartError(
@@ -109,7 +111,7 @@ package final class RuntimeDirectory {
         return true
     }
 
-    /// Returns the lock of an earlier torpord, or a new lock if other users can open the earlier one.
+    /// Returns the lock of an earlier torpord. If other users can open that lock, returns a new one instead.
     private static func tightened(_ held: Descriptor, _ path: String) -> Descriptor {
         guard (try? isLoose(held)) ?? false else { return held }
         return (try? replaced(path, held)) ?? held
@@ -153,8 +155,8 @@ package final class RuntimeDirectory {
     }
 
     /// Replaces a lock file that any user can open by one that only its owner can open. If several processes do so at
-    /// once, none of them waits: one gets the new lock, and the others are refused. The new file contains the
-    /// keeper's pid before it is put in place.
+    /// once, none of them waits: one gets the new lock, and the others are refused. torpor-keeper's pid is in the new
+    /// file before the file gets its name.
     private static func replaced(_ path: String, _ held: Descriptor?) throws(Errno) -> Descriptor {
         let freshPath = path + ".new"
         let fresh = try File.open(freshPath, [.readWrite, .create, .noFollow], mode: 0o600)

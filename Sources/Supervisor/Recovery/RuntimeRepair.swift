@@ -10,8 +10,9 @@ import Output
 import Recovery
 import VarlinkServer
 
-/// Restores a runtime directory that was removed under a running supervisor, by a cleaner of temporary files or by
-/// mistake. torpord and the keeper still have all its files open, so nothing is lost: only the names are made again.
+/// Restores a runtime directory that was removed while the supervisor runs, by a cleaner of temporary files or by
+/// mistake. torpord and torpor-keeper still have all files of the directory open, so no data is lost: only the names
+/// are made again.
 final class RuntimeRepair: ShellRoom {
     unowned(unsafe) let supervisor: Supervisor
     private var watch: IOSource?
@@ -29,8 +30,8 @@ final class RuntimeRepair: ShellRoom {
     private static let firstDelay = Duration.milliseconds(50)
     private static let longestDelay = Duration.seconds(60)
 
-    /// - Parameter delay: the delay before the next check if a file was removed before the watch began. It doubles
-    ///   each time, up to a minute, since it may be impossible to restore the file.
+    /// - Parameter delay: the delay before the next check, if a file was removed before the watch began. The delay
+    ///   doubles each time, up to a minute, since it may be impossible to restore the file.
     private func watchRemovals(again delay: Duration) {
         watch?.cancel()
         watch = nil
@@ -56,8 +57,9 @@ final class RuntimeRepair: ShellRoom {
 
     private var missing: [String] { supervisor.runtime.essentials.filter { !File.exists($0) } }
 
-    /// Restores what is missing, and repeats until a full check finds nothing wrong. If a torpord dies during the
-    /// repair, files that it has made exist but no process serves them, so the next torpord checks each file.
+    /// Restores missing files of the runtime directory, and repeats that until a full check finds none missing. If a
+    /// torpord dies during the repair, some of the files that it made are served by no process, so the next torpord
+    /// checks each file.
     private func repair(again delay: Duration) {
         let missing = missing
         guard !missing.isEmpty || supervisor.recovery.isBeingRepaired, !supervisor.shutdown.isFinished else { return }
@@ -74,7 +76,7 @@ final class RuntimeRepair: ShellRoom {
         watchRemovals(again: delay)
     }
 
-    /// Restores what is missing; returns whether anything was missing.
+    /// Restores missing files of the runtime directory. Returns whether any were missing.
     private func renew() throws -> Bool {
         let runtime = supervisor.runtime
         var isRenewed = false

@@ -8,7 +8,7 @@ import Linux
 package enum StartLog {
     /// Writes a text to standard error. If standard error is connected to the journal, logs each line as an error.
     ///
-    /// - Parameter name: the prefix of the text. The journal names the writer itself, so it gets no prefix.
+    /// - Parameter name: the prefix of the text. It is left out in the journal, which names the program itself.
     package static func tell(_ name: String, _ text: String) {
         let log = DaemonLog(level: .debug)
         guard log.isJournal else { return ThisProcess.complain(name + text) }

@@ -19,8 +19,8 @@ struct Invocation {
     let arguments: [String]
 }
 
-/// What torpord has before it reads its configuration: a loop, its keeper, and what the keeper holds from an earlier
-/// torpord.
+/// What torpord has before it reads its configuration: an event loop, the connection to torpor-keeper, and what
+/// torpor-keeper holds from an earlier torpord.
 package struct Startup {
     package let loop: EventLoop
     package let keeper: Keeper
@@ -46,8 +46,8 @@ package struct Startup {
         }
     }
 
-    /// Reads the id of the boot. Throws if descriptors are short: without the id, all records would count as records
-    /// of another boot.
+    /// Reads the id of the boot. Throws if the process is short of descriptors: without the id, all records would
+    /// seem to come from another boot.
     private static func knowBoot() throws(Errno) {
         do throws(Errno) {
             try ThisProcess.readBootID()
@@ -82,8 +82,9 @@ package struct Startup {
         return LastValid.read(in: state, path: path, environment: environment)
     }
 
-    /// Called after a failed start. The next start would fail as well, so the keeper ends too. It stays if apps of an
-    /// earlier torpord run, or if an earlier torpord has started and only descriptors or memory are short now.
+    /// Called after a failed start. Ends torpor-keeper too, since the next start would fail as well. torpor-keeper
+    /// stays if apps of an earlier torpord run, or if an earlier torpord has started and only a lack of descriptors
+    /// or memory made this start fail.
     package func giveUp(_ error: StartError? = nil) {
         if let error, error.mayPass, keeper.instance > 1 { return }
         if keeper.endsWithoutApps() { keeper.sayBye() }
@@ -91,8 +92,8 @@ package struct Startup {
 }
 
 extension Supervisor {
-    /// Opens the recovery file of an earlier torpord, from the keeper or at its path. Makes a new one if there is
-    /// none.
+    /// Opens the recovery file of an earlier torpord: the one that torpor-keeper holds, or the one at the file's
+    /// path. Makes a new file if there is neither.
     static func openRecovery(
         _ runtime: RuntimeDirectory,
         _ inheritance: InheritedDescriptors,
@@ -138,8 +139,9 @@ extension Supervisor {
         }
     }
 
-    /// A file that an earlier torpord left, from the keeper or at its path; nil only if there is none. Throws if the
-    /// file cannot be opened since descriptors or memory are short: starting without the file would lose its content.
+    /// A file of an earlier torpord: the one that torpor-keeper holds, or the one at `path`. Nil if there is neither,
+    /// or if the file at `path` cannot be opened. Throws if that is only for lack of descriptors or memory: a start
+    /// without the file would lose its content.
     private static func leftFile(_ held: Descriptor?, _ path: String) throws(StartError) -> Descriptor? {
         if let held { return held }
         do throws(Errno) {
@@ -150,8 +152,8 @@ extension Supervisor {
         }
     }
 
-    /// Opens the file that buffers output of apps. First writes output that an earlier torpord left in it to the
-    /// apps' logs.
+    /// Opens the file that buffers the output of apps. If an earlier torpord left output in the file, first writes
+    /// that output to the apps' logs.
     static func openBatch(
         _ runtime: RuntimeDirectory,
         _ inheritance: InheritedDescriptors,
@@ -252,7 +254,8 @@ enum LastValid {
         path.hasPrefix("/") ? path : directory + "/" + path
     }
 
-    /// Writes the configuration to the disk, and blocks until that is done. Returns a sentence if it fails.
+    /// Writes the configuration to disk, and blocks until that is done. Returns a sentence that describes the error;
+    /// nil if there is none.
     static func write(_ sources: ConfigurationSources, in state: String) -> String? {
         let file = path(in: state)
         do throws(Errno) {

@@ -11,8 +11,8 @@ import Recovery
 import Store
 import VarlinkServer
 
-/// Handles the loss of the keeper. torpord has everything that the keeper held, so this process becomes the keeper,
-/// and a new torpord starts below it.
+/// Handles the loss of torpor-keeper. torpord has everything that torpor-keeper held, so this process becomes the
+/// keeper, and starts a new torpord as its child.
 extension Supervisor {
     func keeperLost() {
         guard !isKeeperLost else { return }
@@ -32,7 +32,8 @@ extension Supervisor {
         if takeover.leftOver.isEmpty { loop.stop() } else { takeover.endAllLeftOver(takeover.leftOver) }
     }
 
-    /// Everything that the keeper held, and a pidfd for each main process: the new keeper is not their parent.
+    /// Everything that torpor-keeper held, and a pidfd for each main process, since the new keeper is not the parent
+    /// of these processes.
     private func allHeld() -> [(name: String, descriptors: [Int32])] {
         var all: [(name: String, descriptors: [Int32])] = [
             (DescriptorName.lock, [runtime.lock.raw]),

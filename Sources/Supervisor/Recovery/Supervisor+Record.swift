@@ -25,8 +25,8 @@ extension Supervisor {
             guard left != app.undone else { continue }
             app.undone = left
             if case .ended = output.action {
-                // The record can say only now how the app ended. Writing a record can only add undone actions, so
-                // write it first, and then set the undone actions.
+                // How the app ended can be recorded only now. Writing a record can only add undone actions, so write
+                // the record first, and then set the undone actions.
                 record(app)
                 if let slot = app.slot { recovery.setUndone(slot, left.rawValue) }
                 forgetExits(app)
@@ -63,7 +63,8 @@ extension Supervisor {
         return app.slot
     }
 
-    /// Called when the ending is recorded: the keeper may now forget the exits of the app's processes.
+    /// Called when the app's ending is recorded: torpor-keeper no longer needs to remember how the app's processes
+    /// ended.
     private func forgetExits(_ app: AppRuntime) {
         for exit in app.keptExits { keeper.forget(exit) }
         app.keptExits = []

@@ -55,9 +55,9 @@ final class OrphanApp {
 }
 
 extension Takeover {
-    /// Ends processes that are not taken over, before any app is launched: an app must never run twice. The keeper
-    /// reports the processes that it launched. Processes that a lost keeper launched are found by their environment
-    /// in /proc, and all others by their cgroups.
+    /// Ends processes that are not taken over, before any app is launched, since an app must never run twice.
+    /// torpor-keeper reports the processes that it launched. Processes that a lost keeper launched are found by their
+    /// environment in /proc, and all others by their cgroups.
     func endLeftOver(_ entries: [OrphanedProcess], _ strays: [AppTag: [Identity]]) {
         var ended: [OrphanApp] = []
         var trees = entries.map { entry in
@@ -84,7 +84,7 @@ extension Takeover {
             )
         }
         if let cgroups = supervisor.place.cgroups {
-            // Spare the cgroups of apps whose launch is under way: `finish` sets their process tree later.
+            // Spare the cgroups of apps that are being launched: `finish` sets their process trees later.
             let alive = apps.filter { $0.run.tree != nil || coordinator.machine($0.id).isAlive }
             let known = Set(alive.map { cgroups.path(of: $0.name) }).union(supervisor.transfers.cgroupsFound)
                 .union(supervisor.desktop.cgroupsFound)

@@ -14,12 +14,12 @@ import Store
 import TorporAPI
 import VarlinkServer
 
-/// Continues where an earlier torpord stopped, wherever that was. The records say what that torpord knew; the
-/// keeper's table, pidfds and /proc show what exists now.
+/// Continues the work of an earlier torpord from wherever it stopped. The records contain what that torpord knew;
+/// torpor-keeper's table, pidfds and /proc show what exists now.
 ///
 /// The order: state machines and their processes; sockets and FIFOs, with the data that waits in them; exits that no
-/// torpord has seen; actions that were decided but perhaps not carried out; work that was under way. The loop checks
-/// deadlines only after that.
+/// torpord has seen; actions that were decided but perhaps not carried out; unfinished launches. Only then does the
+/// loop check deadlines.
 final class Takeover: ShellRoom {
     unowned(unsafe) let supervisor: Supervisor
     /// Set after the takeover: from then on torpord must not look up users, since that may block.
@@ -54,15 +54,15 @@ final class Takeover: ShellRoom {
         let known = waiting.union(left.keys)
         var strays: [AppTag: [Identity]] = [:]
         var hasSought = false
-        /// Finds processes that the keeper's table lacks because another keeper launched them. Reading all of /proc
-        /// is slow, so this is done once at most.
+        /// Finds processes that are missing from torpor-keeper's table because another keeper launched them. Reading
+        /// all of /proc is slow, so this is done at most once.
         func seekStrays() {
             guard !hasSought else { return }
             hasSought = true
             let found = supervisor.processes.strays(manager: supervisor.runtime.socket)
             for (tag, members) in found.apps where !known.contains(tag) {
-                // A process of another user can carry any tag in its environment, so check the user. Processes tagged
-                // with an app that no longer exists are only ended, so any user will do.
+                // A process of another user can carry any tag in its environment, so check the user. Do not check the
+                // user if the app of the tag no longer exists: the process is then only ended.
                 let isKnown = coordinator.id(of: tag.app) != nil
                 let ours = isKnown ? members.filter { supervisor.processes.mayBe($0.pid, of: tag.app) } : members
                 if !ours.isEmpty { strays[tag] = ours }
@@ -124,7 +124,7 @@ final class Takeover: ShellRoom {
         }
         for app in apps where app.undone != [] || coordinator.machine(app.id).isAlive { goOn(app) }
         engine.takeIn(coordinator.carryOn(shuttingDown: supervisor.recovery.isShuttingDown, now: loop.now))
-        // If the earlier torpord died early in its shutdown, it had told only some of the apps to end.
+        // An earlier torpord that died early in its shutdown has ended only some of the apps: end the others too.
         if supervisor.recovery.isShuttingDown { engine.takeIn(coordinator.shutDown(now: loop.now)) }
         supervisor.recovery.keeper = supervisor.keeper.pid
         for name in supervisor.inheritance.remaining {
@@ -173,7 +173,8 @@ final class Takeover: ShellRoom {
         var pidfd = entry?.pidfd
         let isUnknown = entry == nil && !waiting.contains(tag)
         if isUnknown {
-            // An earlier keeper launched the process. Find it by the pidfd that was held, or by pid and start time.
+            // An earlier keeper launched the process. Find the process by a pidfd that was held for it, or by its pid
+            // and start time.
             pidfd = supervisor.inheritance.take(DescriptorName.process(app.name)).first ?? (try? leader.open())
             if let pidfd { adopt(app, leader, pidfd) }
         }
@@ -194,8 +195,8 @@ final class Takeover: ShellRoom {
         return pidfd == nil && isUnknown && record.main == leader ? .ended(leader) : nil
     }
 
-    /// The processes of an incarnation. `isOurs`: this keeper launched them, so it becomes the parent of processes
-    /// whose own parent ends.
+    /// The processes of an incarnation (one run of an app). `isOurs`: the present torpor-keeper launched them, so it
+    /// becomes the parent of processes whose own parent ends.
     func tree(
         _ tag: AppTag,
         _ main: Identity,
@@ -269,9 +270,9 @@ final class Takeover: ShellRoom {
 
     private func forgetSlots(of entries: [RecoveryFile.Entry]) {
         for entry in entries {
-            // If the keeper is still the same, a user has removed the app from the configuration, and the app has
-            // ended only now. After a new start, torpord may just have been given another configuration: then the
-            // app's stored data stays.
+            // If torpor-keeper has run since before this torpord, a user has removed the app from the configuration,
+            // and the app has ended now: remove its data. After a new start, torpord may only have been given another
+            // configuration: then the app's stored data stays.
             if supervisor.keeper.instance > 1 { supervisor.store.remove(app: entry.name) }
             supervisor.recovery.remove(entry.slot)
         }
@@ -323,13 +324,13 @@ final class Takeover: ShellRoom {
         case .nothing:
             guard !machine.hasProcess else { break }
             if machine.transition == .launching {
-                // As in every launch, the keeper must hold the socket first: messages that the app sends before
-                // torpord reads them wait in the socket.
+                // As in every launch, torpor-keeper must hold the socket first, so that messages which the app sends
+                // before torpord reads them wait in the socket.
                 if let socket = app.notifySocket {
                     supervisor.hold(DescriptorName.notify(app.name), socket.descriptor.raw)
                 }
-                // If this same keeper was asked to launch, and has no process, then no process was launched. Another
-                // keeper cannot know that.
+                // If this same torpor-keeper was asked to launch the app, and has no process of the app, then no
+                // process was launched. Another keeper cannot know that.
                 if supervisor.recovery.keeper == supervisor.keeper.pid {
                     supervisor.perform(.launch(machine.launchOrder), of: app)
                 } else {
@@ -354,9 +355,9 @@ final class Takeover: ShellRoom {
         supervisor.launcher.launched(apps[id], machine.launchOrder, .success(process), cgroupPath: cgroup(of: apps[id]))
     }
 
-    /// The app's notify socket was lost with torpord and the keeper. Messages of the app may have been lost with the
-    /// socket, or refused by the kernel since. Programs send most messages once, so a message that the app may have
-    /// sent counts as sent, or torpord asks for it again.
+    /// Called when the app's notify socket was lost with torpord and torpor-keeper. Messages of the app may have been
+    /// lost with the socket, or refused by the kernel since. Programs send most messages only once. So torpord treats
+    /// a message that the app may have sent as received, or asks the app for the message again.
     private func hearAfterSilence(_ app: AppRuntime) {
         deliver(.heartbeat, to: app.id)
         if !takeForReady(app), let message = coordinator.machine(app.id).awaitedMessage {

@@ -10,11 +10,11 @@ import TorporAPI
 import VarlinkServer
 import WireText
 
-/// Replaces this torpord by the program on disk, and the keeper too if the keeper's program has changed.
+/// Replaces this torpord by the program on disk, and torpor-keeper too if its program has changed.
 ///
 /// First the new torpord, run as a helper, checks whether it can continue from the present state. Only then does this
-/// torpord end, and the keeper starts the new one as after a crash. If the new one fails to start, the keeper starts
-/// the previous program again.
+/// torpord end, and torpor-keeper starts the new one as after a crash. If the new one fails to start, torpor-keeper
+/// starts the previous program again.
 package final class Upgrade: ShellRoom {
     package unowned(unsafe) let supervisor: Supervisor
     /// Whether the programs on disk are being checked.
@@ -25,7 +25,7 @@ package final class Upgrade: ShellRoom {
     /// How long the check of a program may take.
     private static let patience = Duration.seconds(10)
 
-    /// Begins an upgrade. `answer` gets nil if the new programs take over, else the reason why they cannot.
+    /// Begins an upgrade. `answer` gets nil if the new programs take over, otherwise the reason why they cannot.
     package func begin(_ answer: @escaping (String?) -> Void) {
         guard !isUnderWay else { return answer("an upgrade is under way already: wait until it is done") }
         guard !isEnding else { return answer("torpord is shutting down: the next start runs the one on disk") }
@@ -56,7 +56,7 @@ package final class Upgrade: ShellRoom {
         }
     }
 
-    /// Ends only torpord: the recovery file and the keeper hold its state.
+    /// Ends torpord but not the apps: the recovery file and torpor-keeper hold the state for the next torpord.
     private func makeWay(replacingKeeper: Bool) {
         note(.upgrading, text: "upgrade: the torpord on disk takes over\(replacingKeeper ? ", and its keeper" : "")")
         supervisor.shutdown.handsOver = replacingKeeper ? .withKeeper : .alone
@@ -78,7 +78,7 @@ package final class Upgrade: ShellRoom {
         } ?? Keeper.findProgram()
     }
 
-    /// Whether the running keeper was started from the file at this path.
+    /// Whether the running torpor-keeper was started from the file at this path.
     private func isKeeper(_ path: String) -> Bool {
         guard let running = try? File.status("/proc/\(supervisor.keeper.pid)/exe"), let there = try? File.status(path)
         else {
@@ -87,7 +87,8 @@ package final class Upgrade: ShellRoom {
         return (running.device, running.inode) == (there.device, there.inode)
     }
 
-    /// Runs a program whose exit status says whether it can take over. If it cannot, the completion gets its message.
+    /// Runs a program whose exit status says whether it can take over. If it cannot, the completion gets the
+    /// program's message.
     private func check(
         _ program: String,
         _ arguments: [String],
