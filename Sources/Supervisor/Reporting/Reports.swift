@@ -20,7 +20,8 @@ final class Reports: ShellRoom {
 
     init(_ supervisor: Supervisor) { self.supervisor = supervisor }
 
-    /// Notes what an app had to do by a deadline that it has missed, since this is not known later.
+    /// Records what an app had to do by a deadline that it has missed, since this is no longer known when the report
+    /// is made.
     func missedDeadline(_ missed: Deadline, _ app: AppRuntime, awaiting message: Message?) {
         switch missed.kind {
         case .launch, .transition, .background, .watchdog, .task:
@@ -36,9 +37,9 @@ final class Reports: ShellRoom {
 
     // MARK: While it is being ended
 
-    /// Takes a crash snapshot, once, of an app that torpord ends because of a failure. With `looking`, also samples
-    /// the stacks of an app that hangs. That takes some ten milliseconds, during which ``Incarnation/stackSampler``
-    /// is set.
+    /// Takes a crash snapshot of an app that torpord ends because of a failure, once in each run of the app. With
+    /// `looking`, also samples the stacks of an app that hangs, which takes some ten milliseconds; during that time
+    /// ``Incarnation/stackSampler`` is set.
     func takeCrashSnapshot(_ app: AppRuntime, looking: Bool = true) {
         guard app.run.crashSnapshot == nil, let tree = app.run.tree, !tree.mainHasEnded,
             let reason = coordinator.machine(app.id).endingReason
@@ -57,9 +58,9 @@ final class Reports: ShellRoom {
         app.run.stackSampler = StackSampler(app, tree.main.pid, supervisor)
     }
 
-    /// Whether a signal that ends the app must wait until the app's stacks were sampled; starts the sampling if
-    /// needed. The signal is sent when that is over, after half a second at most. The app's grace period keeps
-    /// running.
+    /// Whether a signal that ends the app must wait until the app's stacks are sampled. Starts the sampling if
+    /// needed. The signal is sent when the sampling is over, after half a second at most. The app's grace period
+    /// keeps running during the sampling.
     func waitsForLook(_ app: AppRuntime, _ action: Action) -> Bool {
         takeCrashSnapshot(app)
         guard let look = app.run.stackSampler, !look.isOver else { return false }
@@ -203,16 +204,16 @@ final class Reports: ShellRoom {
             report.maxMemoryBytes = Int64(clamping: record.maxResidentBytes)
         }
         report.memoryBytes = app.run.crashSnapshot?.memoryBytes
-        // The cgroup counts the time of all its processes, even of those that are gone. The kernel's figure covers
-        // only the main process, and the children that it has waited for.
+        // The cgroup counts the time of all its processes, including those that have ended. The kernel's figure
+        // covers only the main process and those children that it has waited for.
         if let time = app.run.tree?.processorTime(), app.run.exitRecord != nil {
             report.cpuSeconds = max(report.cpuSeconds ?? 0, time.inSeconds)
         }
         if let path = app.run.tree?.cgroupPath, let peak = Cgroup.number(path, "memory.peak") {
             report.maxMemoryBytes = Int64(clamping: peak)
         }
-        // Without a cgroup, the memory measured for all processes together may exceed the kernel's figure, which is
-        // for one process.
+        // Without a cgroup, the kernel's figure is for one process only, so the memory measured for all processes
+        // together may be larger.
         let seen = max(report.memoryBytes ?? 0, Int64(clamping: app.run.mostMemory))
         let most = max(report.maxMemoryBytes ?? 0, seen)
         report.maxMemoryBytes = most > 0 ? most : nil

@@ -8,9 +8,9 @@ import Processes
 import WireText
 
 /// Runs `eu-stack` (elfutils), if it is installed, to sample the stacks of an app's threads just before the app is
-/// ended. The signal that ends the app waits until the tool is done, some ten milliseconds. The tool runs as the
-/// app's user, since it reads data of that user. Its time and memory are limited, and it is killed with the last
-/// reference to this object.
+/// ended. The signal that ends the app waits until `eu-stack` is done, some ten milliseconds. `eu-stack` runs as the
+/// app's user, since it reads data of that user. Its time and memory are limited, and it is killed when the last
+/// reference to this object is released.
 final class StackSampler {
     /// How many apps are sampled at a time: if a hundred fail at once, the stacks of two are enough.
     static let most = 2
@@ -35,7 +35,7 @@ final class StackSampler {
     private var timer: TimerSource?
     private var bytes: [UInt8] = []
 
-    /// The waiting actions that the next torpord must carry out, if this one dies.
+    /// The actions that wait for the sampling, which the next torpord must carry out if this one dies.
     var owed: ActionMask { waiting.reduce(into: []) { $0.formUnion(ActionMask($1)) } }
 
     /// Starts `eu-stack`; nil if it is not installed.
@@ -58,7 +58,7 @@ final class StackSampler {
                 self?.finish()
                 return
             }
-            // If `eu-stack` is killed before it is done, it may leave the app stopped.
+            // An `eu-stack` that is killed before it is done may leave the app stopped.
             supervisor?.launcher.helpers[launched.pid] = { [weak app] _ in
                 if let app { Self.release(app, pid) }
             }
@@ -190,7 +190,7 @@ extension Supervisor {
         return (plan, ends)
     }
 
-    /// The path of `eu-stack`; nil if it is not installed.
+    /// The path of the program `eu-stack`, which samples stacks; nil if it is not installed.
     package static var stackTool: String? {
         try? Executable.find("eu-stack", path: LaunchEnvironment.inherited["PATH"], directory: nil)
     }
