@@ -8,7 +8,8 @@ package import Varlink
 /// The record that a scene was opened, and with which options. It outlives the scene's processes, torpord and
 /// reboots.
 package struct SceneSession: Sendable, Hashable {
-    /// The scene's full name, `TEMPLATE@NAME`. An app has the same name, unless the scene is inside an app.
+    /// The scene's full name, `TEMPLATE@NAME`. It is also the name of the scene's app, unless the scene is inside an
+    /// app.
     package let app: String
     /// The template that the scene is made of, or the app that the scene is inside.
     package let template: String
@@ -23,10 +24,10 @@ package struct SceneSession: Sendable, Hashable {
     package var isDiscarded = false
     /// Whether the scene was opened as a scene inside an app.
     package var isInside = false
-    /// The state that the scene is to have inside its app; nil if the scene is unattached, or is an app itself.
+    /// The state that the scene is to have inside its app; nil if the scene is in no app, or is an app itself.
     package var goal: SceneGoal?
-    /// Whether the scene was in the foreground when its app last left the foreground or ended: then it comes back
-    /// with the app.
+    /// Whether the scene was in the foreground when its app last left the foreground or ended: if so, the scene
+    /// returns to the foreground with the app.
     package var returns = false
     /// Whether the scene has ever been connected inside its app.
     package var wasConnected = false
@@ -51,7 +52,7 @@ package struct SceneSession: Sendable, Hashable {
     }
 }
 
-/// The sessions of scenes on disk: the folder `STATE/scenes` has a file for each.
+/// The stored sessions (data) of scenes: the folder `STATE/scenes` has a file for each scene.
 struct SceneFolder: Sendable {
     let path: String
 
@@ -62,8 +63,8 @@ struct SceneFolder: Sendable {
     /// The prefix of files that are being written: no app's name begins with it.
     private static let draft = "."
 
-    /// Reads all sessions, and reports those whose files cannot be read. Skips files that do not have the name of a
-    /// scene.
+    /// Reads the sessions of all scenes, and reports those whose files cannot be read. Skips files that are not named
+    /// like a scene.
     func read() -> (sessions: [SceneSession], troubles: [String]) {
         var sessions: [SceneSession] = []
         var troubles: [String] = []
@@ -77,8 +78,8 @@ struct SceneFolder: Sendable {
             return ([], troubles)
         }
         for name in names.sorted() {
-            // An earlier torpord died while it wrote this file. No client was told of the scene before that, so
-            // remove the file.
+            // An earlier torpord died while it wrote this file, before it told any client of the scene. So remove the
+            // file.
             if name.hasPrefix(Self.draft) {
                 try? File.remove(file(name))
                 continue
@@ -108,7 +109,8 @@ struct SceneFolder: Sendable {
         return (sessions, troubles)
     }
 
-    /// Writes a session, which is durable when this returns. If that fails, the file is unchanged, or does not exist.
+    /// Writes the session of a scene to disk; the file is durable when this returns. If writing fails, the file is
+    /// unchanged, or does not exist.
     func write(_ session: SceneSession) throws(Errno) {
         try File.makeDirectories(path, mode: 0o700)
         let draft = file(Self.draft + session.app)
@@ -119,7 +121,7 @@ struct SceneFolder: Sendable {
     /// Stores that the scene is in use now, as the modification time of its file.
     func touch(_ app: String) throws(Errno) { try File.markChanged(file(app)) }
 
-    /// Removes a session. The removal is durable when this returns.
+    /// Removes the session of a scene from disk. The removal is durable when this returns.
     func remove(_ app: String) throws(Errno) {
         do throws(Errno) {
             try File.remove(file(app))

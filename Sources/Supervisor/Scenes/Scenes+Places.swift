@@ -15,7 +15,7 @@ extension Scenes {
         machine(app).isAlive || admitted.contains(app.id) || isReserved(app.id)
     }
 
-    /// Whether a scene is being restarted, and keeps its place: it counts against `max_live`.
+    /// Whether a scene is being restarted and keeps its place among the scenes that `max_live` allows.
     private func isReserved(_ app: AppID) -> Bool { reserved.contains(app) && machine(apps[app]).isWaitingToLaunch }
 
     /// Notes whether a scene has a process.
@@ -36,7 +36,8 @@ extension Scenes {
         return (alive[template] ?? []).union(coming).union(others.map(\.id)).map { apps[$0] }
     }
 
-    /// The core asks whether a scene may be launched: admits it now, or queues it until there is a place.
+    /// Called when the core asks whether a scene may be launched. Admits the launch now, or queues it until the
+    /// scene's template has a place.
     func launchNeedsRoom(_ app: AppRuntime) {
         guard app.specification.scenes?.maxLive != nil else { return supervisor.memoryWatch.launchNeedsMemory(app) }
         if !waiting.contains(app.id) { waiting.append(app.id) }
@@ -60,15 +61,15 @@ extension Scenes {
         return fullRefusal(template, for: app.id).map { "cannot be launched: \($0)" }
     }
 
-    /// Why no other scene of the template can be launched; nil if one can, or perhaps can after a while.
+    /// Why no other scene of the template can be launched; nil if one can be launched, now or perhaps after a while.
     func fullRefusal(_ template: AppSpecification, for app: AppID?) -> String? {
         guard let most = template.scenes?.maxLive else { return nil }
-        // Also count scenes whose launch into the foreground was requested, perhaps by the same call: they have no
-        // place yet.
+        // Also count scenes that have no place yet but whose launch into the foreground was requested, perhaps by the
+        // same call.
         let coming = scenes(of: template.name).filter { machine($0).isWaitingToLaunch && machine($0).goal == .active }
         let others = live(of: template.name, and: coming).filter { $0.id != app }
-        // A scene that is ending frees its place. One that is to be in the foreground, or must not be evicted, does
-        // not.
+        // A scene that is ending frees its place. A scene does not if it is to be in the foreground or must not be
+        // evicted.
         func stays(_ app: AppRuntime) -> Bool {
             let machine = machine(app)
             if machine.transition == .terminating { return false }
@@ -104,11 +105,10 @@ extension Scenes {
 
         static let shortest = Duration.seconds(1)
         static let longest = Duration.seconds(30)
-        /// How long a scene keeps its place for a browser that was told to try again. Browsers do so after two
+        /// How long a scene keeps its place for a browser that was told to try again. Browsers do that after two
         /// seconds.
         static let untilItComesAgain = Duration.seconds(5)
-        /// The longest time that a scene keeps its place because clients were told to try again, if none of them
-        /// does.
+        /// The longest time that a scene keeps its place for clients that were told to try again, if no client does.
         static let longestInVain = Duration.seconds(150)
         /// How often waiting connections are checked.
         static let again = Duration.milliseconds(100)
@@ -129,8 +129,8 @@ extension Scenes {
         return max(.zero, min(bound, stay.since + Stay.shortest) - now)
     }
 
-    /// Notes that torpor-holding, which answers while a scene waits, has told a client to try again: the scene keeps
-    /// its place until then.
+    /// Called when torpor-holding, which answers clients while a scene waits, has told a client to try again. The
+    /// scene keeps its place until the client does, for a limited time.
     func clientComesAgain(_ app: AppRuntime) {
         guard app.specification.scene != nil else { return }
         comesAgain[app.id] = (comesAgain[app.id]?.first ?? now, now)
@@ -159,10 +159,11 @@ extension Scenes {
         }
     }
 
-    /// Admits launches for which there is a place: those into the foreground first, each group in order of arrival.
-    /// For the remaining launches, disconnects the least recently used scenes.
+    /// Admits launches of scenes for which there is a place: first those into the foreground, then the others, each
+    /// group in order of arrival. To make room for the remaining launches, disconnects the least recently used
+    /// scenes.
     private func givePlaces() {
-        // A launch that has a place may still wait for something else, such as memory.
+        // A launch that has a place may still wait for permission for another reason, such as memory.
         admitted = admitted.filter { !machine(apps[$0]).isAlive && machine(apps[$0]).isWaitingForPermission }
         reserved = reserved.filter { !machine(apps[$0]).isAlive && machine(apps[$0]).isWaitingToLaunch }
         waiting.removeAll { !coordinator.waitsForMemory($0) }

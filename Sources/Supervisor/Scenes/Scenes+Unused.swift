@@ -57,8 +57,8 @@ extension Scenes {
         timer?.arm(after: wait)
     }
 
-    /// If the clock was set, restarts the time after which unused sessions are discarded: the clock's jump must not
-    /// discard any.
+    /// After a jump of the wall clock, restarts the time after which unused sessions are discarded, so that the jump
+    /// discards none.
     private func followClock() {
         let (boot, wallClock) = (Clock.boot(), Clock.realtimeMicroseconds())
         defer { lastLook = (boot, wallClock) }

@@ -36,7 +36,7 @@ package final class Scenes: ShellRoom, LifecycleObserver {
     var reserved: Set<AppID> = []
     /// Scenes that were launched or woken, and are not in the foreground yet.
     var stays: [AppID: Stay] = [:]
-    /// When torpor-holding first and last told a client of each scene to try again (`holding`).
+    /// When torpor-holding (`holding`) first and last told a client of each scene to try again.
     var comesAgain: [AppID: (first: Duration, last: Duration)] = [:]
     /// Fires when a scene has kept its place for long enough.
     var stayTimer: TimerSource?
@@ -83,7 +83,7 @@ package final class Scenes: ShellRoom, LifecycleObserver {
         // Wait until the orphans of an earlier torpord have ended.
         engine.whenStarted { [weak self] in
             guard let self else { return }
-            // ``InnerScenes`` removes discarded scenes inside apps, since their apps must be told first.
+            // ``InnerScenes`` removes the discarded scenes that are inside apps, since these apps must be told first.
             for session in roster.sessions.values
             where session.isDiscarded && inner.owner(named: session.template) == nil {
                 finishDiscarding(session.app)
@@ -93,8 +93,8 @@ package final class Scenes: ShellRoom, LifecycleObserver {
         configure()
     }
 
-    /// Removes what is left of a scene that an earlier torpord discarded. If an app has the scene's name by now,
-    /// removes only the session.
+    /// Removes the remaining data of a scene that an earlier torpord discarded. If an app now has the scene's name,
+    /// removes only the scene's session.
     private func finishDiscarding(_ app: String) {
         guard coordinator.id(of: app) != nil else { return erase(app) }
         let folder = roster.folder
@@ -174,8 +174,8 @@ package final class Scenes: ShellRoom, LifecycleObserver {
 
     // MARK: Opening
 
-    /// Makes a scene, unless it exists. `completion` gets its app when the session is on disk, or the reason for a
-    /// refusal.
+    /// Makes a scene, unless it exists. `completion` gets the scene's app when the scene's session is on disk, or the
+    /// reason for a refusal.
     package func open(
         _ template: String,
         _ name: String,
@@ -261,7 +261,7 @@ package final class Scenes: ShellRoom, LifecycleObserver {
         func tell(_ result: Result<(app: AppRuntime, isNew: Bool), SceneRefusal>) {
             for waiter in waiters { waiter(result) }
         }
-        // While the session was being written, a new configuration may have made the app already.
+        // A new configuration may have made the app while the session was being written.
         let made = coordinator.id(of: session.app).map { apps[$0] }
         if let trouble {
             if let made { end(made) }
@@ -316,7 +316,7 @@ package final class Scenes: ShellRoom, LifecycleObserver {
         return "is in the foreground: send it to the background first (torpor background \(app.name))"
     }
 
-    /// Marks scenes as discarded. Calls back when that is on disk: then call ``end(_:)`` for each scene.
+    /// Marks scenes as discarded. Calls `completion` when that is on disk: then call ``end(_:)`` for each scene.
     package func discard(_ discarded: [AppRuntime], _ completion: @escaping () -> Void) {
         for app in discarded { change(app.name) { $0.isDiscarded = true } }
         disk.ask({ true }) { _ in completion() }
@@ -333,14 +333,14 @@ package final class Scenes: ShellRoom, LifecycleObserver {
         comesAgain[app.id] = nil
         alive[app.specification.template]?.remove(app.id)
         guard let session = session(of: app) else { return }
-        // If the scene was not discarded, its template was removed: keep the session, since the template may return.
+        // A scene that was not discarded has lost its template: keep its session, since the template may return.
         guard session.isDiscarded else { return }
         // Do this later: the other parts of the supervisor must forget the app first.
         loop.later { [weak self] in self?.erase(session.app) }
     }
 
-    /// Removes all data of a discarded scene, the session last: if torpord dies before that, the next torpord
-    /// continues.
+    /// Removes all data of a discarded scene, and its session last: if torpord dies earlier, the next torpord
+    /// continues the removal.
     func erase(_ app: String) {
         let state = supervisor.runtime.state
         let places = ["apps", "archives", "snapshots"].map { DataPlace(root: state + "/" + $0, app: app) }
@@ -369,7 +369,7 @@ package final class Scenes: ShellRoom, LifecycleObserver {
         lookForErased()
     }
 
-    /// Calls back when all data of these discarded scenes is removed, or could not be removed.
+    /// Calls `then` when all data of these discarded scenes is removed, or could not be removed.
     package func whenErased(_ names: Set<String>, _ then: @escaping () -> Void) {
         awaitingErasure.append((names, then))
         lookForErased()
@@ -409,8 +409,8 @@ package final class Scenes: ShellRoom, LifecycleObserver {
         if isAny { lookForPlaces() }
     }
 
-    /// Notes that the scene is in use now. The time is written to disk at most once a minute, or at once with
-    /// `isWritten`.
+    /// Records that the scene is in use now. Writes the time to disk at most once a minute; with `isWritten`, at
+    /// once.
     package func used(_ app: AppRuntime, isWritten: Bool = false) {
         if session(of: app) != nil { used(app.name, isWritten: isWritten) }
     }
