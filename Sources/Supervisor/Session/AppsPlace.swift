@@ -7,7 +7,8 @@ import Linux
 package import Processes
 import ServiceManager
 
-/// Finds cgroups for the apps. As a service of systemd, also finds out whether a stop of the service ends the apps.
+/// Chooses the cgroups for the apps. If torpord is a service of systemd, also finds out whether a stop of the service
+/// ends the apps.
 package final class AppsPlace: ShellRoom {
     package unowned(unsafe) let supervisor: Supervisor
     package private(set) var cgroups: CgroupTree?
@@ -23,8 +24,8 @@ package final class AppsPlace: ShellRoom {
         findCgroups()
     }
 
-    /// Finds cgroups for the apps. Under systemd they are in a scope beside the service. Without a scope, they are
-    /// below the service's own cgroup, or wherever a cgroup can be made.
+    /// Chooses the cgroups for the apps. Under systemd they are in a scope beside the service. If there is no scope,
+    /// they are below the service's own cgroup, or wherever a cgroup can be made.
     private func findCgroups() {
         scope = nil
         if supervisor.keeper.isUnderManager {
@@ -49,11 +50,12 @@ package final class AppsPlace: ShellRoom {
         findCgroups()
     }
 
-    /// Why the apps are not terminated when the supervisor stops, in a few words; nil if they are.
+    /// Why the apps keep running when the supervisor stops, in a few words; nil if they are ended.
     ///
-    /// systemd sends the same SIGTERM for a stop and for a restart, so systemd is asked which one it is.
+    /// systemd sends the same SIGTERM for a stop and for a restart of the service, so torpord asks systemd which one
+    /// it is.
     var reasonToLeaveApps: String? {
-        // The keeper is the first process of a container: when it ends, so do all others.
+        // In a container, torpor-keeper is the first process: when it ends, all other processes end too.
         if supervisor.keeper.pid == 1 { return nil }
         if supervisor.configuration.supervisor.onExit == .leave { return "on_exit = \"leave\"" }
         guard let manager else { return nil }

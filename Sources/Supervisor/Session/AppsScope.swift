@@ -5,13 +5,13 @@ import Linux
 import Processes
 import ServiceManager
 
-/// The systemd scope that the apps run in. With it, the service can be restarted and upgraded while the apps run:
-/// apps below the service's own cgroup would keep the service from starting (`219/CGROUP`).
+/// The systemd scope that the apps run in. Because of it, the service can be restarted and upgraded while the apps
+/// run: apps below the service's own cgroup would keep the service from starting (`219/CGROUP`).
 ///
-/// A scope ends with its last process. A placeholder process, which does nothing, keeps it in existence. The
-/// placeholder is in a cgroup of its own, since a cgroup that delegates controllers may not have processes itself.
-/// Its parent is the torpord that started it, later the keeper, then systemd. The supervisor kills it when it ends,
-/// and so ends the scope.
+/// A scope ends with its last process, so a placeholder process that does nothing keeps the scope alive. The
+/// placeholder has a cgroup of its own, since a cgroup that delegates controllers may not contain processes itself.
+/// Its parent is the torpord that started it, later torpor-keeper, then systemd. The supervisor kills the placeholder
+/// when it ends, and thereby ends the scope.
 struct AppsScope {
     /// The scope's cgroup, as an absolute path.
     let path: String

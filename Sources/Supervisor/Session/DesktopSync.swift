@@ -81,7 +81,8 @@ package final class DesktopSync {
 
     private func ended(_ trouble: String?) {
         isRunning = false
-        // Log an error only when it changes: each change of the configuration would repeat it.
+        // Log an error only if it differs from the last one: the same error would recur after each change of the
+        // configuration.
         if trouble != self.trouble {
             self.trouble = trouble
             if let trouble {

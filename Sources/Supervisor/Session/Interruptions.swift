@@ -12,15 +12,15 @@ package import TorporAPI
 /// Moves apps out of the foreground while no user can see them: before the machine sleeps, and while the session is
 /// locked.
 ///
-/// torpord asks logind for the state at the start, and whenever logind was gone and has returned. An earlier torpord
-/// may have covered apps (moved them out of the foreground) that need not be covered now: they are uncovered as soon
-/// as the state is known, or after five seconds without an answer.
+/// torpord asks logind for the state at the start, and whenever logind returns after an absence. An earlier torpord
+/// may have covered apps (moved them out of the foreground) that need not be covered now. They are uncovered as soon
+/// as the state is known, or after five seconds without an answer of logind.
 package final class Interruptions: LifecycleObserver {
     private unowned(unsafe) let supervisor: Supervisor
     private var login: LoginManager?
     /// The state of the machine and the session that logind reported last.
     private var told = LoginManager.State()
-    /// Whether torpord knows if apps must be covered (moved out of the foreground).
+    /// Whether it is known if apps must be covered (moved out of the foreground).
     private var isKnown = false
     private var isCovered = false
     /// Apps that the machine waits for before it sleeps; nil if it does not wait for torpord.
@@ -89,8 +89,8 @@ package final class Interruptions: LifecycleObserver {
     /// Whether the session that is followed has not been unlocked since the machine was booted.
     private(set) var isBeforeFirstUnlock = false
 
-    /// Updates ``isBeforeFirstUnlock``. If no session is followed, or logind is absent, no lock protects anything, so
-    /// that no unlock is awaited.
+    /// Updates ``isBeforeFirstUnlock``. If torpord follows no session, or logind is absent, no lock protects any
+    /// data, so torpord does not wait for an unlock.
     private func lookForFirstUnlock(_ login: LoginManager?) {
         let wasBefore = isBeforeFirstUnlock
         if let login, login.subject.session != nil, !login.state.isKnown || login.isThere {
@@ -137,8 +137,8 @@ package final class Interruptions: LifecycleObserver {
     package func coverAll() {
         guard isKnown else { return }
         let covers = isCovered
-        // Handle each app as an event of its own: decisions about one app are carried out before the next app is
-        // handled.
+        // Handle each app as an event of its own, so that the decisions about one app are carried out before the next
+        // app is handled.
         supervisor.uninterrupted { [supervisor] in
             for app in supervisor.apps where supervisor.coordinator.machine(app.id).isCovered != covers {
                 let id = app.id
@@ -168,7 +168,7 @@ package final class Interruptions: LifecycleObserver {
     private func isLeaving(_ id: AppID) -> Bool {
         let machine = supervisor.coordinator.machine(id)
         guard machine.state == .active || machine.state == .inactive else { return false }
-        // An app that has no reason to run in the background becomes inactive, and stays so.
+        // An app that has no reason to run in the background becomes inactive and stays inactive.
         return machine.state == .active || machine.transition != nil
     }
 

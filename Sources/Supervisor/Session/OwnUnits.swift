@@ -9,7 +9,7 @@ package import TorporAPI
 struct OwnUnits {
     /// The names of the units, those of the apps first; empty if no service manager is involved.
     let names: [String]
-    /// The user whose service manager has the units; nil for the system's service manager.
+    /// The user whose service manager runs the units; nil for the system's service manager.
     let user: UInt32?
 
     /// `paths`: cgroups relative to the mount of the hierarchy, such as `/system.slice/torpord.service`.
@@ -32,8 +32,8 @@ struct OwnUnits {
         self.init(paths: [cgroups.map { String($0.base.dropFirst(mount.count)) }, own].compactMap { $0 })
     }
 
-    /// The unit of a cgroup, as journald determines it: the first part of the path that is not a slice. If the path
-    /// leads through `user@UID.service`, the unit belongs to that user's service manager.
+    /// The systemd unit that a cgroup belongs to, determined as in journald: the first part of the path that is not a
+    /// slice. If the path leads through `user@UID.service`, the unit belongs to that user's service manager.
     private static func unit(of path: String) -> (name: String, user: UInt32?)? {
         var parts = path.split(separator: "/")[...]
         var user: UInt32?

@@ -6,19 +6,19 @@ package import Lifecycle
 import Linux
 import Processes
 
-/// Reports to the service manager (sd_notify(3)), through the keeper: that the apps of the start were launched, the
-/// states of all apps, and that a configuration is being read. Extends the service manager's timeout while a start or
+/// Reports to the service manager through torpor-keeper (sd_notify(3)): when the apps of the start are launched, the
+/// states of all apps, and when a configuration is being read. Extends the service manager's timeout while a start or
 /// a stop waits for deadlines of apps.
 ///
-/// Without a service manager nothing is sent, and only ``isReady`` is maintained.
+/// Without a service manager, nothing is sent, and only ``isReady`` is maintained.
 package final class ServiceReport: LifecycleObserver {
     private unowned(unsafe) let supervisor: Supervisor
     private let isHeard: Bool
     private var timer: TimerSource?
     /// Apps whose launch at the start is not over; nil until launching has begun.
     private var starting: Set<AppID>?
-    /// Whether the launches of the start are over: each app is up, or has failed its first launch, or has no deadline
-    /// for its launch. An app that waits for a failed dependency does not delay this.
+    /// Whether the launches of the start are over: each app has been launched, or has failed its first launch, or has
+    /// no deadline for its launch. An app that waits for a failed dependency does not delay this.
     package private(set) var isReady = false
     private var isStopping = false
     private var status = ""
@@ -41,8 +41,8 @@ package final class ServiceReport: LifecycleObserver {
 
     // MARK: What happens
 
-    /// Called at the start, which waits until the orphans of an earlier torpord have ended. Extends the service
-    /// manager's timeout for that time.
+    /// Called at the start of torpord while it waits for the end of orphans of an earlier torpord. Extends the
+    /// service manager's timeout for that time.
     package func begin() {
         guard isHeard else { return }
         extend()
@@ -62,7 +62,7 @@ package final class ServiceReport: LifecycleObserver {
 
     package func forget(_ app: AppRuntime) {}
 
-    /// Updates the status line, after a change of whether users see alerts.
+    /// Updates the status line for the service manager after users have begun or ceased to see alerts.
     package func changed() { if isReady, isHeard { tick(within: Self.statusInterval) } }
 
     /// Tells the service manager that a configuration is being read.
@@ -71,7 +71,8 @@ package final class ServiceReport: LifecycleObserver {
         tell("RELOADING=1\nMONOTONIC_USEC=\(Clock.monotonic().microseconds)")
     }
 
-    /// Tells the service manager that the configuration was read. `trouble` says why it is not in force, as a clause.
+    /// Tells the service manager that the configuration was read. `trouble`: why that configuration is not used, as a
+    /// clause.
     package func reloaded(trouble: String? = nil) {
         self.trouble = trouble
         guard isReady else { return }
@@ -79,8 +80,8 @@ package final class ServiceReport: LifecycleObserver {
         tell("READY=1\nSTATUS=\(status)")
     }
 
-    /// Tells the service manager that the supervisor ends. With `leavingApps` the next torpord takes over the apps;
-    /// else they are terminated first.
+    /// Tells the service manager that the supervisor ends. With `leavingApps` the apps keep running for the next
+    /// torpord; otherwise they are terminated first.
     package func stop(leavingApps: Bool) {
         isStopping = true
         status = leavingApps ? "stopping; the apps keep running" : text()
@@ -94,7 +95,7 @@ package final class ServiceReport: LifecycleObserver {
 
     private func tell(_ state: String) { supervisor.keeper.tellManager(state) }
 
-    /// Checks again after `delay` at the latest.
+    /// Checks the state of the apps again after `delay`, or earlier.
     private func tick(within delay: Duration) {
         if timer == nil { timer = try? supervisor.loop.timer { [weak self] in self?.look() } }
         let at = supervisor.loop.now + delay
@@ -128,7 +129,8 @@ package final class ServiceReport: LifecycleObserver {
         tell("STATUS=\(now)")
     }
 
-    /// Extends the service manager's timeout, unless the supervisor stops and no app has a deadline left.
+    /// Extends the service manager's timeout. Does nothing if the supervisor is stopping and no app has a deadline
+    /// left.
     private func extend() {
         let now = supervisor.loop.now
         let isBounded = supervisor.apps.contains { app in

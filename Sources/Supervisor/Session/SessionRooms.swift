@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The parts of the supervisor that deal with the user at the machine.
+/// The parts of the supervisor that deal with the user who works at the machine.
 package final class SessionRooms {
     private unowned(unsafe) let supervisor: Supervisor
     /// Follows sleep of the machine and the lock of the session.
