@@ -3,7 +3,7 @@
 package import Configuration
 package import Store
 
-/// The values of one app's settings, and which changes the app was not told of. Does no I/O.
+/// The values of one app's settings, and which changes of them the app does not know yet. Does no I/O.
 package struct SettingValues {
     /// The stored rows, by the name of the setting; includes settings that the configuration no longer has.
     package private(set) var rows: [String: StoredSetting] = [:]
@@ -57,7 +57,7 @@ package struct SettingValues {
     }
 
     /// Applies new declarations of settings. If a setting has no value before and after, and its default has changed,
-    /// the app still knows the old default. Returns the rows that changed. `at` is in microseconds since 1970.
+    /// the app still knows the old default. Returns the stored rows that changed. `at` is in microseconds since 1970.
     mutating func redeclare(
         from old: [SettingDeclaration],
         to new: [SettingDeclaration],
@@ -70,7 +70,7 @@ package struct SettingValues {
                 !isSet(was), !isSet(setting), !Self.isSame(was.defaultValue, setting.defaultValue)
             else { continue }
             var row = rows[setting.name] ?? StoredSetting(app: app, name: setting.name, value: nil, at: at)
-            // If the app was not told of an earlier change yet, `known` already has the value that the app knows.
+            // If the app does not know of an earlier change yet, `known` already has the value that the app knows.
             guard row.isTold, row.value == nil else { continue }
             row.known = was.defaultValue
             row.isTold = false
@@ -115,8 +115,8 @@ package struct SettingValues {
         }
     }
 
-    /// Notes that the app was told of these settings, with their values at the time `until` (microseconds since
-    /// 1970). Returns the rows that changed.
+    /// Records that the app now knows these settings, with their values at the time `until` (microseconds since
+    /// 1970). Returns the stored rows that changed.
     mutating func told(_ names: some Sequence<String>, until: Int64 = .max) -> [StoredSetting] {
         var changed: [StoredSetting] = []
         for name in names {

@@ -23,11 +23,11 @@ extension Settings {
     /// The shortest time between two events that report changes which an app has made to its own settings.
     private static let ownChangesAfter = Duration.seconds(60)
 
-    /// Changes all the settings or none. `completion` is called when the change is on disk and in the file, or with
-    /// the reason why nothing was changed.
+    /// Changes either all of the settings or none. `completion` is called when the change is on disk and in the app's
+    /// settings file, or with the reason why nothing was changed.
     ///
-    /// - Parameter isApp: whether the app itself asks: it may change only `writable` settings, and knows of the
-    ///   change.
+    /// - Parameter isApp: whether the app itself asks. It may change only `writable` settings, and already knows of
+    ///   the change.
     package func set(
         _ request: SetSettingsRequest,
         of app: AppRuntime,
@@ -56,7 +56,7 @@ extension Settings {
         let names = rows.map(\.key.name)
         let reverted = Set(rows.filter(\.isTold).map(\.key.name))
         if isApp {
-            // The app knows the new values, so mark them as told now: each row is then stored only once.
+            // The app knows the new values, so mark them as known now: then each row is stored only once.
             let known = changing.told(names)
             rows = rows.map { row in known.first { $0.key == row.key } ?? row }
         }
@@ -259,7 +259,7 @@ extension Settings {
         return app.specification.declaredSettings.filter { values.problem($0) != nil }.map(\.name)
     }
 
-    /// The app's settings as a JSON object: each by name, with the value that the app sees.
+    /// The app's settings as a JSON object: each name with the value that the app sees.
     package func document(of app: AppRuntime) -> JSON {
         .object(SettingsFiles.document(app.specification.declaredSettings, values(of: app)))
     }

@@ -11,12 +11,12 @@ import Mailbox
 package import Store
 import Varlink
 
-/// The settings of apps: their values, the files that contain them, and how apps are told of changes.
+/// The settings of apps: their values, the files that contain them, and how apps learn of changes.
 ///
 /// A change is first written to the store's journal, together with the value that the app knows. Then, in this order:
-/// the change is on disk, the file is written, sockets are updated, and the app is told or launched again. If torpord
-/// is killed in between, the next torpord does the remaining steps, since the store says which changes an app does
-/// not know yet.
+/// the change is on disk, the file is written, sockets are updated, and the app is told of the change or launched
+/// again. If torpord is killed before the end, the next torpord carries out the remaining steps, since the store
+/// contains which changes an app does not know yet.
 package final class Settings: ShellRoom, LifecycleObserver {
     package unowned(unsafe) let supervisor: Supervisor
     var values: [AppID: SettingValues] = [:]
@@ -25,12 +25,13 @@ package final class Settings: ShellRoom, LifecycleObserver {
     private var afterLoad: [() -> Void] = []
     /// A thread that writes files, one after the other.
     let files: BackgroundWorker
-    /// The values of settings that are part of socket addresses, stored for the next torpord: it must know which app
-    /// each socket belongs to before it has read the store.
+    /// The values of settings that are part of socket addresses, stored for the next torpord. The next torpord needs
+    /// them before it has read the store, to know which app each socket belongs to.
     private lazy var kept = PersistedBytes(supervisor, log, named: DescriptorName.settings, most: 1 << 20)
     /// How many requests to change the settings of each app were not answered yet.
     var underWay: [AppID: Int] = [:]
-    /// When an event last reported changes that an app made itself, and how many changes came since.
+    /// For each app: when an event last reported changes that the app has made to its own settings, and how many such
+    /// changes followed.
     var ownChanges: [AppID: (toldAt: Duration, untold: Int)] = [:]
     /// The settings whose invalid values were reported.
     private var toldMisfits: [AppID: Set<String>] = [:]
@@ -73,8 +74,8 @@ package final class Settings: ShellRoom, LifecycleObserver {
         }
         for app in apps {
             if app.awaitsSettings {
-                // The stored addresses were lost with the keeper: assume that the last launch got the values that the
-                // store has.
+                // The stored addresses were lost with torpor-keeper: assume that the app was launched with the values
+                // in the store.
                 app.awaitsSettings = false
                 let values = values(of: app)
                 app.specification.fillSockets { word($0, app.specification, values) }
@@ -132,7 +133,7 @@ package final class Settings: ShellRoom, LifecycleObserver {
     }
 
     /// Discards snapshots of the app and of the scenes inside it: the app now works for another user, who must not
-    /// see them.
+    /// see the snapshots.
     private func discardSnapshots(of app: AppRuntime) {
         supervisor.snapshots.discardForIdentity(of: app)
         guard app.specification.innerScenes != nil else { return }
@@ -149,13 +150,14 @@ package final class Settings: ShellRoom, LifecycleObserver {
             if hears(app, message) {
                 supervisor.mailboxes.tellSettings(names, reverted: reverted, as: message, app)
             } else {
-                // The app cannot receive this message: count it as told.
+                // The app cannot receive this message, so record the changes as known to the app.
                 markTold(names, app)
             }
         }
     }
 
-    /// Called when mail about settings is being delivered, or was removed: the app then counts as told.
+    /// Called when mail about settings is being delivered or was removed. The app then counts as knowing these
+    /// settings.
     func told(_ mail: Mail, _ app: AppRuntime) { markTold(Mailboxes.settings(in: mail), until: mail.lastAt, app) }
 
     private func markTold(_ names: [String], until: Int64 = .max, _ app: AppRuntime) {
@@ -163,8 +165,8 @@ package final class Settings: ShellRoom, LifecycleObserver {
         supervisor.store.save(rows, of: app.name)
     }
 
-    /// Called when a launch passes on the present values: the app then counts as told of the settings that it gets
-    /// only at a launch.
+    /// Called when a launch of the app passes the present values of its settings. Records that the app knows the
+    /// settings that it gets only at a launch.
     func launches(_ app: AppRuntime) {
         guard values[app.id] != nil else { return }
         markTold(app.specification.declaredSettings.filter { !$0.isTold }.map(\.name), app)
@@ -181,7 +183,7 @@ package final class Settings: ShellRoom, LifecycleObserver {
 
     // MARK: Sockets
 
-    /// The specification with the socket addresses that result from the settings.
+    /// The specification with the values of settings filled into the addresses of its sockets.
     package func filled(_ specification: AppSpecification, of app: AppRuntime?) -> AppSpecification {
         guard specification.hasSocketTemplates else { return specification }
         var result = specification
@@ -213,8 +215,8 @@ package final class Settings: ShellRoom, LifecycleObserver {
         if next.hasSocketTemplates { supervisor.wakes.sockets.settingsChanged(app) }
     }
 
-    /// Stores the settings that are part of socket addresses: the next torpord must know them before it has read the
-    /// store.
+    /// Stores the settings that are part of socket addresses for the next torpord, which needs them before it has
+    /// read the store.
     private func keep() {
         var members: [JSONObject.Member] = []
         for app in apps where (app.next ?? app.specification).hasSocketTemplates {
@@ -338,8 +340,8 @@ package final class Settings: ShellRoom, LifecycleObserver {
 }
 
 extension AppSpecification {
-    /// Fills the values of settings into the addresses of the app's sockets. A socket whose address lacks a value
-    /// stays as it is.
+    /// Fills the values of settings into the addresses of the app's sockets. If a setting in an address has no value,
+    /// the socket keeps its address.
     fileprivate mutating func fillSockets(_ value: (String) -> String?) {
         for index in sockets.indices { if let filled = sockets[index].filled(value) { sockets[index] = filled } }
     }

@@ -16,7 +16,7 @@ struct SettingsFiles: Sendable {
     static let env = "settings.env"
     private static let draft = ".settings.new"
 
-    /// The app's state directory (TORPOR_STATE_DIRECTORY). The folders above it belong to the supervisor.
+    /// The app's state directory (TORPOR_STATE_DIRECTORY). The folders above this directory belong to the supervisor.
     let directory: String
     /// The account that owns the directory; nil for the supervisor's own user.
     let names: Account.Names?
@@ -25,7 +25,7 @@ struct SettingsFiles: Sendable {
     /// The content of `settings.env`; nil to remove the file.
     let variables: [UInt8]?
 
-    /// Writes the files; returns nil, or a clause that says why that failed.
+    /// Writes the files. Returns nil, or a clause that says why writing failed.
     func write() -> String? {
         do throws(LaunchError) {
             let user = try names.map { names throws(LaunchError) in try Account.find(names) }?.user
