@@ -9,16 +9,17 @@ import Processes
 import TransferProtocol
 import Transfers
 
-/// Takes over helpers (torpor-transfer processes) of an earlier torpord: no other process could continue an upload,
-/// and there is no need to interrupt a download.
+/// Takes over helpers (torpor-transfer processes) of an earlier torpord. No other process could continue their
+/// uploads, and their downloads need not be interrupted.
 extension AppTransfers {
-    /// The most transfers that a helper can run: `per_app` allows no more.
+    /// The most transfers that a helper (a torpor-transfer process) can run, since `per_app` allows no more.
     private static let mostAtOnce = 1000
 
-    /// Whether a process is one of the helpers that an earlier torpord left.
+    /// Whether the process is a helper (a torpor-transfer process) that an earlier torpord left.
     func hasFound(_ pid: Int32) -> Bool { found.values.contains { $0.process.pid == pid } }
 
-    /// Notes the helpers of an app that the keeper still has. They continue their transfers, and report when asked.
+    /// Records the helpers of an app (torpor-transfer processes) that torpor-keeper still has. They continue their
+    /// transfers, and report them when asked.
     func found(_ processes: [OrphanedProcess], of app: AppRuntime) {
         let name = app.name
         let (held, group) = (DescriptorName.transfers(name), CgroupTree.transfers(of: name))
@@ -32,13 +33,13 @@ extension AppTransfers {
     }
 
     private func foundEnded(_ pid: Int32, of name: String, _ cgroup: String?) {
-        // No other helper starts for the app until the helper that was found has been checked: see `adopt`.
+        // No other helper starts for the app until `adopt` has checked the helper that was found.
         if found[name]?.process.pid == pid { found[name]?.hasEnded = true }
         gone(name, cgroup)
     }
 
-    /// Called when the stored transfers are loaded. Keeps each helper that has the arguments and the user that a new
-    /// helper would get, and ends the others.
+    /// Called when the stored transfers are loaded. Keeps each helper that has the same arguments and the same user
+    /// that a new helper would get, and ends the others.
     func adoptHelpers() {
         for name in found.keys.sorted() {
             guard let id = coordinator.id(of: name) else {
@@ -57,7 +58,7 @@ extension AppTransfers {
         starting.insert(name)
         findFacts(for: app) { [weak self, weak app] facts in
             guard let self else { return }
-            // If the user cannot be looked up now, continue without: the folders have their owner already.
+            // If the user cannot be looked up now, continue without the user: the folders already have their owner.
             let facts = try? facts.get()
             let pid = process.pid
             self.disk.ask {
@@ -102,8 +103,8 @@ extension AppTransfers {
         restIfIdle(name)
     }
 
-    /// A helper of an earlier torpord reports which transfers it has. Marks these as running, and makes the helper
-    /// forget those that have ended.
+    /// Called when a helper of an earlier torpord reports its transfers. Marks the transfers as running, and makes
+    /// the helper forget those that have ended.
     func goOn(with ids: [Int64], _ version: Int64, of name: String) {
         guard let helper = helpers[name] else { return }
         guard version == TransferProtocol.version, ids.count <= Self.mostAtOnce else { return helper.replace() }
@@ -125,7 +126,7 @@ extension AppTransfers {
         schedule()
     }
 
-    /// Kills all helpers, because torpord ends and no other torpord follows.
+    /// Kills all helpers (torpor-transfer processes) when torpord ends and no other torpord follows.
     func endHelpers() {
         for name in Set(helpers.keys).union(found.keys) { endHelper(of: name) }
     }

@@ -21,7 +21,7 @@ extension AppTransfers {
     func take(_ report: TransferReport, of name: String) {
         switch report {
         case .here(let ids, let version):
-            // If this torpord launched the helper, it knows the helper's transfers already.
+            // If this torpord launched the helper, torpord already knows the helper's transfers.
             if helpers[name]?.isAdopted ?? false { goOn(with: ids, version, of: name) }
         case .head(let id, let validator, let offset):
             guard isRunning(id, of: name), bound(offset) == offset, validator.condition?.utf8.count ?? 0 <= 4096 else {
@@ -81,14 +81,15 @@ extension AppTransfers {
 
     private func bound(_ text: String?) -> String? { text.map { String($0.prefix(Self.longestText)) } }
 
-    /// Stores what a helper has reported about a transfer. When that is durable, tells the helper to continue.
+    /// Stores what a helper has reported about a transfer. When the report is durable, tells the helper to continue.
     private func goOn(_ id: Int64, of name: String) {
         works(name)
         foundWay(id)
         save(id)
         supervisor.store.sync { [weak self] problem in
-            // If the disk cannot be written, the transfer continues anyway: work that is not stored is only repeated.
-            // But a POST that must not be sent twice waits until it can be stored that it was sent.
+            // If the disk cannot be written, the transfer continues anyway: after a crash, work that is not stored is
+            // only repeated. But a POST that must not be sent twice waits until torpord can store that the POST was
+            // sent.
             guard let self, self.isRunning(id, of: name), let transfer = self.queue[id] else { return }
             if problem != nil, transfer.mayBeSent, transfer.order.method == "POST", !transfer.retriesPost {
                 self.helpers[name]?.send(.stop(id: id))
@@ -102,8 +103,9 @@ extension AppTransfers {
 
     /// Has the helper forget a transfer that has ended.
     private func settle(_ id: Int64, _ outcome: TransferEnd.Outcome, of name: String) {
-        // The transfer will be retried, perhaps before a slow or full disk answers. So acknowledge its end at once,
-        // since the helper accepts no new order for it before that. Nothing about this end must be durable.
+        // The transfer will be retried, perhaps before a slow or full disk has answered. The helper accepts no new
+        // order for the transfer before its end is acknowledged, so acknowledge the end at once. Nothing about this
+        // end must be durable.
         if let transfer = queue[id] {
             // Each check of a subscription starts from the beginning, so its partial file is discarded.
             helpers[name]?.send(transfer.feed == nil ? .acknowledge(id: id) : .discard(id: id))
@@ -156,16 +158,16 @@ extension AppTransfers {
         }
     }
 
-    /// What a retry waits for: the end of its delay. If there was no route to the server, a new route also ends the
-    /// wait.
+    /// What the retry of a transfer waits for: the end of its delay. If there was no route to the server, a new route
+    /// also ends the wait.
     func cause(of end: TransferEnd) -> Transfer.Cause { end.isWithoutWay ? .network : .retry }
 
-    /// The delay before the next retry after this many consecutive failures, in microseconds.
+    /// The delay before the next attempt of a transfer after this many consecutive failures, in microseconds.
     func delay(after end: TransferEnd, _ failures: Int64) -> Int64 {
         RetryDelay.microseconds(failures: failures, asked: end.retryAfter, chance: .random(in: 0...1))
     }
 
-    /// Called when a transfer has reached its server: it no longer waits for a route.
+    /// Called when a transfer has reached its server: the transfer no longer waits for a route.
     private func foundWay(_ id: Int64) {
         guard withoutWay.remove(id) != nil else { return }
         network.wayWasFound()
@@ -202,15 +204,15 @@ extension AppTransfers {
         return TransferMail.sessionOver(as: message.rawValue, session: transfer.session)
     }
 
-    /// Whether the app is suspended or does not run: then it gets mail only if it is woken.
+    /// Whether the app is suspended or does not run: such an app gets mail only if it is woken.
     private func sleeps(_ app: AppRuntime) -> Bool {
         let machine = machine(app)
         let ends = machine.transition == .terminating && !machine.isWaitingToLaunch
         return machine.state == .suspended || machine.state == .notRunning || machine.transition == .suspending || ends
     }
 
-    /// Ends a transfer: tells its app, and wakes the app if this was the last transfer of its session, a group that
-    /// the app names.
+    /// Ends a transfer and tells its app. Wakes the app if this was the last transfer of its session (a group of
+    /// transfers, named by the app).
     func finish(_ id: Int64, _ result: TransferResult) {
         guard let transfer = queue[id] else { return }
         guard let app = coordinator.id(of: transfer.app).map({ apps[$0] }) else { return drop(id) }
@@ -218,7 +220,7 @@ extension AppTransfers {
             result.error == nil ? .done : result.reason == TransferResult.cancelled ? .cancelled : .failed
         )
         let mail = supervisor.mailboxes
-        // Mail that asks for a login may still wait, unless this was the first attempt.
+        // Except after the first attempt, mail that asks for a login may still wait: remove it.
         if transfer.attempts > 1 || transfer.state != .running { mail.forgetTransfer(id, app) }
         let isLast = queue.count(of: transfer.session, transfer.app) == 1
         let wakes = isLast && queue.wantsEvents(of: transfer.session, transfer.app) && sleeps(app)
@@ -238,8 +240,8 @@ extension AppTransfers {
             attempts: transfer.attempts,
             token: transfer.token
         )
-        // Send the mail before the transfer is removed: if torpord is killed in between, the app is told again, not
-        // never.
+        // Send the mail before the transfer is removed: if torpord is killed between the two steps, the app is told
+        // twice instead of never.
         if wakes { mail.tellTransfer(sessionOver(transfer), wakes: false, app) }
         mail.tellTransfer(ended, wakes: wakes, app)
         if let error = result.error {

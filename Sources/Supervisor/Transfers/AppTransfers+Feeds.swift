@@ -12,13 +12,14 @@ import TransferProtocol
 import Transfers
 import Varlink
 
-/// Subscriptions: URLs that torpord checks for apps, also while the apps sleep. Each one is a transfer that never
-/// ends. It waits for its interval, requests the content only if that has changed (a conditional request), and tells
-/// its app only about new content.
+/// Subscriptions: URLs that torpord checks for apps, also while the apps sleep. Each subscription is a transfer that
+/// never ends. It waits for its interval, then fetches the content only if the content has changed (a conditional
+/// request), and tells its app only about new content.
 extension AppTransfers {
     /// The most bytes of a subscription's content.
     private static let mostBytes: Int64 = 4 << 20
-    /// The most seconds that a check may take: a check counts against the limit of running transfers.
+    /// The most seconds that one check of a subscription may take, since a check counts against the limit of running
+    /// transfers.
     private static let mostSeconds: Int64 = 600
 
     /// The topic of a subscription's messages, which also serves as its session where transfers are listed.
@@ -82,8 +83,8 @@ extension AppTransfers {
         feed.due(now: supervisor.clocks).map { .waiting(.interval, until: $0) } ?? .queued
     }
 
-    /// Completes the order of a subscription for torpor-transfer: the server must send only new content, and limits
-    /// apply.
+    /// Completes the order for torpor-transfer to check a subscription: the server must send only new content, and
+    /// limits apply.
     func order(_ feed: TransferFeed, _ order: inout TransferOrder, of app: AppRuntime) {
         order.root = folders(of: app).count
         order.validator = nil
@@ -92,7 +93,7 @@ extension AppTransfers {
         order.timeLimit = Self.mostSeconds
     }
 
-    /// Handles the result of a subscription's check, also of a failed one.
+    /// Handles the result of a subscription's check, whether the check failed or not.
     func looked(_ end: TransferEnd, at id: Int64) {
         guard let transfer = queue[id], var feed = transfer.feed,
             let app = coordinator.id(of: transfer.app).map({ apps[$0] })

@@ -34,8 +34,8 @@ extension AppTransfers {
         }
     }
 
-    /// Starts a helper for the app that has this name now. A helper was being prepared for an earlier app of this
-    /// name, which was removed.
+    /// Starts a helper (a torpor-transfer process) for the app that has this name now. Called if the earlier app of
+    /// this name was removed while its helper was being prepared.
     func startAgain(_ name: String) {
         guard let id = coordinator.id(of: name), !isEnding, helpers[name] == nil else { return }
         if !queue.running(of: name).isEmpty { startHelper(of: apps[id]) }
@@ -121,14 +121,15 @@ extension AppTransfers {
         )
     }
 
-    /// Called when a helper is gone. Removes its cgroup, unless the app has another helper by now.
+    /// Called when a helper (a torpor-transfer process) has ended. Removes its cgroup, unless the app has another
+    /// helper by now.
     func gone(_ name: String, _ cgroup: String?) {
         if helpers[name] == nil, let cgroup { try? supervisor.place.cgroups?.remove(cgroup) }
         processes.gone()
     }
 
-    /// Ends all helpers when torpord ends and no other torpord follows. Returns whether they are gone, or were waited
-    /// for long enough; if not, the shutdown continues when they are gone.
+    /// Ends all helpers (torpor-transfer processes) when torpord ends and no other torpord follows. Returns true if
+    /// all have ended, or the time to wait for them is over; otherwise the shutdown continues when they have ended.
     func endAll() -> Bool {
         endHelpers()
         return processes.areGone()
@@ -138,7 +139,7 @@ extension AppTransfers {
     func manner(of app: AppRuntime) -> TransferHelper.Manner {
         var arguments: [String] = []
         for folder in folders(of: app) { arguments += ["--root", folder] }
-        // This folder is always named, so that a new subscription does not replace the helper, and last, so that it
+        // Always pass this folder, so that a new subscription does not replace the helper. Pass it last, so that it
         // does not change the indices of the other folders.
         arguments += ["--root", feedsPlace(of: app.name).path]
         for path in Set(app.specification.transfers.authorities.values).sorted() { arguments += ["--read", path] }
@@ -153,8 +154,8 @@ extension AppTransfers {
         return [state] + [DataPlace.Part.documents, .library, .caches].map(place.path)
     }
 
-    /// Called when a helper is gone or could not be started: its transfers are retried. `why` is nil if it is being
-    /// replaced.
+    /// Called when a helper (a torpor-transfer process) has ended or could not be started: its transfers are retried.
+    /// `why` is nil if the helper is being replaced.
     func lost(_ name: String, _ why: String?) {
         helpers[name] = nil
         idle[name]?.cancel()
@@ -203,7 +204,7 @@ extension AppTransfers {
     /// The helper has reported something, so it works: forgets its failed starts.
     func works(_ name: String) { failedStarts[name] = nil }
 
-    /// Ends the helper of an app when the helper has had nothing to do for a while.
+    /// Ends the helper of an app (a torpor-transfer process) when it has had no transfer for a while.
     func restIfIdle(_ name: String) {
         guard hasNothingToDo(name) else { return }
         if idle[name] == nil { idle[name] = try? loop.timer { [weak self] in self?.goIfIdle(name) } }
@@ -219,8 +220,8 @@ extension AppTransfers {
     private func goIfIdle(_ name: String) {
         guard hasNothingToDo(name) else { return }
         endHelper(of: name)
-        // The helper may have been killed before torpord could tell it which transfers have ended: remove their
-        // files.
+        // The helper may have been killed before torpord could tell it which transfers have ended, so remove the
+        // files of these transfers.
         sweepParts(of: name)
     }
 

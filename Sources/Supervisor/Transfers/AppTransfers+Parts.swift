@@ -8,7 +8,7 @@ import Transfers
 
 /// Files of transfers that have not ended: `STATE/transfers/APP`, which belongs to the app's user.
 extension AppTransfers {
-    /// The folder with the folders of all apps.
+    /// The folder that contains the transfer folders of all apps.
     var root: String { supervisor.runtime.state + "/transfers" }
 
     /// The folder of one app.
@@ -35,7 +35,7 @@ extension AppTransfers {
     }
 
     /// Removes files that belong to no transfer, for all apps, before any helper is started. Files of apps that are
-    /// no longer in the configuration stay, as their other data does.
+    /// no longer in the configuration stay, like the other data of these apps.
     func sweepAllParts() {
         let known = Dictionary(apps.map { ($0.name, queue.ids(of: $0.name)) }, uniquingKeysWith: { $1 })
         let root = root
@@ -53,7 +53,7 @@ extension DataPlace {
     /// The most names to read: an app may have made other files in its folder.
     private static let mostNames = 1 << 16
 
-    /// Removes the files of the transfers for whose numbers `isOver` returns true.
+    /// Removes the files of each transfer for whose number `isOver` returns true.
     func removeParts(where isOver: (Int64) -> Bool) {
         guard File.exists(path) else { return }
         _ = try? acting { folder throws(Errno) in

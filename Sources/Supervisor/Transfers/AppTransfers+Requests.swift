@@ -63,14 +63,15 @@ extension AppTransfers {
         }
     }
 
-    /// Why a sandboxed app may have no transfers: torpor-transfer would use the network for the app.
+    /// Why a sandboxed app may not start transfers; nil if it may. torpor-transfer would use the network on behalf of
+    /// the app.
     static func permissionProblem(_ app: AppRuntime) -> String? {
         let sandbox = app.specification.sandbox
         guard sandbox.mode != nil, !app.allows(.transfers) || app.grants.network == .none else { return nil }
         return "\(app.name) is in a sandbox: it needs the permissions transfers and network"
     }
 
-    /// The ports to which a sandboxed app's transfers may go; empty for all.
+    /// The ports to which the transfers of a sandboxed app may connect; empty if all are allowed.
     static func ports(of app: AppRuntime) -> [UInt16] {
         guard app.specification.sandbox.mode != nil, case .ports(let ports) = app.grants.network else { return [] }
         return ports
@@ -172,7 +173,7 @@ extension AppTransfers {
     package func count(of app: AppRuntime) -> Int { queue.countAsked(of: app.name) }
 
     /// The transfers of some apps, in the order in which they were requested: those that have not ended, those whose
-    /// end the app has not acknowledged yet, and optionally subscriptions.
+    /// end the app has not acknowledged yet, and with `withFeeds` also subscriptions.
     package func infos(of chosen: [AppRuntime], session: String?, withFeeds: Bool = true) -> [TransferInfo] {
         var infos: [TransferInfo] = []
         let weakness = supervisor.wakes.timers.weakness()
@@ -227,8 +228,8 @@ extension AppTransfers {
 
     // MARK: Cancelling and logins
 
-    /// Cancels a transfer for its app, which gets no more messages about it. If the transfer has ended, removes the
-    /// message about its end.
+    /// Cancels a transfer at the request of its app, which gets no more messages about the transfer. If the transfer
+    /// has ended already, removes the message about its end.
     package func cancel(_ id: Int64, of app: AppRuntime, _ completion: @escaping (TransferProblem?) -> Void) {
         let isOurs = queue[id].map { $0.app == app.name && $0.feed == nil } ?? false
         let isTold = supervisor.mailboxes.transferMail(of: app).contains { TransferMail.transfer(in: $0) == id }
@@ -246,8 +247,8 @@ extension AppTransfers {
         schedule()
     }
 
-    /// Cancels transfers for a user: their apps are told that the transfers failed. `completion` gets the numbers of
-    /// the transfers.
+    /// Cancels transfers at the request of a user: their apps are told that the transfers failed. `completion` gets
+    /// the numbers of the transfers.
     package func cancel(
         _ chosen: [AppRuntime],
         _ ids: [Int64],
@@ -258,7 +259,7 @@ extension AppTransfers {
             let problem = "\(feed.name) is a subscription: remove it from subscriptions in the configuration"
             return completion(.failure(.failed(problem)))
         }
-        // Forget transfers that have ended, even if their apps have not acknowledged that yet.
+        // Forget transfers that have ended, even if their apps have not acknowledged their end yet.
         var over: [Int64: AppRuntime] = [:]
         if ids.contains(where: { queue[$0] == nil }) {
             for app in apps {

@@ -14,11 +14,11 @@ import Transfers
 import Varlink
 import WireText
 
-/// Downloads and uploads for apps, also while the apps sleep or do not run.
+/// Downloads and uploads for apps, including apps that sleep or do not run.
 ///
-/// A transfer is in the store until it has ended. Its end is reported by mail, which is stored before the transfer is
-/// removed from the store. If torpord is killed in between, the next torpord finds both, and knows from the mail that
-/// the transfer has ended.
+/// A transfer is in the store until it has ended. Mail reports its end, and is stored before the transfer is removed
+/// from the store. If torpord is killed between the two steps, the next torpord finds both, and knows from the mail
+/// that the transfer has ended.
 package final class AppTransfers: ShellRoom, LifecycleObserver {
     package unowned(unsafe) let supervisor: Supervisor
     var queue = TransferQueue()
@@ -26,19 +26,19 @@ package final class AppTransfers: ShellRoom, LifecycleObserver {
     private(set) var isLoaded = false
     private var afterLoad: [() -> Void] = []
     var helpers: [String: TransferHelper] = [:]
-    /// Apps whose helper is being prepared: a background thread looks up its account and makes its folders. Transfers
-    /// wait.
+    /// Apps whose helper (a torpor-transfer process) is being prepared: a background thread looks up the helper's
+    /// account and makes its folders. The transfers of these apps wait.
     var starting: Set<String> = []
     /// Helpers that an earlier torpord left, until the stored transfers are loaded.
     var found: [String: FoundCompanion] = [:]
-    /// The cgroups of the helpers that an earlier torpord left.
+    /// The cgroups of the helpers (torpor-transfer processes) that an earlier torpord left.
     var cgroupsFound: Set<String> = []
     private(set) lazy var processes = CompanionCount(supervisor)
-    /// Timers that end helpers which have had nothing to do for some time, by app.
+    /// Timers that end helpers (torpor-transfer processes) which have had no transfer for some time, by app.
     var idle: [String: TimerSource] = [:]
     private var timer: TimerSource?
     private var lastID: Int64 = 0
-    /// Logins that apps have given because a server asked for one, by transfer. They are never stored in a file.
+    /// Logins that apps gave after a server asked for one, by transfer. They are never stored in a file.
     var logins: [Int64: TransferCredentials] = [:]
     /// Which transfer each request started, so that a repeated request starts no second one.
     var tokens = TransferTokens()
@@ -173,8 +173,8 @@ package final class AppTransfers: ShellRoom, LifecycleObserver {
         return TransferQueue.Limits(connections: rules.connections, perApp: rules.perApp, perServer: rules.perHost)
     }
 
-    /// Why discretionary transfers of an app, which may wait for good conditions, must wait now; nil if they need
-    /// not.
+    /// Why an app's discretionary transfers, which may wait for good conditions, must wait now; nil if they need not
+    /// wait.
     ///
     /// - Parameter isMetered: whether the network is metered.
     func obstacle(_ app: AppRuntime, weakness: MachineWeakness?, isMetered: Bool) -> Transfer.Cause? {
@@ -240,7 +240,7 @@ package final class AppTransfers: ShellRoom, LifecycleObserver {
                 let isMetered = network.isMetered ?? true
                 let cause = obstacles[name] ?? obstacle(app, weakness: weakness ?? nil, isMetered: isMetered)
                 obstacles[name] = .some(cause)
-                // A change of this is reported, so a metered network needs no regular check.
+                // The end of a metered connection is reported, so this wait needs no regular check.
                 if let cause, cause != .metered || network.isMetered == nil {
                     looks.append(look(for: cause, kind, app))
                 }
@@ -267,8 +267,8 @@ package final class AppTransfers: ShellRoom, LifecycleObserver {
         followClock()
     }
 
-    /// Transfers wait for times of the wall clock. That clock may be set, and advances while the machine sleeps; the
-    /// loop's clock does not.
+    /// Starts or stops watching for changes of the wall clock, which transfers wait by. The wall clock may be set,
+    /// and advances while the machine sleeps; the loop's clock does neither.
     private func followClock() {
         guard clockSource == nil, let made = try? ClockWatch() else { return }
         clockSource = try? loop.watch(made.descriptor.raw, .readable) { [weak self] _ in self?.clockWasSet() }
@@ -301,16 +301,16 @@ package final class AppTransfers: ShellRoom, LifecycleObserver {
         }
     }
 
-    /// Called when there may be a new route: restarts the retries of transfers that had none. That includes transfers
-    /// that are being tried now, since the attempt may have begun before there was a route.
+    /// Called when there may be a new route. Restarts the retries of transfers that had no route, including transfers
+    /// that are being tried now: their attempt may have begun before the route existed.
     private func tryAgain() {
         for id in withoutWay { queue.update(id) { $0.failures = min($0.failures, Self.failuresOfNewWay) } }
         for transfer in queue.waiting(for: .network) { queue.set(transfer.id, .queued) }
         schedule()
     }
 
-    /// Limits the number of failures that count after a new route, so that retries come within seconds: at first,
-    /// names may not resolve, or the server may not be up.
+    /// The most failures that count for the delay of a retry after a new route, so that retries come within seconds:
+    /// names may not resolve yet, or the server may not be up.
     private static let failuresOfNewWay: Int64 = 2
 
     private func timeHasCome() {
@@ -330,8 +330,8 @@ package final class AppTransfers: ShellRoom, LifecycleObserver {
         schedule()
     }
 
-    /// Pauses discretionary downloads that should wait again, unless a pause would lose the bytes that they have.
-    /// High load pauses no download, since downloads cause part of the load.
+    /// Pauses discretionary downloads that must wait again, unless a pause would lose the bytes they have received.
+    /// High load pauses no download, since the downloads cause part of the load.
     private func pause() {
         guard queue.running.contains(where: \.order.isDiscretionary) else { return }
         let weakness = supervisor.wakes.timers.weakness()
@@ -356,7 +356,8 @@ package final class AppTransfers: ShellRoom, LifecycleObserver {
         save(transfer.id)
         idle[transfer.app]?.disarm()
         guard let helper = helpers[transfer.app] else { return startHelper(of: app) }
-        // A command that is sent now is lost with the old helper, and sent again to the new one.
+        // If the helper is replaced, the start command below is lost with the old process, and sent again to the new
+        // one.
         if helper.manner != manner(of: app) { helper.replace() }
         helper.send(.start(order(queue[transfer.id] ?? transfer, app, helper)))
     }
@@ -379,7 +380,7 @@ package final class AppTransfers: ShellRoom, LifecycleObserver {
         (order.proxy, order.secureProxy, order.noProxy) = (proxy(proxies.plain), proxy(proxies.secure), proxies.none)
         // The URL of a subscription comes from the configuration, so transfers.allow does not apply.
         if transfer.feed == nil { order.allow = rules.allow.map(\.text) }
-        // An answer may have changed them since the request.
+        // A user's answer about permissions may have changed the ports since the request.
         order.ports = Self.ports(of: app)
         order.isDoubtful = transfer.mayBeSent && order.method == "POST" && !transfer.retriesPost
         if let feed = transfer.feed { self.order(feed, &order, of: app) }

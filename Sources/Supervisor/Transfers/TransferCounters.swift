@@ -17,7 +17,8 @@ package struct TransferCounters: Hashable, Sendable {
 
     mutating func count(_ result: Result) { ended[result, default: 0] += 1 }
 
-    /// Adds bytes. Negative numbers are ignored: they come from a retry that starts from the beginning.
+    /// Adds transferred bytes to the count. Negative numbers are ignored: they come from a retry that starts from the
+    /// beginning.
     mutating func count(_ more: Int64, _ direction: TransferDirection) {
         guard more > 0 else { return }
         let (sum, isTooMuch) = bytes[direction.rawValue, default: 0].addingReportingOverflow(more)

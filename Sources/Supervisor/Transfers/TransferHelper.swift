@@ -11,17 +11,18 @@ extension TransferReport: CompanionReport {
     var isGreeting: Bool { if case .here = self { true } else { false } }
 }
 
-/// The process (torpor-transfer) that carries out the transfers of one app. It runs as the app's user, beside the
-/// app, while the app has a running transfer, and a little longer.
+/// The process (torpor-transfer) that carries out the transfers of one app. It runs as the app's user, but not as
+/// part of the app, while the app has a running transfer and a little longer.
 final class TransferHelper: Companion<TransferCommand, TransferReport> {
-    /// What a background thread finds out before a helper starts.
+    /// What a background thread finds out before a helper (a torpor-transfer process) starts.
     struct Facts: Sendable {
         let account: Account?
         /// How much downloads must leave free on the filesystem, in bytes.
         let minimumFree: Int64
     }
 
-    /// What the configuration decides about a helper. If any of it changes, the helper is replaced.
+    /// The configured properties of a helper (a torpor-transfer process). If any of them changes, the helper is
+    /// replaced.
     struct Manner: Hashable {
         /// The folders and files that the helper may use, as its arguments.
         let arguments: [String]

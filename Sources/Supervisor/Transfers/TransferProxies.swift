@@ -4,7 +4,7 @@ import Configuration
 import TransferProtocol
 
 /// The proxies for the transfers of an app, from the environment variables that other programs use too (curl(1)). If
-/// the app's own variables set a proxy for a scheme, the supervisor's variables for that scheme are ignored.
+/// the app's own variables set a proxy for a URL scheme, the supervisor's variables for that scheme are ignored.
 struct TransferProxies {
     let plain: String?
     let secure: String?
