@@ -176,7 +176,7 @@ extension AppAlerts {
         }
     }
 
-    /// Records that an alert has left the screen, while it is still open.
+    /// Records that an alert which is still open is no longer on the screen.
     private func leave(_ number: Int64) {
         table.update(number) { $0.hasLeft = true }
         save(number)

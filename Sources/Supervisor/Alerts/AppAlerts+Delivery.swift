@@ -182,7 +182,8 @@ extension AppAlerts {
 
     // MARK: Commands
 
-    /// Queues the commands for an alert that is shown. Those of a bundle run when no more alerts can join it.
+    /// Queues the commands for an alert that is shown. The commands for a bundle of alerts are queued when no more
+    /// alerts can join the bundle.
     func run(_ number: Int64) {
         guard let alert = table[number], let app = app(of: alert) else { return }
         let shown = alert.opening?.bundle ?? number

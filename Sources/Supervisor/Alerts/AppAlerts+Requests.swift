@@ -31,8 +31,8 @@ extension AppAlerts {
     package struct Scheduled {
         /// The alert, with the time at which it is due.
         package var info: AlertInfo
-        /// A sentence for the user that no app can open the alert's URL now; nil if one can. The alert is not refused
-        /// for that, since such an app may be added before a user answers the alert.
+        /// A sentence for the user if no app can open the alert's URL now; nil if one can. The alert is scheduled all
+        /// the same, since an app for such URLs may be added before a user answers the alert.
         package var warning: String?
     }
 
@@ -156,10 +156,10 @@ extension AppAlerts {
         return alert
     }
 
-    /// Cancels scheduled and open alerts of some apps: those with these ids or numbers, or all if both are nil.
-    /// `completion` gets the cancelled alerts when that is on disk.
+    /// Cancels scheduled and open alerts of some apps: the alerts with these ids or numbers, or all if both are nil.
+    /// `completion` gets the cancelled alerts when the cancellation is on disk.
     ///
-    /// - Parameter isApps: whether an app made the request, which must not cancel its own permission questions.
+    /// - Parameter isApps: whether an app made the request. An app must not cancel its own permission questions.
     package func cancel(
         _ chosen: [AppRuntime],
         ids: [String]?,
