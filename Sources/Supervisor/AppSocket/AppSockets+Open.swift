@@ -70,7 +70,8 @@ extension AppSockets {
         return false
     }
 
-    /// The apps that can open the target, except `app` itself: a URL that it passes on must not come back to it.
+    /// The apps that can open the target, except `app` itself: if it passes a URL on, it must not get the same URL
+    /// again.
     private func handlers(of target: OpenTarget, askedBy app: AppRuntime) -> [AppRuntime] {
         supervisor.mailboxes.handlers(of: target).map(\.app).filter { $0 !== app }
     }

@@ -91,7 +91,7 @@ extension AppSockets {
         return ledger
     }
 
-    /// Removes the ledger of an app that has no record: such a ledger is outdated.
+    /// Removes the ledger of an app that has no record, since the ledger is then outdated.
     func forgetLedger(of app: AppRuntime) { try? File.remove(ledgerPath(of: app)) }
 
     /// Reads the ledger file. Tries three times, in case descriptors or memory are short: without the ledger the app
@@ -121,7 +121,7 @@ extension AppSockets {
         app.ledger = bytes.isEmpty ? nil : bytes
         let machine = coordinator.machine(app.id)
         let isSame = ledger?.incarnation == machine.incarnation && machine.isAlive
-        // Earlier versions of torpord kept a URL in the ledger.
+        // Earlier versions of torpord stored a URL in the ledger.
         if let url = ledger?.url { _ = try? supervisor.mailboxes.open(.url(url), from: "", key: nil, app) }
         let tasks = isSame ? ledger?.tasks ?? [] : []
         coordinator.restore(app.id, tasks: tasks.map(\.task), holds: ledger?.holds ?? [])
@@ -147,7 +147,7 @@ extension AppSockets {
                 continue
             }
             if let scene = told.scene {
-                // Skip a message without its scene's name: the number may belong to another scene by now.
+                // Skip a message without its scene's name: the scene's number may belong to another scene by now.
                 guard let name = told.sceneName else { continue }
                 supervisor.innerScenes.take(scene, for: name)
             }

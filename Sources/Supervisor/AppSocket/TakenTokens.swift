@@ -4,17 +4,18 @@ import Engine
 package import Lifecycle
 package import TorporAPI
 
-/// The tokens of the last requests that were accepted for an app, newest first. If a client loses its connection and
-/// repeats a request, the request is not carried out twice.
+/// The tokens of the last requests that were accepted for an app, newest first. By them, a request that a client
+/// repeats after it lost its connection is not carried out twice.
 ///
-/// The lowest bit of a stored token is set while it is unknown whether its request was carried out. Only a signal
-/// needs this: it cannot be sent and recorded in one step.
+/// The lowest bit of a stored token is set while it is unknown whether its request was carried out. Only requests to
+/// send a signal need this bit: sending a signal and recording that cannot be done in one step.
 package struct TakenTokens {
-    /// How many tokens are kept. A few are enough: clients repeat only requests that were in flight, within seconds.
+    /// How many tokens are stored for an app. A few are enough: clients repeat only requests that were unanswered
+    /// when the connection broke, within seconds.
     static let capacity = 4
 
     private var values: [UInt64] = []
-    /// Whether the app's record has all of these tokens.
+    /// Whether the app's record contains all of these tokens.
     package internal(set) var isRecorded = true
 
     package init() {}
@@ -35,7 +36,7 @@ package struct TakenTokens {
     package enum Standing: Hashable {
         /// The token was never seen, or was dropped because newer ones came.
         case unknown
-        /// The token's request was accepted, but it is unknown whether it was carried out.
+        /// The request with this token was accepted, but it is unknown whether the request was carried out.
         case uncertain
         /// The token's request was accepted, and was carried out or is about to be.
         case taken
