@@ -18,8 +18,8 @@ package struct Authority: Sendable {
     /// The path of the configuration file; empty if there is none.
     private let file: String
 
-    /// Looks up the groups. This may block on a network directory, so do it once for each configuration. `file`: the
-    /// path of the configuration file.
+    /// Looks up the groups that the configuration names. The lookup may block on a network directory, so make this
+    /// object once for each configuration. `file`: the path of the configuration file.
     package init(_ specification: SupervisorSpecification, file: String = "") {
         self.file = file
         let keys = [
