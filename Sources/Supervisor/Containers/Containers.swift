@@ -79,7 +79,7 @@ package final class Containers: ShellRoom {
     /// supervisor of the same user may have an app of the same name.
     private func owner(of app: AppRuntime) -> String { supervisor.runtime.directory(of: app) }
 
-    /// The variables of an app without those that podman itself would obey.
+    /// The variables of an app, except those that podman itself would obey.
     nonisolated static func forPodman(
         _ variables: [String: String],
         _ specification: AppSpecification

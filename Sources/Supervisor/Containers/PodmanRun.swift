@@ -111,7 +111,7 @@ struct PodmanRun {
         options + container.arguments + [container.image] + command
     }
 
-    /// Variables of torpord that mean the same inside the container. Those that are set reach the app.
+    /// torpord's variables that have the same meaning inside the container. Those that are set are passed to the app.
     private static let ownVariables = [
         "TORPOR_APP", "TORPOR_INCARNATION", "TORPOR_INSTANCE", "TORPOR_LAUNCH_OPTIONS", "TORPOR_LAUNCH_REASON",
         "TORPOR_SCENE", "TORPOR_SESSION", "TORPOR_SETTINGS", "TORPOR_STATE_DIRECTORY", "WATCHDOG_USEC",
