@@ -15,8 +15,8 @@ extension Supervisor {
         guard !app.specification.lacksTemplate else { return nil }
         // A client or an event has launched or stopped the app already.
         guard machine.goalGeneration == 0, !machine.isAlive else { return nil }
-        // A supervisor without its main app has no use. So a user who starts the supervisor wants the main app too,
-        // even if it was stopped before.
+        // A supervisor without its main app has no use. So a user who starts the supervisor also wants the main app,
+        // even if that app was stopped before.
         let isMain = app.id == shutdown.mainApp
         if !isMain, let reason = staysDown(app, machine) {
             note(app, .keptDown, text: "is not launched at the start: \(reason)")

@@ -43,8 +43,8 @@ extension Shutdown {
         supervisor.recovery.mainStatus = nil
     }
 
-    /// The main app, if it must be launched although it has ended: torpord and torpor-keeper were both lost after
-    /// that ending, and the supervisor was started again. So the ending no longer counts.
+    /// The main app, if it must be launched although it has ended: torpord and torpor-keeper were both lost after it
+    /// ended, and the supervisor was started again, so that the ending no longer counts.
     var mainAtStart: [(app: AppID, foreground: Bool)] {
         guard supervisor.keeper.instance == 1, !supervisor.recovery.isShuttingDown, let main = mainApp,
             coordinator.isOver(main),

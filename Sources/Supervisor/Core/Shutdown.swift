@@ -32,7 +32,7 @@ package final class Shutdown: ShellRoom {
     /// restarts the service. A second signal kills the remaining apps.
     package func ask() {
         let now = loop.now
-        // An earlier torpord may have died during a shutdown, which this one must continue.
+        // If an earlier torpord died during a shutdown, this torpord must continue the shutdown.
         let isUnderWay = isFinishing || supervisor.recovery.isShuttingDown
         let reason = isUnderWay ? nil : supervisor.place.reasonToLeaveApps
         if let reason {

@@ -150,7 +150,7 @@ extension Supervisor: ActionPerformer {
         case .modeEnded(let mode): text = "no longer needs the background (mode \(mode.rawValue))"
         case .sleepsAgain: text = "is suspended again: its time for the event that woke it is over"
         case .backgroundTimeUsed:
-            // Without a policy that decides about the app, it is left running.
+            // If no policy decides about the app, the app continues to run.
             policyManager?.timeUsed(app)
             return
         }

@@ -12,7 +12,7 @@ package import Processes
 import SystemPackage
 import TorporAPI
 
-/// Handles the exits that the keeper reports.
+/// Handles the exits that torpor-keeper reports.
 extension Supervisor {
     package func exited(_ record: ExitRecord) {
         if let completion = launcher.helpers.removeValue(forKey: record.pid) {
@@ -42,7 +42,7 @@ extension Supervisor {
         notifySockets.afterHearing(app) { [weak self, weak app] in
             guard let self, let app, let tree = app.run.tree, tree.tag.incarnation == record.incarnation else { return }
             guard tree.main.pid == record.pid else {
-                // Another process is the main process by now (MAINPID): the app continues.
+                // The app has named another process as its main process (MAINPID), so the app continues.
                 return self.processControl.sweepSoon(app)
             }
             self.mainEnded(app, MainExit(record))
@@ -94,7 +94,8 @@ extension Supervisor {
             {
                 return self.mainExited(app, MainExit(pid: main.pid, status: Self.statusOfZombie(main.pid)))
             }
-            // The process was reaped, or is about to be. If the keeper has reaped it, wait for the keeper's report.
+            // The process was reaped, or is about to be. If torpor-keeper has reaped the process, wait for its
+            // report.
             app.run.mainTimer = try? self.loop.timer { [weak self, weak app] in
                 guard let self, let app, app.run.exitRecord == nil, app.run.tree?.main == main else { return }
                 self.mainExited(app, MainExit(pid: main.pid, status: nil))

@@ -36,9 +36,9 @@ package final class Supervisor: Room {
     package var events: EventLog { recorder.events }
     package let processes: ProcessTable
     let batch: OutputBatch
-    /// What the next torpord reads to continue from here.
+    /// The file from which the next torpord learns the state of the apps.
     package let recovery: RecoveryFile
-    /// The descriptors that the previous torpord left in the keeper.
+    /// The descriptors that the previous torpord left in torpor-keeper.
     package let inheritance: InheritedDescriptors
     package let store: Store
     /// Loads and saves what outlives a reboot.
@@ -348,8 +348,8 @@ package final class Supervisor: Room {
         wakes.sockets.closeAll()
         place.cgroups?.removeAll()
         place.scope?.release()
-        // Do this before the recovery file is removed: without the file and without this message, the keeper would
-        // start another torpord, which would start from scratch.
+        // Do this before the recovery file is removed: if torpor-keeper found neither the file nor this message, it
+        // would start another torpord, which would start from scratch.
         keeper.sayBye(status: UInt8(truncatingIfNeeded: status))
         runtime.remove(apps: apps.map(runtime.directory))
     }
