@@ -78,7 +78,7 @@ final class Covers: ShellRoom, LifecycleObserver {
 
     // MARK: Showing
 
-    /// The picture to show: the snapshot if the app comes back to what it showed, else its launch image.
+    /// The picture to show: the snapshot if the app returns to what the snapshot shows, else the app's launch image.
     private func picture(for app: AppRuntime) -> (path: String, isGiven: Bool)? {
         let comesBack = machine(app).isAlive && machine(app).transition != .launching || app.restoration == .offered
         if comesBack, let picture = supervisor.snapshots.picture(of: app) { return (picture.path, false) }
@@ -124,8 +124,8 @@ final class Covers: ShellRoom, LifecycleObserver {
         let bytes: [UInt8]
         let limit = picture.isGiven ? largestLaunchImage : largestSnapshot
         do throws(OwnedFile.Failure) {
-            // A launch image may be in a folder of the app, so it is read with the rights of its user. A snapshot is
-            // the supervisor's own.
+            // A launch image may be in a folder of the app, so read it with the rights of the app's user. A snapshot
+            // belongs to the supervisor.
             bytes = try OwnedFile.read(
                 picture.path,
                 for: picture.isGiven ? account?.fileRights : nil,
