@@ -320,7 +320,7 @@ extension AppRuntime {
 private enum DataPreparationSlot: Slot { typealias Value = DataPreparation }
 
 extension Incarnation {
-    /// What the launch was told about the app's data; nil if the app has no data folders, or that is unknown.
+    /// What the app was told about its data at its launch; nil if the app has no data folders, or if this is unknown.
     var dataLaunch: DataLaunch? {
         get { slots[DataLaunchSlot.self] }
         set { slots[DataLaunchSlot.self] = newValue }
