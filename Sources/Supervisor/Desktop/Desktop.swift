@@ -247,7 +247,7 @@ package final class Desktop: ShellRoom, AlertScreen {
         helper = nil
     }
 
-    /// Ends the helper; returns whether it is gone, as ``CompanionCount/areGone()``.
+    /// Ends the helper. Returns whether the helper has ended, or was waited for long enough.
     func endAll() -> Bool {
         endHelper()
         return processes.areGone()
@@ -376,7 +376,7 @@ package final class Desktop: ShellRoom, AlertScreen {
         sound.forget()
         noteSilence()
         idle?.disarm()
-        // `AppAlerts` shows again those alerts that are missing in the next `here` report.
+        // The next `here` report of the helper shows which alerts are missing; `AppAlerts` shows these again.
         ledger.helperEnded()
         guard !isEnding else { return }
         // Only alerts of an earlier torpord were on the screen, so report that they are gone.

@@ -13,7 +13,7 @@ struct DesktopLedger {
     private var answered: Set<Int64> = []
     private var badges: [String: Int64] = [:]
 
-    /// The most open alerts, and the most badges. torpor-desktop accepts no more either.
+    /// The most open alerts, and the most badges, since torpor-desktop accepts no more.
     static let most = 256
 
     var isEmpty: Bool { open.isEmpty && inherited.isEmpty && answered.isEmpty && badges.isEmpty }

@@ -16,8 +16,8 @@ struct DesktopPlace: Hashable, Sendable {
         "DBUS_SESSION_BUS_ADDRESS", "DISPLAY", "HOME", "I3SOCK", "LANG", "PIPEWIRE_REMOTE", "PIPEWIRE_RUNTIME_DIR",
         "SWAYSOCK", "TORPOR_PW_DUMP", "WAYLAND_DISPLAY", "XAUTHORITY", "XDG_CONFIG_HOME", "XDG_RUNTIME_DIR",
     ]
-    /// If torpord runs as root and has one of these variables, it was started in a session of root, as on some
-    /// kiosks.
+    /// Variables of a desktop session. If torpord runs as root and has one of them, it was started in a session of
+    /// root, as on some kiosks.
     private static let signs = ["DBUS_SESSION_BUS_ADDRESS", "I3SOCK", "SWAYSOCK", "WAYLAND_DISPLAY"]
 
     /// - Parameters:
