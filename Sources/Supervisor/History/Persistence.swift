@@ -27,7 +27,7 @@ package struct PersistedApp {
     /// Forgets which row was saved, so that the row is saved again even if it is unchanged.
     fileprivate mutating func forget() { fingerprint = nil }
 
-    /// Notes that the row is being saved; returns false if it equals the row that was saved last.
+    /// Records that the row is being saved. Returns false if the row equals the one that was saved last.
     @discardableResult
     fileprivate mutating func take(_ row: AppRow, times: [Duration] = []) -> Bool {
         guard row.hashValue != fingerprint ?? AppRow(name: row.name).hashValue else { return false }
@@ -39,7 +39,7 @@ package struct PersistedApp {
     }
 }
 
-/// Loads and saves what must survive a reboot. Only the first launches wait until it is loaded.
+/// Loads and saves the state that must survive a reboot. Only the first launches wait until this state is loaded.
 package final class Persistence: ShellRoom, LifecycleObserver {
     package unowned(unsafe) let supervisor: Supervisor
     package let store: Store
@@ -101,7 +101,7 @@ package final class Persistence: ShellRoom, LifecycleObserver {
         supervisor.wakes.timers.remember(contents.schedules)
     }
 
-    /// Loads what is stored, and gives it to the apps that were found neither running nor in the recovery file.
+    /// Loads the stored state, and gives it to the apps that were found neither running nor in the recovery file.
     func remember(_ fresh: [AppRuntime], _ completion: @escaping () -> Void) {
         store.onNotice = { [weak self] in self?.storeSays($0) }
         store.onRowsWanted = { [weak self] in self?.keepAll() }
