@@ -76,7 +76,8 @@ final class HoldingPages: ShellRoom, LifecycleObserver {
         holding.timer?.arm(after: wait)
     }
 
-    /// Whether the app runs but will not signal that it is ready: then it is ready when it accepts connections.
+    /// Whether the app runs, but will not signal that it is ready. Such an app counts as ready when it accepts
+    /// connections.
     private func isSilent(_ app: AppRuntime) -> Bool {
         let machine = machine(app)
         guard machine.isAlive, machine.rules.readiness == .exec, machine.transition != .terminating,
@@ -179,7 +180,8 @@ final class HoldingPages: ShellRoom, LifecycleObserver {
                 }
             }
             withExtendedLifetime((theirs, page)) {}
-            // An app that does not signal that it is ready causes no event that ends its page: check regularly.
+            // An app that does not signal that it is ready causes no event that would end its holding page, so check
+            // regularly.
             holding.timer = try loop.timer { [weak self, weak app, weak holding] in
                 guard let self, let app, let holding else { return }
                 look(at: app)
