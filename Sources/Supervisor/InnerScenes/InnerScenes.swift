@@ -21,13 +21,13 @@ package final class InnerScenes: ShellRoom, LifecycleObserver {
     private var lastNumber: SceneID = 0
     /// Callers that wait until the session of a new scene is on disk, by the scene's full name.
     private var opening: [String: [(Result<SceneSession, SceneRefusal>) -> Void]] = [:]
-    /// The scenes of each app at the last call of ``look(at:)``, to find out what has changed since.
+    /// The scenes of each app at the last call of ``look(at:)``, to find out what has changed since then.
     var seen: [AppID: [SceneMachine]] = [:]
     /// Why apps refused to connect scenes, by scene.
     var refusals: [SceneID: String] = [:]
     /// For each app, the scene that it is connecting with saved state.
     var restoring: [AppID: SceneID] = [:]
-    /// Discarded scenes that are not erased yet, such as those that their apps still show.
+    /// Discarded scenes whose data is not erased yet, for example because their apps still show them.
     var leaving: Set<String> = []
     private(set) lazy var cgroups = SceneCgroups(self)
 
