@@ -40,7 +40,8 @@ extension Launcher {
         }
     }
 
-    /// The credentials that the keeper gives a process of an app; nil if the process keeps the supervisor's own.
+    /// The user and groups that torpor-keeper sets for a process of an app; nil if the process keeps those of the
+    /// supervisor.
     func credentials(of app: AppRuntime) throws(LaunchError) -> (uid: UInt32, gid: UInt32, groups: [UInt32])? {
         guard let account = try account(of: app) else { return nil }
         let uid = account.user?.uid ?? Users.effectiveUID

@@ -85,7 +85,8 @@ extension Launcher {
         }
     }
 
-    /// Continues a launch once it is known whether the previous version of its bundle is put back.
+    /// Calls `next` to continue a launch, once it is known whether the previous version of the app's bundle is
+    /// restored.
     func afterTrial(of app: AppRuntime, _ next: @escaping (_ isPutBack: Bool) -> Void) {
         guard let name = app.specification.bundle?.name, trials[name] != nil else { return next(false) }
         trials[name]?.append(next)

@@ -194,8 +194,7 @@ class Companion<Command: CompanionCommand, Report: CompanionReport> {
         stop()
     }
 
-    /// Kills the companion. Another one may be started only when this one is gone, because two must not do the same
-    /// work.
+    /// Kills the companion. Start another one only when this one has ended, because two must not do the same work.
     func replace() {
         guard !isOver, !isLeaving else { return }
         isLeaving = true
@@ -247,7 +246,7 @@ class Companion<Command: CompanionCommand, Report: CompanionReport> {
             do {
                 report = try Report(json: JSON.parse(message))
             } catch {
-                // The first message may be the rest of a message that an earlier torpord had begun to read.
+                // The first message may be incomplete: an earlier torpord may have read its beginning.
                 if isUnheard { continue }
                 return fail("sent an invalid report: \(error)")
             }
@@ -270,7 +269,8 @@ class Companion<Command: CompanionCommand, Report: CompanionReport> {
         if let pidfd { try? Pidfd.sendSignal(pidfd.raw, Signal.kill) }
     }
 
-    /// Kills a companion that does not work. `why` is a sentence. Another one may be started when this one is gone.
+    /// Kills a companion that does not work. `why` is a sentence. Another companion may be started when this one has
+    /// ended.
     func fail(_ why: String) {
         guard !isOver, !isLeaving else { return }
         guard pid != nil else { return end(why) }

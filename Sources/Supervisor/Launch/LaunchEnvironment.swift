@@ -40,7 +40,8 @@ struct LaunchEnvironment {
         }
     }
 
-    /// The variables that the configuration sets for an app: those in `environment`, and those of its `language`.
+    /// The variables that the configuration sets for an app: those in `environment`, and those that follow from
+    /// `language`.
     static func given(to specification: AppSpecification) -> [String: String] {
         var given = specification.environment
         guard let language = specification.presentation.language,

@@ -87,7 +87,7 @@ struct LaunchFacts: Sendable {
 final class LaunchReading {
     /// Whether the launch was superseded. The read may still wait for a disk, but its result is ignored.
     fileprivate(set) var isCancelled = false
-    /// Starts the read for the next launch, when this one ends; nil if none waits.
+    /// Starts the reading for the next launch when this reading ends; nil if no launch waits.
     fileprivate(set) var next: (() -> Void)?
 }
 

@@ -33,8 +33,8 @@ package final class Launcher: ShellRoom, LifecycleObserver {
     package private(set) lazy var permissions = AppPermissions(supervisor)
     /// For each bundle whose previous version was put back: the version that failed, and the one that replaces it.
     package internal(set) var putBack: [String: (failed: String, current: String)] = [:]
-    /// For each bundle on trial whose launch has failed: launches that wait until it is known whether the previous
-    /// version is put back.
+    /// Launches that wait until it is known whether the previous version of their bundle is restored, for each bundle
+    /// on trial whose launch has failed.
     var trials: [String: [(_ isPutBack: Bool) -> Void]] = [:]
     /// The health checks of running apps.
     package private(set) lazy var healthChecks = HealthChecks(supervisor)
