@@ -7,9 +7,9 @@ import Lifecycle
 import Linux
 import Processes
 
-/// Limits of an app as a whole. Its cgroup enforces those for which it has the controllers. Without the memory
-/// controller torpord checks the memory once a second; without the pids controller there is no limit of tasks. An app
-/// that comes near its memory limit is warned.
+/// Limits of an app as a whole. The app's cgroup enforces the limits for which it has the controllers. Without the
+/// memory controller torpord checks the memory once a second; without the pids controller the number of tasks is not
+/// limited. An app that comes near its memory limit is warned.
 extension Shares {
     private static let lookInterval = Duration.seconds(1)
     /// How many apps are checked in one turn of the loop: about a millisecond.
@@ -43,7 +43,7 @@ extension Shares {
         app.run.loweredFrom = usage
         app.run.limitTimer = try? loop.timer { [weak self, weak app] in
             guard let self, let app, app.run.tree?.cgroupPath == path else { return }
-            // Pass `.max` as the old limit, whatever it was: the memory must be lowered further.
+            // Pass `.max` as the old limit, whatever it was, so that the memory is lowered further.
             self.limitsChanged(app, from: AppLimits(memory: .max, tasks: app.specification.taskLimit))
         }
         app.run.limitTimer?.arm(after: .milliseconds(20))
