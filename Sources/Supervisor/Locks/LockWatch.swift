@@ -229,7 +229,7 @@ final class LockWatch: Room, LifecycleObserver {
 }
 
 extension Incarnation {
-    /// The check of the app's file locks that is under way.
+    /// The unfinished check of the app's file locks; nil if there is none.
     var lockLook: LockWatch.Look? {
         get { slots[LockLookSlot.self] }
         set { slots[LockLookSlot.self] = newValue }
