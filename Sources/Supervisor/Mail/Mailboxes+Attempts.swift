@@ -29,7 +29,7 @@ extension Mailboxes {
             }
             return
         }
-        // If it is unknown how the run ended, the mail need not be the reason.
+        // If it is unknown how the run ended, the mail may not be the reason.
         let counts = ending.reason.isFailure && ending.reason != .unknown
         guard isLoaded else {
             endedBeforeLoad[app.id] = (run, counts)

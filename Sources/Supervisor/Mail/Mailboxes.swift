@@ -190,7 +190,7 @@ package final class Mailboxes: Room, LifecycleObserver {
     /// Marks mail as being delivered.
     func markTold(_ id: Int64, of app: AppRuntime) { told[app.id, default: []].insert(id) }
 
-    /// The app answered the mail, or a client removed it: it is no longer delivered.
+    /// Called when the app has answered the mail, or a client has removed it. Such mail is no longer delivered.
     func acknowledged(_ id: Int64, by app: AppRuntime) {
         told[app.id]?.remove(id)
         let mail = boxes[app.id]?.remove(id)
