@@ -6,14 +6,14 @@ package import Linux
 package import Notify
 import Processes
 
-/// A descriptor that an app has stored, as the keeper holds it.
+/// A descriptor that an app has stored, as torpor-keeper holds it.
 struct StoreHold {
     let name: String
     /// Reports that the other end of the descriptor was closed; nil if the descriptor is not watched.
     var source: IOSource?
 }
 
-/// Stored descriptors, which outlive torpord in the keeper.
+/// Descriptors that apps store. torpor-keeper holds them, so that they outlive torpord.
 extension NotifySockets {
     /// Carries out what a datagram requests of the app's descriptor store.
     package func store(_ message: NotifyMessage, _ opened: [Descriptor], _ app: AppRuntime) {
@@ -40,7 +40,7 @@ extension NotifySockets {
     /// RLIMIT_NOFILE.
     package static let openFiles: Int32 = 7
 
-    /// Restores the store from the descriptors that the keeper returns.
+    /// Restores the store from the descriptors that torpor-keeper returns.
     func takeStore(_ app: AppRuntime) {
         var entries: [(name: String, entry: FDStore.Entry)] = []
         let prefix = DescriptorName.store(app.name)
@@ -81,7 +81,8 @@ extension NotifySockets {
 }
 
 extension AppRuntime {
-    /// The keeper's names of the stored descriptors, and the sources of those that are watched.
+    /// The names under which torpor-keeper holds the app's stored descriptors, and the sources of those that are
+    /// watched.
     var storeHolds: [ObjectIdentifier: StoreHold] {
         get { slots[StoreHoldsSlot.self, default: [:]] }
         _modify { yield &slots[StoreHoldsSlot.self, default: [:]] }

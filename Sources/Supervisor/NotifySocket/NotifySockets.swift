@@ -21,7 +21,8 @@ package final class NotifySockets: ShellRoom {
     func readNotifySocket(_ app: AppRuntime, atMost limit: Int = 64) {
         guard let socket = app.notifySocket, !app.isHearing else { return }
         if app.run.tree == nil, coordinator.machine(app.id).isAlive {
-            // A program may be quicker than the keeper's report that it runs: its messages wait for that report.
+            // The program may send messages before torpor-keeper has reported that the program runs. These messages
+            // wait for the report.
             app.notifySource?.setEvents([])
             return
         }
@@ -89,8 +90,8 @@ package final class NotifySockets: ShellRoom {
         case .main: return false
         case .all:
             if tree.contains(received.pid) { return true }
-            // The sender may have ended by now. Only the app's user can write to the socket, so it was a process of
-            // that user.
+            // The sender may have ended by now. Only processes of the app's user can write to the socket, so the
+            // sender was one of them.
             return !File.exists("/proc/\(received.pid)")
         }
     }
