@@ -26,7 +26,7 @@ package struct SandboxOrder: Sendable {
         /// The requested paths that could not be opened, each with the reason, as sentences.
         package var skipped: [String] = []
 
-        /// The sandbox for a launch. The caller keeps ``ruleset`` until the keeper has got it.
+        /// The sandbox for a launch. The caller keeps ``ruleset`` until torpor-keeper has received it.
         package var forLaunch: LaunchRequest.Sandbox {
             LaunchRequest.Sandbox(
                 ruleset: ruleset?.raw,
