@@ -155,8 +155,8 @@ extension PolicyManager: PolicyChainDelegate {
         return .taken
     }
 
-    /// Whether advice of this kind about the app came too often. If so, the policy is asked again as soon as such
-    /// advice may come again. If not, the advice is counted.
+    /// Whether advice of this kind about the app comes too often. If so, the policy is asked again as soon as it may
+    /// give such advice again. If not, the advice is counted.
     private func isRepetitive(_ decision: PolicyDecision, _ app: AppRuntime) -> Bool {
         let now = supervisor.loop.now
         let key = UInt64(decision.advice.app) << 32 | UInt64(decision.advice.kind)

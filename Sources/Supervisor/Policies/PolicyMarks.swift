@@ -44,7 +44,7 @@ final class PolicyMarks {
         mark("")
     }
 
-    /// Notes that a policy is being asked; an empty name says that it has answered.
+    /// Records that this policy is being asked; an empty name records that the policy has answered.
     func mark(_ name: String) { write(name, at: 0) }
 
     /// The policies to leave out, each with the reason.
@@ -80,7 +80,7 @@ final class PolicyMarks {
         var name = name
         name.withUTF8 { text in
             let count = min(text.count, Self.nameBytes - 1)
-            // The first byte says whether there is a name, so it is written last.
+            // The first byte says whether there is a name, so write it last.
             for index in stride(from: count, through: 0, by: -1) {
                 mapping.bytes[offset + index] = index < count ? text[index] : 0
             }

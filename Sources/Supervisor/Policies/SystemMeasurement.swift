@@ -38,7 +38,7 @@ struct SystemMeasurement {
         }
     }
 
-    /// Writes the measurement to the view that policies read; leaves the rest of `view` as it is.
+    /// Writes the measurement of the machine to the view that policies read. Leaves the rest of `view` unchanged.
     func fill(_ view: inout torpor_policy_system) {
         view.measured_at = measuredAt.microseconds
         view.memory_total = memory?.total ?? 0
@@ -64,7 +64,7 @@ struct SystemMeasurement {
 }
 
 extension AppMeasurement {
-    /// Writes the measurement to the view that policies read; leaves the rest of `view` as it is.
+    /// Writes the measurement of the app to the view that policies read. Leaves the rest of `view` unchanged.
     func fill(_ view: inout torpor_policy_app) {
         view.measured_at = measuredAt.microseconds
         view.memory = usage.memoryBytes
