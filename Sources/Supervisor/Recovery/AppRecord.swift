@@ -96,7 +96,7 @@ package struct AppRecord {
         if more != 0 { record.put(more) }
         if let container { container.encode(into: &record) }
         if times.asleep != .zero { record.put(times.asleep.microseconds) }
-        // The status text is the only field that may be long: it is cut to the room that is left.
+        // The status text is the only field that may be long, so cut it to the space that is left.
         if let status { record.put(status, leaving: Self.bytesBehindStatus) }
         times.encode(into: &record)
         record.put(Self.code(of: profileState))

@@ -22,7 +22,7 @@ package final class RuntimeDirectory {
     /// torpor-keeper holds the lock too, so that no other supervisor can take the lock while torpord is being
     /// replaced.
     private(set) var lock: Descriptor
-    /// Whether the lock is that of an earlier torpord, returned by the keeper.
+    /// Whether the lock is that of an earlier torpord, returned by torpor-keeper.
     let isLockInherited: Bool
 
     /// Identifies a supervisor on the machine; the same after a restart.
@@ -32,8 +32,8 @@ package final class RuntimeDirectory {
         return String(hash, radix: 36)
     }
 
-    /// Makes the directories and takes the lock, or uses the one that the keeper held. If nothing is logged, the log
-    /// directory may be missing: a container's filesystem may be read-only.
+    /// Makes the directories and takes the lock, or uses the lock that torpor-keeper held. If nothing is logged, the
+    /// log directory may be missing: a container's filesystem may be read-only.
     package init(
         _ specification: SupervisorSpecification,
         lock held: Descriptor? = nil,

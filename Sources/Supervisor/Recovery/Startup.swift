@@ -14,7 +14,7 @@ import VarlinkServer
 
 /// The command line of torpord.
 struct Invocation {
-    /// The path by which the keeper starts torpord.
+    /// The path by which torpor-keeper starts torpord.
     let program: String
     let arguments: [String]
 }
@@ -27,8 +27,8 @@ package struct Startup {
     let inheritance: InheritedDescriptors
     let invocation: Invocation
 
-    /// Connects to the keeper, the parent of this process. `arguments`: torpord's arguments, after the path by which
-    /// the keeper starts it.
+    /// Connects to torpor-keeper, the parent of this process. `arguments`: torpord's arguments, after the path by
+    /// which torpor-keeper starts torpord.
     ///
     /// - Throws: ``StartError`` with a sentence.
     package init(arguments: [String]) throws(StartError) {
@@ -56,7 +56,7 @@ package struct Startup {
         }
     }
 
-    /// The configuration in force that an earlier torpord left in the keeper, or else the one on disk.
+    /// The configuration in force that an earlier torpord left in torpor-keeper, or else the configuration on disk.
     package func configuration(
         path: String?,
         environment: [String: String]
@@ -179,8 +179,8 @@ extension Supervisor {
         }
     }
 
-    /// Gives a descriptor to the keeper. A refusal is logged: the app continues, but if torpord dies, the descriptor
-    /// is lost.
+    /// Gives a descriptor to torpor-keeper. A refusal is only logged: the app continues, but if torpord dies, the
+    /// descriptor is lost.
     package func hold(_ name: String, _ descriptor: Int32) {
         keeper.holdQuietly(name, descriptor)
     }
@@ -193,7 +193,7 @@ extension Supervisor {
 
     package var isSuccessor: Bool { keeper.instance > 1 }
 
-    /// Gives the keeper the files that the next torpord starts with.
+    /// Gives torpor-keeper the files that the next torpord starts with.
     func holdOwnFiles() {
         if !runtime.isLockInherited { hold(DescriptorName.lock, runtime.lock.raw) }
         hold(DescriptorName.recovery, recovery.descriptor.raw)

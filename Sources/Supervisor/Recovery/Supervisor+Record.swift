@@ -14,7 +14,7 @@ extension Supervisor {
         for id in coordinator.takeUnrecorded() { record(apps[id]) }
     }
 
-    /// Notes that the actions were carried out.
+    /// Records that the actions were carried out.
     func recordDone(_ outputs: [AppAction]) {
         for output in outputs {
             let app = apps[output.app]

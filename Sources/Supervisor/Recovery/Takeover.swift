@@ -33,11 +33,12 @@ final class Takeover: ShellRoom {
 
     /// What must be finished for an app after everything is restored.
     private enum Unfinished {
-        /// The app's launch was under way, and its process exists, launched by this keeper or an earlier one.
+        /// The app's launch was unfinished, and its process exists, launched by this torpor-keeper (`isOurs`) or an
+        /// earlier one.
         case launched(Launched, isOurs: Bool)
-        /// The app's launch was under way, and the keeper will report the result.
+        /// The app's launch was unfinished, and torpor-keeper will report the result.
         case launching
-        /// The app's launch was under way, and there is no process.
+        /// The app's launch was unfinished, and there is no process.
         case nothing
         /// The app's main process ended, and no torpord saw how.
         case ended(Identity)
@@ -119,7 +120,8 @@ final class Takeover: ShellRoom {
         for app in unheard.map({ apps[$0] }) {
             // `finish` may have found out only now that the app was launched.
             takeForReady(app)
-            // The keeper gets the socket only now: a held socket tells the next torpord that no message was lost.
+            // Give torpor-keeper the socket only now: a socket that it holds tells the next torpord that no message
+            // was lost.
             if let socket = app.notifySocket { supervisor.hold(DescriptorName.notify(app.name), socket.descriptor.raw) }
         }
         for app in apps where app.undone != [] || coordinator.machine(app.id).isAlive { goOn(app) }
@@ -295,7 +297,7 @@ final class Takeover: ShellRoom {
                     ? try supervisor.launcher.identity(of: app) : try? supervisor.launcher.identity(of: app)
                 try supervisor.launcher.prepare(app, user, taking: notify, channel: channel, holdsNotify: !isAlive)
             }
-            // An app that writes to its FIFO continues to do so, whatever the configuration says by now.
+            // An app that writes to its FIFO continues to do so, even if the configuration has changed.
             if output != nil || (isAlive && app.specification.log == .file) {
                 _ = try supervisor.launcher.capture(app, taking: output)
             }
@@ -347,7 +349,7 @@ final class Takeover: ShellRoom {
         supervisor.place.cgroups.map { $0.path(of: app.name) }.flatMap { File.exists($0) ? $0 : nil }
     }
 
-    /// The keeper reports the exec of a launch that an earlier torpord requested.
+    /// Called when torpor-keeper reports the exec of a launch that an earlier torpord requested.
     func launchedForPredecessor(_ name: String, _ incarnation: UInt32, _ process: Launched) {
         guard let id = coordinator.id(of: name) else { return }
         let machine = coordinator.machine(id)
