@@ -18,7 +18,7 @@ extension Scenes {
     /// Whether a scene is being restarted and keeps its place among the scenes that `max_live` allows.
     private func isReserved(_ app: AppID) -> Bool { reserved.contains(app) && machine(apps[app]).isWaitingToLaunch }
 
-    /// Notes whether a scene has a process.
+    /// Records whether a scene has a process.
     func note(_ app: AppRuntime) {
         let template = app.specification.template
         if machine(app).isAlive {
@@ -44,7 +44,8 @@ extension Scenes {
         lookForPlaces()
     }
 
-    /// Notes that a scene was launched or woken, and is not in the foreground yet: it keeps its place for a while.
+    /// Records that a scene was launched or woken, and is not in the foreground yet: the scene keeps its place for a
+    /// while.
     package func entered(_ app: AppRuntime, from: AppState, to: AppState) {
         guard to == .background, from == .notRunning || from == .suspended, app.specification.scene != nil else {
             return
@@ -136,7 +137,8 @@ extension Scenes {
         comesAgain[app.id] = (comesAgain[app.id]?.first ?? now, now)
     }
 
-    /// If more than `max_live` scenes run, disconnects the least recently used of those that may be disconnected.
+    /// If more than `max_live` scenes of the template run, disconnects scenes: of those that may be disconnected, the
+    /// least recently used ones.
     func disconnectSurplus(of template: AppSpecification) {
         guard let most = template.scenes?.maxLive else { return }
         let all = live(of: template.name)

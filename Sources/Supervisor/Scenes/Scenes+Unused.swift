@@ -6,9 +6,9 @@ import EventLoop
 import Lifecycle
 import Linux
 
-/// Discards sessions whose template is gone, and those that were unused for longer than `discard_after`.
+/// Discards sessions whose template no longer exists, and sessions that were unused for longer than `discard_after`.
 extension Scenes {
-    /// How long a session is kept after its template is gone.
+    /// How long a session is kept after its template was removed.
     package static let keptWithoutTemplate = Duration.seconds(30 * 86_400)
     private static let longestWait = Duration.seconds(86_400)
 

@@ -206,7 +206,7 @@ package final class Scenes: ShellRoom, LifecycleObserver {
         }
     }
 
-    /// Makes a session. Calls back when it is on disk, or could not be written.
+    /// Makes a session. `then` is called when the session is on disk, or could not be written.
     func make(
         _ full: String,
         of template: String,
@@ -240,7 +240,7 @@ package final class Scenes: ShellRoom, LifecycleObserver {
             + "scene discard \(full))"
     }
 
-    /// Why there can be no more scenes of a template; nil if there can.
+    /// Why no further scene of a template can be made; nil if one can.
     func refusalOfMore(of template: String, than most: Int) -> String? {
         let count = roster.counts[template] ?? 0
         guard count >= most else { return nil }
