@@ -142,7 +142,7 @@ package final class ServiceReport: LifecycleObserver {
         tell("EXTEND_TIMEOUT_USEC=\(Self.extensionTime.microseconds)")
     }
 
-    /// Whether an app's launch at the start is still under way.
+    /// Whether an app's launch at the start has not ended yet.
     private func isStarting(_ id: AppID) -> Bool {
         let machine = supervisor.coordinator.machine(id)
         if machine.transition == .launching { return !machine.hasProcess || machine.nextDeadline != nil }
