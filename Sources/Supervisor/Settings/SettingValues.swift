@@ -25,7 +25,7 @@ package struct SettingValues {
     /// Whether a valid value is set.
     package func isSet(_ setting: SettingDeclaration) -> Bool { Self.usable(rows[setting.name]?.value, setting) != nil }
 
-    /// Why the value that is set is rejected; nil if it is valid or none is set.
+    /// Why the stored value of the setting is rejected; nil if the value is valid or missing.
     package func problem(_ setting: SettingDeclaration) -> SettingProblem? {
         guard let value = rows[setting.name]?.value else { return nil }
         do throws(SettingProblem) {
@@ -81,7 +81,8 @@ package struct SettingValues {
         return changed
     }
 
-    /// Restores earlier values of these rows, except those that were set again since; returns the rows to store.
+    /// Restores earlier values of these rows, except of rows that were set again since then. Returns the rows to
+    /// store.
     mutating func restore(_ before: SettingValues, _ changed: [StoredSetting], at: Int64) -> [StoredSetting] {
         changed.compactMap { row in
             guard rows[row.key.name] == (row.isNothing ? nil : row) else { return nil }

@@ -90,8 +90,8 @@ extension Settings {
 
     /// Reports which settings changed and who changed them, but never the values, since many clients read events.
     ///
-    /// If an app changes its own settings all the time, that is reported only now and then: the history of events is
-    /// limited for all apps together.
+    /// If an app changes its own settings constantly, only some of the changes are reported, since the history of
+    /// events has one limit for all apps together.
     private func noteChange(of names: [String], _ app: AppRuntime, by person: String, isApp: Bool) {
         var text = "\(Self.list(names)) changed"
         if isApp {

@@ -232,7 +232,7 @@ package final class Settings: ShellRoom, LifecycleObserver {
         kept.keep(JSON.object(JSONObject(members: members)).serialised())
     }
 
-    /// The descriptors that the keeper holds for the settings.
+    /// The descriptors that torpor-keeper holds for the settings.
     var held: [(name: String, descriptors: [Int32])] { kept.held }
 
     // MARK: Launches
