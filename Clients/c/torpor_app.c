@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/* torpor_app.c: see torpor_app.h. In order: JSON that is read, text that is written, connections, answers, messages,
- * calls that wait for their reply, tasks and state, and the app itself.
+/* torpor_app.c: see torpor_app.h. In this order: reading JSON, writing text, connections, answers, messages, calls that
+ * wait for their reply, tasks and state, and the app itself.
  *
- * Three connections, each made when it is needed: Attach streams the messages; Answer goes over the second, without
- * waiting for replies; calls whose reply the caller waits for go over the third, which the app's tasks belong to.
+ * There are three connections, each made when it is needed. On the first, Attach streams the messages. The second
+ * carries the answers to messages, and no thread waits for the replies to them. The third carries calls whose callers
+ * wait for the reply; the app's tasks belong to this connection.
  *
- * Two locks. `lock` guards the structure and is never held while one of the delegate's functions runs or anything
- * waits. `call_lock` is held by the one who waits on the third connection. Who wants both takes call_lock first.
+ * There are two locks. `lock` guards the structure, and is never held during a function of the delegate or a wait.
+ * `call_lock` is held by the thread that waits on the third connection. A thread that needs both takes call_lock first.
  */
 #define _GNU_SOURCE
 #include "torpor_app.h"
@@ -33,18 +34,18 @@
 #include <time.h>
 #include <unistd.h>
 
-/* The longest reply that is taken from a supervisor, in bytes. */
+/* The longest reply that is accepted from a supervisor, in bytes. */
 #define LONGEST_REPLY ((size_t)4 << 20)
 /* How deep JSON may be nested. */
 #define DEEPEST 64
-/* How long calls wait for a supervisor, in milliseconds: being replaced takes it far less. */
+/* How long calls wait for a supervisor, in milliseconds: far longer than the replacement of a supervisor takes. */
 #define CALL_MS 10000
-/* A state is stored on a disk first, which may be slow. */
+/* How long calls that save a state wait, in milliseconds: the state is written to a disk first, which may be slow. */
 #define SAVE_MS 60000
-/* Between two attempts to connect, in milliseconds: doubled from the first to the last. */
+/* The shortest and the longest delay between two attempts to connect, in milliseconds. The delay doubles each time. */
 #define FIRST_RETRY_MS 10
 #define LAST_RETRY_MS 1000
-/* What SaveState takes as data: 512 KiB of Base64. */
+/* The most bytes that SaveState accepts as data: 512 KiB in Base64. */
 #define LONGEST_DATA ((size_t)384 << 10)
 
 /* ---- JSON that is read ------------------------------------------------------------------------------------------- */
@@ -53,15 +54,15 @@ enum kind { KIND_NULL, KIND_BOOL, KIND_INT, KIND_DOUBLE, KIND_STRING, KIND_ARRAY
 
 struct torpor_json {
     enum kind kind;
-    const char *key;    /* In an object. */
-    const char *string; /* Into the document's text. */
-    size_t length;      /* Of the string, or how many elements there are. */
+    const char *key;    /* The key of this member of an object. */
+    const char *string; /* Points into the document's text. */
+    size_t length;      /* The bytes of the string, or the number of elements. */
     int64_t integer;
     double number;
     torpor_json *first, *next;
 };
 
-/* What torpor_json_read allocates: the value on top, and the text that its strings are in. */
+/* Allocated by torpor_json_read: the outermost value, and the text that contains the strings. */
 struct document {
     torpor_json top;
     char *text;
@@ -69,7 +70,7 @@ struct document {
 
 struct reader {
     char *at;
-    char *end; /* A NUL is there. */
+    char *end; /* Points to a NUL. */
     int depth;
 };
 
@@ -94,7 +95,7 @@ void torpor_json_free(torpor_json *json)
     free(document);
 }
 
-/* The bytes of the UTF-8 sequence at `text`, 0 for an invalid one (RFC 3629: no surrogates, no longer form). */
+/* The bytes of the UTF-8 sequence at `text`; 0 if invalid (RFC 3629: no surrogates, no overlong forms). */
 static int sequence_length(const char *text, const char *end)
 {
     const unsigned char *at = (const unsigned char *)text;
@@ -119,7 +120,7 @@ static void skip_space(struct reader *reader)
         reader->at++;
 }
 
-/* Four hexadecimal digits, -1 for anything else. */
+/* Reads four hexadecimal digits; -1 for any other text. */
 static long read_hex(struct reader *reader)
 {
     long value = 0;
@@ -140,7 +141,7 @@ static long read_hex(struct reader *reader)
     return value;
 }
 
-/* After `\u`: the character's UTF-8, which is shorter than how it is written. */
+/* Reads an escaped character after `\u`, and writes its UTF-8, which is shorter than the escape. */
 static bool read_escaped(struct reader *reader, char **out)
 {
     long point = read_hex(reader);
@@ -167,7 +168,7 @@ static bool read_escaped(struct reader *reader, char **out)
     return true;
 }
 
-/* A string from its opening quote, decoded where it stands. */
+/* Reads a string from its opening quote, and decodes it in place. */
 static bool read_string(struct reader *reader, const char **string, size_t *length)
 {
     if (*reader->at != '"')
@@ -179,7 +180,7 @@ static bool read_string(struct reader *reader, const char **string, size_t *leng
         if (byte == '"')
             break;
         if (byte < 0x20)
-            return false; /* The NUL at the end, too. */
+            return false; /* This includes the NUL at the end. */
         if (byte != '\\') {
             int size = sequence_length(reader->at, reader->end);
             if (size == 0)
@@ -210,7 +211,7 @@ static bool read_string(struct reader *reader, const char **string, size_t *leng
     return true;
 }
 
-/* The number in digits that the C library's locale may write with another point. */
+/* Converts a number. strtod(3) expects the decimal point of the locale, which may not be a full stop. */
 static bool to_double(const char *start, size_t length, double *number)
 {
     char text[400];
@@ -261,7 +262,7 @@ static bool read_number(struct reader *reader, torpor_json *json)
     if (!to_double(start, (size_t)(reader->at - start), &json->number))
         return false;
     if (whole) {
-        /* What follows is no digit, and there is always something that follows. */
+        /* strtoll(3) stops in time: the number is always followed by a byte that is not a digit. */
         errno = 0;
         long long value = strtoll(start, NULL, 10);
         if (errno == 0) {
@@ -283,7 +284,7 @@ static bool read_word(struct reader *reader, const char *word)
 
 static bool read_value(struct reader *reader, torpor_json *json);
 
-/* The elements of an array or an object, after its bracket. */
+/* Reads the elements of an array or an object, after its opening bracket. */
 static bool read_elements(struct reader *reader, torpor_json *json)
 {
     char close = json->kind == KIND_OBJECT ? '}' : ']';
@@ -426,7 +427,7 @@ bool torpor_json_bool(const torpor_json *json, bool otherwise)
 
 /* ---- Text that is written ---------------------------------------------------------------------------------------- */
 
-/* Bytes that grow; once there was no memory, it stays broken. */
+/* A buffer that grows. After memory was short once, it stays broken. */
 struct text {
     char *bytes;
     size_t used, size;
@@ -469,7 +470,7 @@ static void put_int(struct text *text, int64_t value)
     put_bytes(text, digits, (size_t)length);
 }
 
-/* A JSON string; what is no UTF-8 in it becomes U+FFFD. */
+/* Appends a JSON string. Invalid UTF-8 is replaced by U+FFFD. */
 static void put_string(struct text *text, const char *string)
 {
     const char *end = string + strlen(string);
@@ -508,7 +509,7 @@ static void put_base64(struct text *text, const unsigned char *bytes, size_t siz
     }
 }
 
-/* The beginning of a call; its parameters and finish_call follow. */
+/* Begins a call. The caller adds the parameters, and then calls finish_call. */
 static struct text start_call(const char *method)
 {
     struct text call = {NULL, 0, 0, false};
@@ -518,7 +519,7 @@ static struct text start_call(const char *method)
     return call;
 }
 
-/* Its end: what comes after the parameters, and the NUL. */
+/* Ends a call: appends the text after the parameters, and the NUL. */
 static void finish_call(struct text *call, bool more)
 {
     put(call, more ? "},\"more\":true}" : "}}");
@@ -528,17 +529,17 @@ static void finish_call(struct text *call, bool more)
 /* ---- Connections ------------------------------------------------------------------------------------------------- */
 
 struct stream {
-    int fd; /* -1: none. */
+    int fd; /* -1 if not connected. */
     pid_t opener;
     struct text in;
-    size_t searched; /* No NUL before this in `in`. */
+    size_t searched; /* `in` has no NUL before this position. */
     struct text out;
 };
 
 struct answer {
     struct answer *next;
     int64_t id;
-    bool sent; /* Over the connection that is. */
+    bool sent; /* Whether it was sent over the present connection. */
     bool is_unhandled;
     unsigned declines;
     torpor_fetched fetched;
@@ -551,31 +552,31 @@ struct task {
     int64_t token;
 };
 
-/* What the epoll descriptor's events are of. */
+/* The sources of events of the epoll descriptor. */
 enum source { OF_TIMER, OF_WAKE, OF_MESSAGES, OF_ANSWERS, OF_CALLS };
 
 struct torpor_app {
     pthread_mutex_t lock, call_lock;
     torpor_delegate delegate;
     void *context;
-    bool receives; /* Messages: not TORPOR_NO_MESSAGES. */
-    char *path;    /* Of the socket; NULL without a supervisor. */
+    bool receives; /* Whether the process gets messages: no TORPOR_NO_MESSAGES. */
+    char *path;    /* The path of the socket; NULL without a supervisor. */
     int epoll, timer, wake;
     pthread_t thread;
     bool has_thread, stops;
 
     struct stream messages, answers, calls;
-    bool attached;    /* The supervisor has taken the Attach of this connection. */
-    bool refused;     /* It said that this process may not. */
-    bool complained;  /* Since it was attached last. */
-    bool told_alone;  /* Without a supervisor: the launch messages. */
-    int retry_ms;     /* Until the next attempt. */
+    bool attached;    /* The supervisor has accepted Attach on this connection. */
+    bool refused;     /* The supervisor does not permit Attach for this process. */
+    bool complained;  /* Whether an error was reported since the last successful Attach. */
+    bool told_alone;  /* Without a supervisor: the delegate got the launch messages. */
+    int retry_ms;     /* The delay before the next attempt to connect. */
     int64_t incarnation, after;
     struct answer *first_answer;
     struct task *tasks;
-    int64_t last_token; /* Without a supervisor. */
-    unsigned owed;      /* Replies over `calls` that nobody waits for any more. */
-    unsigned files;     /* Names of states' files that were used. */
+    int64_t last_token; /* The last token given to a task without a supervisor. */
+    unsigned owed;      /* Replies on `calls` still to come whose callers have given up. */
+    unsigned files;     /* How many names of state files were used. */
     char error[512];
 };
 
@@ -594,8 +595,8 @@ static void nap(int milliseconds)
 
 static void close_stream(struct stream *stream)
 {
-    /* Also for a child that was forked and has a copy: the supervisor takes it for gone only when all are closed. Such a
-     * child leaves its parent's as it is. */
+    /* A forked child may have a copy of the descriptor. Without shutdown, the supervisor would see the end of the
+     * connection only when all copies are closed. The child itself must not shut down its parent's connection. */
     if (stream->fd >= 0 && stream->opener == getpid())
         shutdown(stream->fd, SHUT_RDWR);
     if (stream->fd >= 0)
@@ -615,7 +616,7 @@ static void watch(torpor_app *app, int operation, int fd, uint32_t events, enum 
     epoll_ctl(app->epoll, operation, fd, &event);
 }
 
-/* Connects without waiting: a supervisor whose queue is full is tried again. 0 or -errno. */
+/* Connects without waiting; if the supervisor's queue is full, this fails and is tried again. Returns 0 or -errno. */
 static int connect_stream(torpor_app *app, struct stream *stream, uint32_t events, enum source source)
 {
     struct sockaddr_un address;
@@ -638,7 +639,7 @@ static int connect_stream(torpor_app *app, struct stream *stream, uint32_t event
     return 0;
 }
 
-/* Sends what waits, as much as goes. 0 or -errno; -EAGAIN is no error here. */
+/* Sends as much of the waiting data as the socket accepts. Returns 0 or -errno; 0 also if the socket is full. */
 static int flush(struct stream *stream)
 {
     struct text *out = &stream->out;
@@ -662,7 +663,7 @@ static int flush(struct stream *stream)
     return result;
 }
 
-/* Reads what is there. 0, or -errno; -EPIPE when the other side has closed. */
+/* Reads all data that has arrived. Returns 0 or -errno; -EPIPE if the supervisor has closed the connection. */
 static int fill(struct stream *stream)
 {
     for (;;) {
@@ -683,7 +684,7 @@ static int fill(struct stream *stream)
     }
 }
 
-/* Takes the next whole reply: 1 with it in *reply, 0 when there is none yet, -EPROTO when it is no JSON object. */
+/* Takes the next complete reply. Returns 1 and sets *reply; 0 if there is none yet; -EPROTO if it is no JSON object. */
 static int next_reply(struct stream *stream, torpor_json **reply)
 {
     struct text *in = &stream->in;
@@ -708,7 +709,7 @@ static int next_reply(struct stream *stream, torpor_json **reply)
 
 /* ---- Errors ------------------------------------------------------------------------------------------------------ */
 
-/* Keeps a sentence for torpor_app_last_error, and gives the code back. */
+/* Stores a sentence for torpor_app_last_error, and returns the code. */
 __attribute__((format(printf, 3, 4))) static int fail(torpor_app *app, int code, const char *format, ...)
 {
     char text[sizeof app->error];
@@ -731,7 +732,7 @@ void torpor_app_last_error(torpor_app *app, char *text, size_t size)
     pthread_mutex_unlock(&app->lock);
 }
 
-/* Tells the delegate; with `lock` held, which is let go meanwhile. */
+/* Reports an error to the delegate. Call with `lock` held; it is released during the delegate's function. */
 __attribute__((format(printf, 2, 3))) static void complain(torpor_app *app, const char *format, ...)
 {
     if (app->delegate.problem == NULL)
@@ -746,7 +747,7 @@ __attribute__((format(printf, 2, 3))) static void complain(torpor_app *app, cons
     pthread_mutex_lock(&app->lock);
 }
 
-/* The last part of an error's name: AlreadyAnswered of io.torpor.App.AlreadyAnswered. */
+/* The last part of the error's name, such as AlreadyAnswered for io.torpor.App.AlreadyAnswered; NULL for no error. */
 static const char *error_of(const torpor_json *reply)
 {
     const char *name = torpor_json_string(torpor_json_get(reply, "error"), NULL);
@@ -754,7 +755,7 @@ static const char *error_of(const torpor_json *reply)
     return dot != NULL ? dot + 1 : name;
 }
 
-/* What it says about itself. */
+/* The sentence that describes the reply's error; without one, the error's name. */
 static const char *sentence_of(const torpor_json *reply)
 {
     const torpor_json *parameters = torpor_json_get(reply, "parameters");
@@ -797,7 +798,7 @@ static void drop_answers_stream(torpor_app *app)
         answer->sent = false;
 }
 
-/* Sends the answers that wait, over a new connection where there is none. With `lock` held. */
+/* Sends the waiting answers. Connects first if there is no connection. Call with `lock` held. */
 static void send_answers(torpor_app *app)
 {
     if (!app->attached || app->first_answer == NULL)
@@ -842,7 +843,7 @@ static void put_declined(struct text *call, unsigned declines)
     put(call, "]");
 }
 
-/* The word of a result; TORPOR_LATER is the request for more time. */
+/* The word for a result in an answer. TORPOR_LATER stands for a request for more time. */
 static const char *word_of(torpor_result result)
 {
     switch (result) {
@@ -854,7 +855,7 @@ static const char *word_of(torpor_result result)
     return "failed";
 }
 
-/* Puts an answer into the queue; it is sent at once where that can be. With `lock` held. */
+/* Queues an answer, and sends it at once if possible. Call with `lock` held. */
 static int queue_answer(torpor_app *app, int64_t id, torpor_result result, const char *text, int64_t expected_ms,
                         unsigned declines, torpor_fetched fetched)
 {
@@ -902,7 +903,7 @@ static int queue_answer(torpor_app *app, int64_t id, torpor_result result, const
     return 0;
 }
 
-/* Replies come in the order of the answers: the first one that was sent is over. */
+/* Reads the replies to answers. They arrive in the order of the answers, so each one concludes the first answer. */
 static void read_answers(torpor_app *app)
 {
     int state = app->answers.fd < 0 ? 0 : fill(&app->answers);
@@ -918,7 +919,7 @@ static void read_answers(torpor_app *app)
         app->first_answer = answer->next;
         const char *error = error_of(reply);
         if (error != NULL && strcmp(error, "InvalidParameter") == 0 && answer->is_unhandled) {
-            /* A supervisor that is older than the word: to that one the message is done. */
+            /* An older supervisor does not know the word "unhandled": answer that the message is done. */
             if (queue_answer(app, answer->id, TORPOR_DONE, NULL, -1, answer->declines, answer->fetched) != 0)
                 complain(app, "There was no memory for the answer to message %lld.", (long long)answer->id);
         } else if (error != NULL && strcmp(error, "AlreadyAnswered") != 0)
@@ -968,7 +969,7 @@ int torpor_app_pending(torpor_app *app, int64_t id, int64_t expected_ms, const c
 
 /* ---- Messages ---------------------------------------------------------------------------------------------------- */
 
-/* The app's function for a message; NULL where there is none. *for_others: another app may be told instead. */
+/* The app's function for a message; NULL if there is none. *for_others: whether another app may handle the message. */
 static torpor_handler *handler_of(const torpor_delegate *delegate, const char *name, bool *for_others)
 {
     const struct {
@@ -1020,7 +1021,7 @@ static torpor_handler *handler_of(const torpor_delegate *delegate, const char *n
     return delegate->other;
 }
 
-/* Calls the app's function and answers for it. With `lock` held, which is let go meanwhile. */
+/* Calls the app's function and sends its answer. Call with `lock` held; it is released during the function. */
 static void deliver(torpor_app *app, torpor_message *message)
 {
     bool for_others;
@@ -1039,7 +1040,7 @@ static void deliver(torpor_app *app, torpor_message *message)
         complain(app, "There was no memory for the answer to %s.", message->name);
 }
 
-/* The launch into the foreground of a program that nobody supervises. */
+/* Delivers the messages of a launch into the foreground to a program without a supervisor. */
 static int launch_alone(torpor_app *app)
 {
     static const char *const names[] = {"willFinishLaunching", "didFinishLaunching", "didBecomeActive"};
@@ -1053,7 +1054,7 @@ static int launch_alone(torpor_app *app)
     return 3;
 }
 
-/* A supervisor that is being replaced closes connections: nothing is lost by that. */
+/* Closes the connections, and reconnects later. No data is lost, as when a supervisor that is replaced closes them. */
 static void drop_connections(torpor_app *app)
 {
     close_stream(&app->messages);
@@ -1094,7 +1095,7 @@ static void attach(torpor_app *app)
 
 static void claim_tasks(torpor_app *app);
 
-/* The first reply to Attach. */
+/* Handles the first reply to Attach. */
 static void did_attach(torpor_app *app, const torpor_json *situation)
 {
     int64_t incarnation = torpor_json_int(torpor_json_get(situation, "incarnation"), 0);
@@ -1114,7 +1115,7 @@ static void did_attach(torpor_app *app, const torpor_json *situation)
     }
 }
 
-/* One reply to Attach. Returns whether a message was handled, or -1 to end the connection. */
+/* Handles a reply to Attach. Returns 1 if a message was handled, 0 if not, -1 to close the connection. */
 static int take_reply(torpor_app *app, const torpor_json *reply)
 {
     const char *error = error_of(reply);
@@ -1154,7 +1155,7 @@ static int take_reply(torpor_app *app, const torpor_json *reply)
 static int read_messages(torpor_app *app)
 {
     int handled = 0;
-    /* Told of twice in one dispatch, it may be gone. */
+    /* An earlier event of this dispatch may have closed the connection. */
     if (app->messages.fd < 0)
         return 0;
     int state = app->messages.out.used > 0 ? flush(&app->messages) : 0;
@@ -1185,7 +1186,7 @@ static int read_messages(torpor_app *app)
 
 /* ---- Calls that wait for their reply ----------------------------------------------------------------------------- */
 
-/* Waits until the connection can be read or written: 0, -ETIMEDOUT. */
+/* Waits until the connection can be read or written. Returns 0, or -errno; -ETIMEDOUT if `until` (ms) comes first. */
 static int wait_for(int fd, short events, int64_t until)
 {
     for (;;) {
@@ -1201,8 +1202,8 @@ static int wait_for(int fd, short events, int64_t until)
     }
 }
 
-/* Sends a call and takes its reply, with call_lock held. A call that was sent and is not answered in time leaves its
- * reply to whoever comes next. */
+/* Sends a call and reads its reply. Call with call_lock held. If the reply does not arrive in time, the next call reads
+ * and drops it. */
 static int transact(torpor_app *app, const struct text *call, int64_t until, torpor_json **reply)
 {
     size_t sent = 0;
@@ -1217,7 +1218,7 @@ static int transact(torpor_app *app, const struct text *call, int64_t until, tor
         if (errno != EAGAIN)
             return -errno;
         int state = wait_for(app->calls.fd, POLLOUT, until);
-        /* Half a call cannot be taken back. */
+        /* A call that was sent in part cannot be withdrawn, so the connection must be closed. */
         if (state != 0)
             return sent > 0 ? -EPIPE : state;
     }
@@ -1270,7 +1271,7 @@ static struct text claim_call(torpor_app *app)
     return call;
 }
 
-/* Makes the third connection where there is none, and takes the tasks over to it. With call_lock held. */
+/* Makes the third connection if there is none, and moves the tasks to it. Call with call_lock held. */
 static int prepare_calls(torpor_app *app, int64_t until)
 {
     if (app->calls.fd >= 0 && is_broken(&app->calls))
@@ -1294,13 +1295,13 @@ static int prepare_calls(torpor_app *app, int64_t until)
     return state;
 }
 
-/* Sees to it that tasks outlive the connection that they were begun on. With `lock` held, which is let go meanwhile. */
+/* Moves tasks to a new connection if theirs is broken. Call with `lock` held; it is released for a while. */
 static void claim_tasks(torpor_app *app)
 {
     if (app->tasks == NULL)
         return;
     pthread_mutex_unlock(&app->lock);
-    /* Who waits for a reply over it notices by itself that it is broken. */
+    /* A thread that holds call_lock waits on the connection, and notices itself if it is broken. */
     int state = pthread_mutex_trylock(&app->call_lock);
     if (state == 0) {
         state = prepare_calls(app, now_ms() + 1000);
@@ -1313,8 +1314,9 @@ static void claim_tasks(torpor_app *app)
         app->retry_ms = FIRST_RETRY_MS;
 }
 
-/* Calls, again over a new connection where one breaks: every call here may be repeated. Ends `call`. On success the
- * reply's parameters are below *reply, to be freed; reply may be NULL. With call_lock held. */
+/* Makes a call, and repeats it over a new connection if the connection breaks: every call in this file may be repeated.
+ * Completes and frees `call`. On success stores the reply in *reply, which the caller frees; reply may be NULL. Call
+ * with call_lock held. */
 static int call_held(torpor_app *app, struct text *call, int milliseconds, torpor_json **reply)
 {
     int64_t until = now_ms() + milliseconds;
@@ -1365,7 +1367,7 @@ static int64_t remaining_of(const torpor_json *reply)
     return torpor_json_int(torpor_json_get(torpor_json_get(reply, "parameters"), "remaining_ms"), -1);
 }
 
-/* Notes a task, with call_lock held where there is a supervisor: so that no new connection misses it. */
+/* Adds a task to the list. With a supervisor, call with call_lock held, so that a new connection gets the task too. */
 static void note_task(torpor_app *app, struct task *task)
 {
     pthread_mutex_lock(&app->lock);
@@ -1446,7 +1448,7 @@ int torpor_app_background_time(torpor_app *app, int64_t *remaining_ms)
 
 /* ---- Other apps -------------------------------------------------------------------------------------------------- */
 
-/* Names a request: asked again over another connection, it is carried out once. */
+/* Makes a random token for a request: a request that is repeated on another connection is carried out only once. */
 static int new_token(torpor_app *app, char token[17])
 {
     uint64_t number = 0;
@@ -1698,7 +1700,7 @@ static int no_settings(torpor_app *app)
     return fail(app, -ENOTCONN, "The program runs without a supervisor, which would know its settings.");
 }
 
-/* Puts a value below another in its place, and frees all others. */
+/* Replaces the value `top` by `below`, a value inside it, and frees all other values inside. */
 static void keep_only(torpor_json *top, torpor_json *below)
 {
     torpor_json kept = *below;
@@ -1721,7 +1723,7 @@ torpor_json *torpor_app_settings(torpor_app *app)
         torpor_json_free(reply);
         return NULL;
     }
-    /* The reply is this function's own. */
+    /* The cast is safe: this function owns the reply. */
     torpor_json *settings = (torpor_json *)torpor_json_get(torpor_json_get(reply, "parameters"), "settings");
     if (settings == NULL) {
         torpor_json_free(reply);
@@ -1765,7 +1767,7 @@ static int no_supervisor(torpor_app *app)
     return fail(app, -ENOTCONN, "The program runs without a supervisor, which would keep its state.");
 }
 
-/* The parameter `scene`, last of those of a call. NULL: of the app, without it. */
+/* Appends the parameter `scene`, the last one of a call. Appends nothing for NULL: the call is about the app itself. */
 static void put_scene(struct text *call, const char *scene)
 {
     if (scene == NULL)
@@ -1802,7 +1804,7 @@ int torpor_app_save_scene_snapshot_file(torpor_app *app, const char *scene, cons
     return save_file(app, "SaveSnapshot", scene, name);
 }
 
-/* Writes all of it and closes: 0 or -errno. */
+/* Writes all bytes and closes the descriptor. Returns 0 or -errno. */
 static int write_out(int fd, const char *bytes, size_t size)
 {
     int state = 0;
@@ -1832,7 +1834,7 @@ static int save_large(torpor_app *app, const char *member, const char *scene, co
     snprintf(name, sizeof name, ".torpor-state-%ld-%u", (long)getpid(), number);
     if (snprintf(path, sizeof path, "%s/%s", directory, name) >= (int)sizeof path)
         return fail(app, -ENAMETOOLONG, "TORPOR_STATE_DIRECTORY is too long a path.");
-    /* One that an earlier process of the same number has left is in nobody's way. */
+    /* Remove a file that an earlier process with the same pid may have left. */
     unlink(path);
     int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
     int state = fd < 0 ? -errno : write_out(fd, bytes, size);
@@ -1906,7 +1908,7 @@ static const char *text_of(const torpor_json *object, const char *key)
     return torpor_json_string(torpor_json_get(object, key), NULL);
 }
 
-/* The state archive that a message names, of the app or of one of its scenes. */
+/* The path of the saved state that a message names: the app's state, or that of one of its scenes. */
 static const char *archive_of(const torpor_message *message)
 {
     const char *path = text_of(message->parameters, "path");
@@ -1925,7 +1927,7 @@ void *torpor_app_read_state(const torpor_message *message, size_t *size)
         return NULL;
     struct text text = {NULL, 0, 0, false};
     for (;;) {
-        /* One byte more for the NUL. */
+        /* One more byte for the NUL. */
         if (!make_room(&text, 65537)) {
             errno = ENOMEM;
             break;
@@ -2112,7 +2114,7 @@ torpor_app *torpor_app_open(const torpor_delegate *delegate, void *context, unsi
     }
     watch(app, EPOLL_CTL_ADD, app->timer, EPOLLIN, OF_TIMER);
     watch(app, EPOLL_CTL_ADD, app->wake, EPOLLIN, OF_WAKE);
-    /* The first dispatch has something to do: at once. */
+    /* Fire the timer at once, so that the first dispatch connects. */
     struct itimerspec soon;
     memset(&soon, 0, sizeof soon);
     soon.it_value.tv_nsec = 1;
@@ -2161,7 +2163,7 @@ bool torpor_app_supervised(const torpor_app *app) { return app->path != NULL; }
 
 int torpor_app_fd(const torpor_app *app) { return app->epoll; }
 
-/* Time for another attempt at what did not work. */
+/* Called when the timer has fired: repeats whatever has failed, such as connecting. */
 static int try_again(torpor_app *app)
 {
     uint64_t count;
@@ -2250,7 +2252,7 @@ int torpor_app_notify(const char *state)
     if (length >= sizeof address.sun_path)
         return -ENAMETOOLONG;
     memcpy(address.sun_path, path, length);
-    /* An abstract name. */
+    /* The name of an abstract socket. */
     if (path[0] == '@')
         address.sun_path[0] = '\0';
     int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);

@@ -18,10 +18,10 @@
  *     while (poll(&watched, 1, -1) >= 0)
  *         torpor_app_dispatch(app);
  *
- * Messages arrive one at a time, in order, each once, even if the supervisor is replaced or restarted in between. If
- * the delegate has no function for a message, the message is answered at once: with TORPOR_UNHANDLED for a URL or for
- * mail from the app's mailbox, with TORPOR_DONE for any other message. A program that runs without a supervisor, for
- * example because a user started it in a shell, gets will_finish_launching, did_finish_launching and
+ * Messages arrive one at a time, in order, each once, even if the supervisor is replaced or restarted in between. A
+ * message for which the delegate has no function is answered at once: a URL, an event or a notification, which another
+ * app may handle, with TORPOR_UNHANDLED, and any other message with TORPOR_DONE. A program that runs without a
+ * supervisor, for example because a user started it in a shell, gets will_finish_launching, did_finish_launching and
  * did_become_active, as at a launch into the foreground. Its tasks are not limited, and saving a state fails
  * (-ENOTCONN).
  *
@@ -81,7 +81,7 @@ typedef enum torpor_result {
     TORPOR_DONE = 0,   /* The app has handled the message. */
     TORPOR_FAILED = 1, /* The app could not handle the message; message->text says why. */
     TORPOR_LATER = 2,  /* The app will call torpor_app_answer, from any thread, before the deadline. */
-    /* The app does not handle this URL or mail, which may go to another app. For other messages, as TORPOR_DONE. */
+    /* The app does not handle this URL, event or notification; another app may. For other messages: TORPOR_DONE. */
     TORPOR_UNHANDLED = 3
 } torpor_result;
 
@@ -409,7 +409,7 @@ int torpor_app_set_setting(torpor_app *app, const char *name, const char *json);
 /* ---- State ------------------------------------------------------------------------------------------------------- */
 
 /* Saves bytes as the app's state, for restore_state at the next launch after an eviction, a crash or a boot. Returns
- * when they are durable. More than 512 KiB are passed in a file in TORPOR_STATE_DIRECTORY. */
+ * when they are durable. More than 384 KiB are passed in a file in TORPOR_STATE_DIRECTORY. */
 int torpor_app_save_state(torpor_app *app, const void *bytes, size_t size);
 /* Saves the content of a file as the app's state. The file is given by its name in TORPOR_STATE_DIRECTORY, and
  * copied. */
