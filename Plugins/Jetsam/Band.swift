@@ -2,9 +2,9 @@
 
 import TorporPolicyKit
 
-/// A group of apps that are evicted before those of the next band.
+/// A group of apps. All apps of a band are evicted before those of the next band.
 struct Band {
-    /// What decides among apps of one priority.
+    /// The value by which apps of the same priority are ordered.
     enum Order: String, CaseIterable {
         case age
         case size
@@ -29,15 +29,15 @@ struct Band {
 
     let name: String
     let order: Order
-    /// The states of its apps; empty for all.
+    /// The states in which apps belong to the band; empty for all states.
     let states: [State]
     private let apps: [Selector]
     private let priorities: ClosedRange<Int>
 
-    /// Whether it selects by more than the state.
+    /// Whether the band selects apps by more than their state.
     let isSpecific: Bool
 
-    /// A configured band.
+    /// Reads a band from the configuration.
     init(_ options: Options, number: Int, order: Order) throws(PolicyError) {
         name = try options.string("name", default: "\(number)")
         self.order = try options.word("order", default: order)
@@ -63,12 +63,12 @@ struct Band {
         isSpecific = false
     }
 
-    /// The default bands after the configured ones.
+    /// The default bands, one for each state. They follow the configured bands.
     static func ofStates(order: Order) -> [Band] {
         Ended.allCases.map { Band($0.state, order: order) }
     }
 
-    /// Whether the app matches it.
+    /// Whether the app belongs to the band.
     func has(_ app: App) -> Bool {
         (states.isEmpty || states.contains(app.state)) && priorities.contains(app.priority)
             && (apps.isEmpty || app.matches(apps))

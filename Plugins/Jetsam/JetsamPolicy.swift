@@ -8,8 +8,9 @@ public func entry(_ abi: UInt32) -> UnsafePointer<torpor_policy>? { Jetsam.expor
 
 /// Orders the evictions if memory is short.
 ///
-/// Each app is in a band. Bands go in their order; within a band apps with lower priority go first, then the one used
-/// longest ago, or the largest. Active apps go last, if at all.
+/// Each app belongs to a band, and the bands are evicted one after the other. Within a band, apps with lower priority
+/// are evicted first. Among apps of the same priority, those unused for the longest time, or the largest, are evicted
+/// first. Active apps are evicted last, if at all.
 struct Jetsam: Policy {
     static let description = PolicyDescription(
         name: "jetsam",
@@ -114,7 +115,7 @@ private struct Candidate: Comparable {
     let band: Int
     private let isActive: Bool
     private let priority: Int
-    /// The first and the second value that decide within the band, the smallest first.
+    /// The two values by which apps of a band with the same priority are ordered, smallest first.
     private let rank: (Int64, Int64)
 
     init(_ app: App, band: Int, order: Band.Order) {

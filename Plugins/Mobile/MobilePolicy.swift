@@ -8,8 +8,8 @@ public func entry(_ abi: UInt32) -> UnsafePointer<torpor_policy>? { Mobile.expor
 
 /// Keeps a few apps in the foreground and suspends the others, like a phone.
 ///
-/// If an app comes to the foreground and then more than `max_active` are there, the least recently used one goes to
-/// the background. An app whose background time is used up is suspended.
+/// If an app comes to the foreground and more than `max_active` apps are then in the foreground, the least recently
+/// used one goes to the background. An app whose background time is used up is suspended.
 struct Mobile: Policy {
     static let description = PolicyDescription(
         name: "mobile",
@@ -51,10 +51,10 @@ struct Mobile: Policy {
 
     /// When the foreground was last requested for an app.
     private var wanted: [UInt32: Time] = [:]
-    /// Apps whose time is used up but that could not be suspended then.
+    /// Apps whose background time was used up when they could not be suspended.
     private var waiting: Set<UInt32> = []
-    /// The apps sent to the background at a moment. One question can have many events, and the view shows the state
-    /// before them.
+    /// The apps that were sent to the background at the time `at`. One question can contain many events, and the view
+    /// shows the apps' states before these events.
     private var sent: (at: Time, places: Set<UInt32>) = (Time(microseconds: .min), [])
 
     init(options: Options) throws(PolicyError) {
@@ -80,7 +80,7 @@ struct Mobile: Policy {
             if to != .background { waiting.remove(app.place) }
             if !to.isForeground { wanted[app.place] = nil }
             if to.isForeground, !from.isForeground || to == .active { makeRoom(in: view, &advice) }
-            // An app that it required may be suspended now.
+            // Apps that this app required may be suspended now.
             if to == .suspended || to == .notRunning { suspendWaiting(in: view, &advice) }
         case .timeUsed(let app):
             timeUsed(app, &advice)
@@ -108,21 +108,23 @@ struct Mobile: Policy {
             .sorted { ($0.lastUse, $0.app.place) < ($1.lastUse, $1.app.place) }
         guard let last = apps.last?.app.name else { return }
         let limit = maxActive == 1 ? "1 app" : "\(maxActive) apps"
-        // The last one used stays, even if other apps cannot go because of a debugger.
+        // The most recently used app stays in the foreground, even if other apps cannot leave it because of a
+        // debugger.
         for (_, app) in apps.dropLast().filter({ !$0.app.isTraced }).prefix(excess) {
             advice.send(app, to: .background, because: "\(limit) may be in the foreground, and \(last) came after it")
             sent.places.insert(app.place)
         }
     }
 
-    /// When a user turned to it. All apps in the foreground count as in use now: what differs is since when.
+    /// When a user turned to the app. All apps in the foreground count as in use now, so they are compared by when
+    /// they came to the foreground.
     private func lastUse(_ app: App, _ now: Time) -> Time {
         let arrived: Time?
         switch app.state {
         case .active: arrived = app.since(.active)
-        // It was active before the interruption.
+        // An interrupted app was active before the interruption.
         case .inactive: arrived = app.isInterrupted ? app.since(.active) : app.since(.inactive)
-        // On its way.
+        // The app is on its way to the foreground.
         case .notRunning, .background, .suspended: arrived = now
         }
         return max(arrived ?? app.launchedAt ?? now, wanted[app.place] ?? Time(microseconds: .min))
@@ -148,7 +150,7 @@ struct Mobile: Policy {
         }
     }
 
-    /// Apps whose time was used up while this policy was not asked.
+    /// Suspends apps whose background time was used up while this policy was not asked.
     private mutating func suspendOverdue(in view: View, _ advice: inout Advice) {
         let now = view.now
         for app in view.apps {

@@ -6,8 +6,8 @@ import CalendarTime
 enum ClockText {
     private static let weekdays = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"]
 
-    /// `18:00` if it is today, `Mon 08:00` within a week, else `2030-12-24 08:00`; both moments in microseconds since
-    /// 1970.
+    /// Formats a time as `18:00` if it is today, `Mon 08:00` within a week, else `2030-12-24 08:00`. Both times are
+    /// in microseconds since 1970.
     static func text(_ moment: Int64, at now: Int64, in zone: TimeZone) -> String {
         let local = LocalTime(moment, in: zone)
         let today = LocalTime(now, in: zone)

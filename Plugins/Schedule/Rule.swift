@@ -3,7 +3,7 @@
 import CalendarTime
 import TorporPolicyKit
 
-/// An entry of `rules`: some apps, a window, and their states in it and outside of it.
+/// An entry of `rules`: some apps, a window of time, and the states of these apps inside and outside the window.
 struct Rule {
     /// The states that a rule can set.
     enum Target: String, CaseIterable {
@@ -22,15 +22,15 @@ struct Rule {
         }
     }
 
-    /// Its number from 1, for reasons.
+    /// The number of the rule, from 1, for use in reasons.
     let number: Int
     let apps: [Selector]
     private let window: Window
     private let name: String?
     private let inside: State
-    /// Nil: outside its windows the rule decides nothing.
+    /// The state of the rule's apps outside its window; nil if the rule then decides nothing.
     private let outside: State?
-    /// The phase of the window when last checked.
+    /// The phase of the rule's window at the last check.
     private(set) var phase = Window.Phase(isOpen: false)
 
     init(number: Int, options: Options, zones: some TimeZones) throws(PolicyError) {
@@ -65,7 +65,7 @@ struct Rule {
         return expression
     }
 
-    /// Whether a new phase began since the last check; `moment` in microseconds since 1970.
+    /// Whether the window has entered a new phase since the last check. `moment` is in microseconds since 1970.
     mutating func look(at moment: Int64) -> Bool {
         if phase.holds(at: moment) { return false }
         said = nil
@@ -74,16 +74,16 @@ struct Rule {
         return old.isOpen != phase.isOpen || old.since != phase.since
     }
 
-    /// Makes the next check find a new phase.
+    /// Forgets the phase, so that the next check finds a new one.
     mutating func forget() { phase = Window.Phase(isOpen: false, since: .max) }
 
-    /// The state of its apps now; nil if the rule decides nothing.
+    /// The state that the rule's apps should have now; nil if the rule decides nothing.
     var target: State? { phase.isOpen ? inside : outside }
 
-    /// The last reason and its moment, cached: many apps get the same.
+    /// The text and the time of the last reason, cached because many apps get the same reason.
     private var said: (moment: Int64, text: String)?
 
-    /// The reason in words.
+    /// The reason for advice by this rule, in words.
     mutating func reason(at moment: Int64, in zone: TimeZone) -> String {
         if let said, said.moment == moment { return said.text }
         var text = phase.isOpen ? name ?? "in its window" : "outside \(name ?? "its window")"

@@ -9,8 +9,8 @@ public func entry(_ abi: UInt32) -> UnsafePointer<torpor_policy>? { Schedule.exp
 
 /// Changes the states of apps by the calendar: inside and outside of windows of time.
 ///
-/// It only advises when a window begins or ends: if the state of an app is changed otherwise in between, that holds
-/// until then.
+/// The policy only advises when a window begins or ends. If a user or an event changes the state of an app in
+/// between, the app keeps that state until the next begin or end.
 struct Schedule: Policy {
     static let description = PolicyDescription(
         name: "schedule",
@@ -59,34 +59,35 @@ struct Schedule: Policy {
         ]
     )
 
-    /// It asks to be asked again after at most this time: clocks are changed, and machines sleep.
+    /// The policy requests to be asked again after at most this time, since clocks may be set, and machines sleep.
     private static let longestWait = Duration.seconds(3_600)
-    /// A larger difference of the clocks, in microseconds, is not drift: the clock was set.
+    /// If the difference between the clocks changes by more than this, in microseconds, the wall clock was set: drift
+    /// is smaller.
     private static let jump: UInt64 = 500_000
 
     private let zone: TimeZone
     private var rules: [Rule] = []
-    /// By place.
+    /// What the policy knows about each app, by the app's index in the view.
     private var standings: [UInt32: Standing] = [:]
-    /// Places of apps that could not be stopped in time because other apps require them.
+    /// Indices of apps that could not be stopped in time because other apps require them.
     private var waiting: Set<UInt32> = []
-    /// Wall clock minus monotonic clock in microseconds at the last check of the calendar.
+    /// The wall clock minus the monotonic clock, in microseconds, at the last check of the calendar.
     private var clockDifference: Int64?
     /// When the requested timer is due.
     private var due: Time?
 
-    /// The state of an app.
+    /// What the policy knows about an app.
     private struct Standing {
         var name: String
-        /// The rules for it, in their order.
+        /// The indices of the rules for the app, in their order.
         var rules: [Int]
-        /// The last decision about it.
+        /// The last decision about the app.
         var decision: Decision?
-        /// Its state was changed otherwise since.
+        /// Whether a user or an event has changed the app's state since the last decision.
         var isHeld = false
     }
 
-    /// A rule, and since when its current decision holds.
+    /// The rule that decides about an app, and since when its window is in the present phase.
     private struct Decision: Equatable {
         var rule: Int
         var since: Int64?
@@ -116,7 +117,7 @@ struct Schedule: Policy {
     }
 
     mutating func decide(_ event: Event, in view: View, advice: inout Advice) -> Verdict {
-        // Without the time it cannot advise.
+        // Without the time, the policy cannot advise.
         guard view.machine.microsecondsSince1970 > 0 else { return .continue }
         var isNews = look(in: view)
         switch event {
@@ -157,7 +158,7 @@ struct Schedule: Policy {
         return isNews
     }
 
-    /// Requests the timer for the next begin or end, unless an earlier one was requested.
+    /// Requests to be asked at the next begin or end of a window, unless an earlier time was requested.
     private mutating func askAgain(in view: View, _ advice: inout Advice) {
         let moment = view.machine.microsecondsSince1970
         var wait = Self.longestWait
@@ -166,7 +167,7 @@ struct Schedule: Policy {
         }
         wait = max(wait, .milliseconds(100))
         let wanted = view.now + wait
-        // A timer that is long overdue was lost.
+        // If the requested time is long past, the request was lost.
         if let due, due <= wanted, due + .seconds(1) > view.now { return }
         due = wanted
         advice.askAgain(after: wait)
@@ -174,7 +175,7 @@ struct Schedule: Policy {
 
     // MARK: Apps
 
-    /// Updates the list of apps; the state of those that remain is kept, even at another place.
+    /// Updates the list of apps. Keeps what is known about the apps that remain, even if their indices change.
     private mutating func meet(_ apps: View.Apps) {
         var known: [String: Standing] = [:]
         for standing in standings.values { known[standing.name] = standing }
@@ -193,8 +194,8 @@ struct Schedule: Policy {
         }
     }
 
-    /// An app that has changed its state in the same run since the window began was moved otherwise, or ended by
-    /// itself. That holds even after a restart of this policy.
+    /// Leaves apps alone that have changed their state in the present run since the window began: a user or an event
+    /// has moved them, or they have ended. This is also found after a restart of the policy.
     private mutating func leaveWhatWasMoved(in view: View) {
         let difference = view.machine.microsecondsSince1970 &- view.now.microseconds
         for (place, standing) in standings {
@@ -216,7 +217,7 @@ struct Schedule: Policy {
         return Decision(rule: index, since: rules[index].phase.since)
     }
 
-    /// Advises about the apps whose decision changed.
+    /// Advises about the apps for which the decision has changed.
     private mutating func decideAll(in view: View, _ advice: inout Advice) {
         for app in view.apps {
             guard let standing = standings[app.place] else { continue }
@@ -229,7 +230,7 @@ struct Schedule: Policy {
         }
     }
 
-    /// Advises the state that the decision about an app says.
+    /// Advises the state that was decided for an app.
     private mutating func send(_ app: App, in view: View, _ advice: inout Advice) {
         guard let decision = standings[app.place]?.decision, let target = rules[decision.rule].target else { return }
         guard !isThere(app, target) else { return }
@@ -249,21 +250,22 @@ struct Schedule: Policy {
         case .suspended: return !runs || app.goal == .suspended
         case .active, .background, .inactive:
             if runs || app.nextRestart != nil { return app.goal == target }
-            // Only a user starts these again.
+            // The app does not run. If a user stopped it or it has failed, only a user starts it again.
             return app.isStartedByPersonOnly || app.hasFailed
         }
     }
 
     // MARK: What happens between
 
-    /// A goal was requested otherwise: it holds until the next decision.
+    /// Called when a user or an event has requested a state for an app: the app keeps that state until the next
+    /// decision.
     private mutating func hold(_ app: App, _ goal: State) {
         guard let decision = standings[app.place]?.decision else { return }
         standings[app.place]?.isHeld = rules[decision.rule].target != goal
         waiting.remove(app.place)
     }
 
-    /// An app was launched: it is stopped again if it should not run and no user wants it.
+    /// Called when an app was launched: stops the app again if it should not run and no user has requested it.
     private mutating func comeBack(_ app: App, in view: View, _ advice: inout Advice) {
         guard let standing = standings[app.place], !standing.isHeld, let decision = standing.decision,
             rules[decision.rule].target == .notRunning
@@ -271,7 +273,7 @@ struct Schedule: Policy {
         send(app, in: view, &advice)
     }
 
-    /// Apps that other apps required may be stopped now.
+    /// Stops apps that could not be stopped before because other apps required them.
     private mutating func retry(in view: View, _ advice: inout Advice) {
         guard !waiting.isEmpty else { return }
         for place in waiting.sorted() {

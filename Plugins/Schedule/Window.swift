@@ -2,26 +2,27 @@
 
 import CalendarTime
 
-/// Intervals of time between calendar events of begin and of end.
+/// Intervals of time. Each one begins with an event of the calendar `from`, and ends with one of the calendar `to`.
 struct Window {
     let from: CalendarExpression
     let to: CalendarExpression
 
-    /// The calendar at a moment: in an interval or between two. All times in microseconds since 1970.
+    /// Whether a time is in an interval, and when that interval, or the gap between two intervals, begins and ends.
+    /// Times are in microseconds since 1970.
     struct Phase: Equatable {
         var isOpen: Bool
-        /// When it began; nil for ever ago.
+        /// When the phase began; nil if it has always lasted.
         var since: Int64?
-        /// When the next one may begin; nil for never.
+        /// When the next phase may begin; nil if none follows.
         var until: Int64?
 
-        /// Whether the phase still holds at that moment.
+        /// Whether the phase still lasts at the time `moment`.
         func holds(at moment: Int64) -> Bool { moment >= since ?? .min && moment < until ?? .max }
     }
 
-    /// The phase at a moment.
+    /// The phase at the time `moment`.
     ///
-    /// A begin within an interval has no effect; an end and a begin at the same moment start a new interval.
+    /// A begin within an interval has no effect. An end and a begin at the same time start a new interval.
     func phase(at moment: Int64) -> Phase {
         let began = from.latest(notAfter: moment)
         let ended = to.latest(notAfter: moment)

@@ -3,16 +3,16 @@
 import CalendarTime
 import TorporPolicyKit
 
-/// A window of each day, such as `08:00-18:00`; one that ends before it begins spans midnight.
+/// A window of each day, such as `08:00-18:00`. A window that ends before it begins spans midnight.
 struct DailyWindow {
-    /// Minutes of the day; the end is exclusive.
+    /// The begin and the end of the window, in minutes of the day; the end is exclusive.
     private let start: Int
     private let end: Int
 
     private static let minutesOfDay = 24 * 60
     private static let microsecondsOfMinute: Int64 = 60_000_000
 
-    /// The windows of an option.
+    /// Reads the windows of an option.
     static func windows(_ options: Options, _ key: String) throws(PolicyError) -> [DailyWindow] {
         var windows: [DailyWindow] = []
         for text in try options.strings(key) {
@@ -36,7 +36,7 @@ struct DailyWindow {
         self.end = end
     }
 
-    /// Minutes of the day for `08:00` to `24:00`.
+    /// The minutes of the day for a text from `00:00` to `24:00`; nil if the text is invalid.
     private static func minute(_ text: Substring) -> Int? {
         let parts = text.split(separator: ":", omittingEmptySubsequences: false)
         guard parts.count == 2, parts[0].utf8.count == 2, parts[1].utf8.count == 2, let hour = UInt8(parts[0]),
@@ -45,7 +45,7 @@ struct DailyWindow {
         return Int(hour) * 60 + Int(minute)
     }
 
-    /// Time until no window is open; a day if one always is.
+    /// The time until no window is open; a day if at any time a window is open.
     static func timeLeft(in windows: [DailyWindow], at microsecondsOfDay: Int64) -> Duration {
         let day = Int64(minutesOfDay) * microsecondsOfMinute
         var time = microsecondsOfDay
@@ -57,7 +57,7 @@ struct DailyWindow {
         return .microseconds(min(time - microsecondsOfDay, day))
     }
 
-    /// 0 if the window is closed.
+    /// How long the window stays open; 0 if it is closed.
     private func timeLeft(at time: Int64) -> Int64 {
         let start = Int64(start) * Self.microsecondsOfMinute
         let end = Int64(end) * Self.microsecondsOfMinute
@@ -71,8 +71,8 @@ struct DailyWindow {
 struct LocalClock {
     private let zone: TimeZone
 
-    /// Reads the zone of the option `timezone`, once: a policy in its own process may not be able to open files
-    /// later.
+    /// Reads the time zone of the option `timezone` when the policy starts: a policy in its own process may not be
+    /// able to open files later.
     init(_ options: Options) throws(PolicyError) {
         guard options.has("timezone") else {
             zone = SystemTimeZones().local

@@ -70,11 +70,11 @@ extension Server {
 
 /// Finds the rule for an app.
 struct Rules {
-    /// The configured rules in their order, then the rule for all others.
+    /// The configured rules in their order, then the rule for all other apps.
     let all: [Rule]
     private let protected: [Selector]
 
-    /// Stands for a rule's index: the app is protected.
+    /// Used instead of a rule's index for an app that is protected.
     static let protected = -1
 
     init(_ options: Options) throws(PolicyError) {
@@ -99,7 +99,7 @@ struct Rules {
 
 /// Which apps are suspended when their background time is over.
 enum Suspended: String {
-    /// Only apps that an event can wake.
+    /// Only apps that an event can wake are suspended.
     case wakeable
     case all
     case none
@@ -120,7 +120,8 @@ enum Suspended: String {
     func has(_ app: App) -> Bool { self == .all || (self == .wakeable && !app.isNeverWoken) }
 }
 
-/// When an app is idle, and when it may be. A class, since it is looked up for each app without a copy.
+/// When an app counts as idle, and when it may be sent to the background. This is a class so that looking up a rule
+/// for each app copies nothing.
 final class Rule {
     /// What counts as use of a TCP connection.
     enum Connections: String, CaseIterable {
@@ -131,15 +132,15 @@ final class Rule {
 
     let apps: [Selector]
     let idleAfter: Duration
-    /// ``idleAfter`` in microseconds.
+    /// The duration ``idleAfter`` in microseconds.
     let idleTime: Int64
-    /// The share of one processor, on average over ``idleAfter``.
+    /// The share of one processor that an idle app may use, on average over ``idleAfter``.
     let idleShare: Double
     let connections: Connections
     private let windows: [DailyWindow]
     private let clock: LocalClock
 
-    /// The rule for all apps.
+    /// Reads the rule for all apps.
     init(_ options: Options, clock: LocalClock) throws(PolicyError) {
         apps = []
         idleAfter = try options.duration("idle_after", default: .seconds(600), in: Self.idleTimes)
@@ -150,7 +151,7 @@ final class Rule {
         self.clock = clock
     }
 
-    /// A rule for some apps.
+    /// Reads a rule for some apps. Options that it lacks are those of the rule `general`.
     init(_ options: Options, among apps: [Selector], instead general: Rule) throws(PolicyError) {
         self.apps = apps
         idleAfter = try options.duration("idle_after", default: general.idleAfter, in: Self.idleTimes)

@@ -10,18 +10,18 @@ public func entry(_ abi: UInt32) -> UnsafePointer<torpor_policy>? { Server.expor
 ///
 /// An active app that was not used for `idle_after` goes to the background. When its background time is over, it is
 /// suspended unless it was used again. An app that no event could wake keeps running in the background, since it
-/// could answer no request while suspended. What counts as use: an open TCP connection or data on one, processor
+/// could answer no request while suspended. These count as use: an open TCP connection or data on one, processor
 /// time, and heartbeats of an app without a watchdog. torpord asks the policy when the next app could be idle, and
 /// otherwise only about events.
 struct Server: Policy {
     private let rules: Rules
     private let suspended: Suspended
 
-    /// The usage of the app at each place.
+    /// The usage of each app, by the app's index in the view.
     private var usage: [Usage?] = []
-    /// Apps to check again once no other app requires them and nothing holds them.
+    /// Apps to check again when no other app requires them and nothing keeps them from being suspended.
     private var needed: Set<UInt32> = []
-    /// When the policy has requested to be asked again.
+    /// The time at which the policy has requested to be asked again.
     private var asksAgain: Time?
 
     init(options: Options) throws(PolicyError) {
@@ -59,7 +59,7 @@ struct Server: Policy {
             usage[known(app, view)]!.cameToBackground(app)
         case .suspended, .notRunning:
             if to == .notRunning, usage.indices.contains(Int(app.place)) { usage[Int(app.place)] = nil }
-            // An app that it required may go now.
+            // Apps that this app required may leave the foreground or be suspended now.
             guard !needed.isEmpty else { return }
             let places = needed.sorted()
             needed = []
@@ -71,7 +71,7 @@ struct Server: Policy {
 
     // MARK: The foreground
 
-    /// Sends idle apps to the background, and requests to be asked when the next one can be idle.
+    /// Sends idle apps to the background, and requests to be asked again when the next app can be idle.
     private mutating func lookAtAll(in view: View, _ advice: inout Advice) {
         var next: Time?
         for app in view.apps {
@@ -94,7 +94,7 @@ struct Server: Policy {
         advice.askAgain(after: time - now)
     }
 
-    /// Checks an app, and returns when to check it again; nil if an event has to come first.
+    /// Checks an app. Returns when to check the app again; nil if an event must come first.
     private mutating func look(_ app: App, in view: View, _ advice: inout Advice) -> Time? {
         let now = view.now
         switch app.state {
@@ -110,7 +110,7 @@ struct Server: Policy {
             let due = rule.unprotected(at: max(usage[place]!.idleAt(app, rule, now), now), view)
             guard due <= now else { return due }
             advice.send(app, to: .background, because: Usage.idleness(app, rule, now))
-            // If it stays in the foreground nevertheless, it is not advised again for now.
+            // If the app stays in the foreground nevertheless, the policy does not repeat its advice for now.
             usage[place]!.wasSent(at: now)
             return nil
         case .background:
@@ -139,7 +139,7 @@ struct Server: Policy {
         }
         if let again = usage[place]!.waitForMeasurement(app, rule, now) { return askAgain(at: again, now, &advice) }
         guard usage[place]!.isFresh(app, rule, now) else {
-            // Possible use does not bring it to the foreground.
+            // It is unknown whether the app was used, which is no reason to bring it to the foreground.
             usage[place]!.isOverdue = false
             advice.grant(
                 app,
@@ -169,7 +169,7 @@ struct Server: Policy {
 
     // MARK: What is known
 
-    /// The index of the app's usage, which exists afterwards for its current run.
+    /// The index of the app's usage. Creates the usage for the current run if there is none.
     private mutating func known(_ app: App, _ view: View) -> Int {
         let place = Int(app.place)
         if place >= usage.count {

@@ -2,29 +2,30 @@
 
 import TorporPolicyKit
 
-/// How a run of an app is used.
+/// How an app was used in one of its runs.
 struct Usage {
-    /// The index of its rule; nil before it was looked up.
+    /// The index of the app's rule; nil until the rule was looked up.
     var rule: Int?
-    /// Its time in the background is used up, and it is still there.
+    /// Whether the app's background time is used up and the app is still in the background.
     var isOverdue = false
-    /// This policy has sent it to the background, and it has not been brought back.
+    /// Whether this policy has sent the app to the background, and the app has not returned since.
     private(set) var isSent = false
 
     private let incarnation: UInt32
     private let launchedAt: Time?
-    /// When it was last used, or advised to go.
+    /// When the app was last used, or the policy last advised to send it to the background.
     private var used: Time
-    /// A reading of its processor time; since then it was idle by that measure.
+    /// A reading of the app's processor time. The app has used little processor time since this reading.
     private var sample: Sample
-    /// Since when all measurements at checks were too old.
+    /// Since when every check has found the app's measurements too old; nil if the last check did not.
     private var outdatedSince: Time?
 
     private struct Sample {
         var at: Time
         var microseconds: UInt64
 
-        /// The last measurement; before the first one, the launch with 0.
+        /// Takes the last measurement. Before the first measurement, takes the app's launch, with a processor time of
+        /// 0.
         init(_ app: App, at now: Time) {
             if let measured = app.measuredAt {
                 (at, microseconds) = (measured, app.processorMicroseconds)
@@ -37,12 +38,12 @@ struct Usage {
     init(_ app: App, at now: Time) {
         incarnation = app.incarnation
         launchedAt = app.launchedAt
-        // Earlier use is unknown.
+        // It is unknown whether the app was used before.
         used = now
         sample = Sample(app, at: now)
     }
 
-    /// Whether it is about the app's current run.
+    /// Whether this usage is that of the app's current run.
     func isOf(_ app: App) -> Bool { incarnation == app.incarnation && launchedAt == app.launchedAt }
 
     // MARK: What happens
@@ -69,17 +70,17 @@ struct Usage {
 
     // MARK: What it is
 
-    /// When it will be idle, if it is not used from now on.
+    /// When the app will count as idle if it is not used from now on.
     mutating func idleAt(_ app: App, _ rule: Rule, _ now: Time) -> Time {
         var last = used
         if rule.connections != .ignore, let traffic = app.lastTraffic { last = max(last, traffic) }
         // An app with a watchdog sends heartbeats whether it is used or not.
         if !app.isWatched, let heartbeat = app.lastHeartbeat { last = max(last, heartbeat) }
         let due = last.advanced(byMicroseconds: rule.idleTime)
-        // The other measurements only matter then.
+        // Only an app that seems idle needs the other measurements.
         guard due <= now else { return due }
         if let again = waitForMeasurement(app, rule, now) { return again }
-        // What is unknown may be use.
+        // If a measurement is unknown, the app may be in use.
         guard app.isTraced || !isFresh(app, rule, now) || isConnected(app, rule) || isBusy(app, rule) else {
             return due
         }
@@ -87,8 +88,9 @@ struct Usage {
         return now.advanced(byMicroseconds: rule.idleTime)
     }
 
-    /// When to check again if the app's measurements are too old. A question makes the supervisor measure again, but
-    /// at most once a second; after ``longestWait`` the policy stops waiting.
+    /// When to check again if the app's measurements are too old; nil if they are recent. Each question makes the
+    /// supervisor measure again, but at most once a second. After ``longestWait`` the policy stops waiting for
+    /// measurements.
     mutating func waitForMeasurement(_ app: App, _ rule: Rule, _ now: Time) -> Time? {
         let since = outdatedSince ?? now
         guard !isFresh(app, rule, now), (now - since).microseconds < Self.longestWait else {
@@ -99,7 +101,7 @@ struct Usage {
         return now.advanced(byMicroseconds: min(tolerance(rule) / 2, 1_000_000))
     }
 
-    /// In microseconds: three rounds of measurements.
+    /// How long to wait for recent measurements, in microseconds: three rounds of measuring.
     private static let longestWait: Int64 = 3_000_000
 
     /// Whether the app's measurements are recent enough.
@@ -107,16 +109,17 @@ struct Usage {
         guard let measured = app.measuredAt, measured >= now.advanced(byMicroseconds: -tolerance(rule)) else {
             return false
         }
-        // Measurements from before it entered the background do not show its use there.
+        // Measurements from before the app entered the background do not show whether it was used there.
         return app.state != .background || app.since(.background).map { measured >= $0 } ?? true
     }
 
     /// How old measurements may be, in microseconds.
     private func tolerance(_ rule: Rule) -> Int64 { min(max(rule.idleTime / 10, 500_000), 30_000_000) }
 
-    /// What shows use in the background, in words; nil if nothing does. Needs a measurement from there.
+    /// Why the app counts as used in the background, in words; nil if it does not. The app must have been measured in
+    /// the background.
     mutating func useInBackground(_ app: App, _ rule: Rule, _ now: Time) -> String? {
-        // Earlier use was counted before, or led to its being sent here.
+        // Earlier use was counted already, or was before the app was sent to the background.
         let since = max(app.since(.background) ?? now, now.advanced(byMicroseconds: -rule.idleTime))
         if isConnected(app, rule) {
             return app.connections.map { "\($0) TCP connections are open" } ?? "its TCP connections cannot be seen"
@@ -132,7 +135,8 @@ struct Usage {
 
     private func isConnected(_ app: App, _ rule: Rule) -> Bool { rule.connections == .open && app.connections != 0 }
 
-    /// Whether it has used more processor time since the reading than an idle app may within ``Rule/idleAfter``.
+    /// Whether the app has used more processor time since the last reading than an idle app may use within
+    /// ``Rule/idleAfter``.
     private mutating func isBusy(_ app: App, _ rule: Rule) -> Bool {
         guard let measured = app.measuredAt, measured > sample.at else { return false }
         let time = measured.microseconds.subtractingReportingOverflow(sample.at.microseconds).partialValue
@@ -143,7 +147,7 @@ struct Usage {
         return isBusy
     }
 
-    /// Why it counts as idle, in words.
+    /// Why the app counts as idle, in words.
     static func idleness(_ app: App, _ rule: Rule, _ now: Time) -> String {
         var parts: [String] = []
         if rule.connections != .ignore {
