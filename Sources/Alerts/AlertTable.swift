@@ -198,7 +198,7 @@ public struct AlertBundles: Sendable {
     /// Creates an empty state, as if no app had shown an alert.
     public init() {}
 
-    /// Notes that an alert of the app is shown now. Returns the bundle that the alert joins; nil if it is shown
+    /// Records that an alert of the app is shown now. Returns the bundle that the alert joins; nil if it is shown
     /// alone.
     public mutating func show(_ number: Int64, of app: String, now: Duration) -> Bundle? {
         if var bundle = bundles[app], now < bundle.until {
