@@ -130,7 +130,7 @@ public struct BundleStore: Sendable {
         }
         try kernel("the bundle cannot be put in place") { () throws(Errno) in
             let path = place(name, version)
-            // A folder of the same version, in which something was changed.
+            // A folder of this version exists, but its content was changed: replace it.
             if try File.kind(path) != nil { try File.removeTree(path) }
             try File.rename(draft, path)
             try File.synchroniseFolder(place(name))
@@ -374,7 +374,7 @@ public struct BundleStore: Sendable {
         guard let before = previous(name) else {
             throw BundleFault("\(name) has no version before \(now)")
         }
-        // A user who rolls back by hand wants this version tried, whatever failed before.
+        // A user who rolls back wants this version tried again, even if its launches have failed before.
         try? File.remove(failures(name, before))
         try exchange(name, now, before)
         return before
