@@ -27,7 +27,7 @@ public struct SceneSpecification: Sendable, Hashable {
 
 /// The values of `scenes.opened_by`: which users may open scenes, besides root and the supervisor's own user.
 public enum SceneOpener: String, Sendable, Hashable, CaseIterable {
-    /// Users who may change apps (`operators`).
+    /// Only users who may change apps (`operators`).
     case operators
     /// Operators, and users who may post to apps (`posters`). Posters open scenes only in the background and without
     /// session data.

@@ -13,7 +13,7 @@ public struct SettingDeclaration: Sendable, Hashable {
         case integer(min: Int64, max: Int64)
         case number(min: Double, max: Double)
         case boolean
-        /// One of these words.
+        /// The value must be one of these words.
         case choice([String])
         case duration(min: Duration, max: Duration)
         /// A size in bytes.
@@ -223,6 +223,6 @@ extension SettingDeclaration {
 public enum SettingsFormat: String, Sendable, Hashable, CaseIterable {
     /// Only `settings.json`.
     case json
-    /// Both `settings.env` and `settings.json`.
+    /// torpord writes both `settings.env` and `settings.json`.
     case env
 }
