@@ -54,7 +54,7 @@ final class ConfigurationComparison {
     /// Calls `then` once, with whether the files on disk differ from the sources in force; false if the first file
     /// cannot be read.
     func ask(_ sources: ConfigurationSources, _ then: @escaping (Bool) -> Void) {
-        // The last result says nothing about these sources if it was for others.
+        // Use the last result only if it was for these sources.
         let known = { [weak self] in self?.last.map { $0.sources == sources && $0.isDifferent } ?? false }
         guard waiting < Self.most else { return then(known()) }
         waiting += 1
