@@ -80,7 +80,7 @@ package final class Engine {
     /// Calls `work` once the first launches have begun, or at once if they have already.
     package func whenStarted(_ work: @escaping () -> Void) { if isStarted { work() } else { afterStart.append(work) } }
 
-    /// Notes that the first launches have begun.
+    /// Records that the first launches have begun.
     package func started() { isStarted = true }
 
     /// Runs the work that waited until the first launches have begun.

@@ -45,7 +45,7 @@ package struct StateTimes: Sendable {
         asleep + (isAsleep ? max(.zero, now - .microseconds(since.4)) : .zero)
     }
 
-    /// Notes that a client connected to the app, in any state.
+    /// Records that a client connected to the app, in any state.
     package mutating func use(at time: Duration) { lastUse = max(lastUse, time.microseconds) }
 
     /// The states that the app has been in, each with the time when the app last entered it.
