@@ -62,7 +62,7 @@ extension AppMachine {
     /// The background modes whose condition is true. While there is one, the app stays in the background.
     public var modes: BackgroundModes { backgroundTime?.value.modes ?? [] }
 
-    /// Notes that the condition of a mode became true or false. Ignored if the app is not running.
+    /// Called when the condition of a mode has become true or false. Ignored if the app is not running.
     mutating func setMode(_ mode: BackgroundMode, isTrue: Bool, into actions: inout [Action], now: Duration) {
         guard modes.contains(mode) != isTrue else { return }
         guard isTrue else {

@@ -113,7 +113,7 @@ public struct SceneMachine: Sendable, Hashable {
         }
     }
 
-    /// Notes that `message` is being sent.
+    /// Records that `message` is being sent.
     mutating func tell(_ message: Message, under ceiling: SceneState) {
         awaiting = message
         if message == .sceneWillConnect { connectsInForeground = min(goal.state, ceiling) > .background }
