@@ -110,13 +110,13 @@ public struct Mailbox: Sendable {
     /// The message with that number.
     public subscript(id: Int64) -> Mail? { items.first { $0.id == id } }
 
-    /// Notes that a message is being delivered, or that it waits again.
+    /// Records that a message is being delivered, or that it waits again.
     public mutating func setInFlight(_ id: Int64, _ isInFlight: Bool) {
         if let index = items.firstIndex(where: { $0.id == id }) { items[index].isInFlight = isInFlight }
     }
 
-    /// Notes that a message is about to be sent in a run of the app. Returns the changed message; nil if the message
-    /// was sent in the same run before.
+    /// Records that a message is about to be sent in a run of the app. Returns the changed message; nil if the
+    /// message was sent in the same run before.
     ///
     /// A run is one attempt, however often the message is sent in it. ``endAttempts(counts:where:)`` decides whether
     /// the attempt counts.
