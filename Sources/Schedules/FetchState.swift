@@ -83,7 +83,7 @@ public struct FetchState: Sendable, Hashable {
     /// How much later than `due` a fetch may begin, so that it can begin together with other fetches and timers.
     public var slack: Duration { interval / 4 }
 
-    /// Notes that a fetch begins.
+    /// Records that a fetch begins.
     public mutating func begin(now: ClockPair) {
         lastWall = now.wall
         anchor = now.running
@@ -92,7 +92,7 @@ public struct FetchState: Sendable, Hashable {
         isUnderWay = true
     }
 
-    /// Notes that a fetch has ended, and adapts the interval to its result.
+    /// Records that a fetch has ended, and adapts the interval to its result.
     public mutating func end(_ result: FetchResult) {
         guard isUnderWay else { return }
         isUnderWay = false
@@ -108,7 +108,7 @@ public struct FetchState: Sendable, Hashable {
         }
     }
 
-    /// Notes that a fetch has ended without a result; the interval stays.
+    /// Records that a fetch has ended without a result; the interval stays.
     public mutating func endUnknown() { isUnderWay = false }
 
     /// Postpones the fetch (low battery, short memory, high load) by 60 s to 30 min. The longer the fetch has been
