@@ -134,10 +134,14 @@ struct DesktopAlertTests {
             try File.write(curtain, "")
             try scene.start("one")
             try scene.start("films")
-            // A person switches: the film goes to sleep.
-            try scene.focus(on: "one", leaving: "films")
             let pid = try #require(daemon.summary("films").pid)
-            try daemon.eventually("the film sleeps") { try ProcFS.stat(pid).state == "T" }
+            // A person switches, and the film goes to sleep.
+            func putAway() throws {
+                try scene.focus(on: "one", leaving: "films")
+                try daemon.done(.suspend, "films")
+                #expect(try ProcFS.stat(pid).state == "T")
+            }
+            try putAway()
             // Its alert is shown while it sleeps, and the answer brings it to the front with all that it had.
             try torpor("notify", "films", "The film begins", "--id", "begin")
             try daemon.eventually("mako shows it") { try Self.mako(scene, "list").contains("The film begins") }
@@ -148,8 +152,7 @@ struct DesktopAlertTests {
             #expect(try daemon.summary("films").pid == pid)
             try scene.expectAway("one")
             // It is ended in its sleep, and takes its time to come back: the cover stands in for it.
-            try scene.focus(on: "one", leaving: "films")
-            try daemon.eventually("the film sleeps again") { try ProcFS.stat(pid).state == "T" }
+            try putAway()
             try File.remove(curtain)
             kill(pid, SIGKILL)
             try daemon.waitFor("films", "not-running")
