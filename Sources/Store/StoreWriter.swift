@@ -65,10 +65,7 @@ final class StoreWriter {
         for app in turn.work.removed { salvaged.forget(app: app) }
         for id in turn.work.mail.mail.removed { salvaged.mail[id] = nil }
         for id in turn.work.mail.unhandled.removed { salvaged.unhandled[id] = nil }
-        for key in turn.work.mail.settings.removed { salvaged.settings[key] = nil }
-        for id in turn.work.mail.transfers.removed { salvaged.transfers[id] = nil }
-        for id in turn.work.mail.alerts.removed { salvaged.alerts[id] = nil }
-        for key in turn.work.mail.permissions.removed { salvaged.permissions[key] = nil }
+        for key in turn.work.mail.rows.removed { salvaged.rows[key] = nil }
         let isLoading = turn.requests.contains { if case .load = $0.request { true } else { false } }
         let mustWrite = !turn.work.isEmpty || turn.tidies
         if mustWrite || isLoading || !turn.requests.isEmpty { write(turn, isLoading: isLoading) }
