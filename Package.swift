@@ -511,7 +511,10 @@ let package = Package(
             name: "GatewayTests",
             dependencies: ["Configuration", "Gateway", "GatewayConfiguration", "Linux", "ScriptedServer", "Varlink"]
         ),
-        .testTarget(name: "ImportingTests", dependencies: ["Configuration", "Importing", "Lifecycle", "Linux"]),
+        .testTarget(
+            name: "ImportingTests",
+            dependencies: ["Configuration", "Importing", "Lifecycle", "Linux", "WireText"]
+        ),
         .testTarget(
             name: "KeeperTests",
             dependencies: ["EventLoop", "KeeperProtocol", "Linux", "Processes", "torpor-keeper"]

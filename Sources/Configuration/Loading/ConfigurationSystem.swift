@@ -55,6 +55,8 @@ public struct ConfigurationSystem {
         public var head: (String) -> [UInt8]? = Self.head
         /// Whether this machine has the locale of that name; nil if unknown.
         public var hasLocale: (String) -> Bool? = { _ in nil }
+        /// The version of the kernel's Landlock, 0 if the kernel has none; nil if unknown.
+        public var landlock: Int?
         /// Why a policy cannot be used as it is configured; nil if it can. `folder` contains the policy's library.
         public var refusal: (_ policy: PolicySpecification, _ folder: String) -> String?
 

@@ -143,7 +143,11 @@ extension Launcher {
             // Check whether the directory exists first: on a disk that hangs, looking up a path does not block, but
             // making a directory does.
             let there = try? File.status(state)
-            if there?.kind != .directory { try File.makeDirectories(state, mode: 0o755) }
+            if there?.kind != .directory {
+                // Other users learn neither what the app keeps nor which apps there are.
+                if let parent = File.parent(of: state) { try File.makeDirectories(parent, mode: 0o711) }
+                try File.makeDirectories(state, mode: 0o700)
+            }
             if let user, Users.isRoot, there?.uid != user.uid || there?.gid != user.gid {
                 try File.setOwner(state, uid: user.uid, gid: user.gid)
             }

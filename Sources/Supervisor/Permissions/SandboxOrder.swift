@@ -42,8 +42,7 @@ package struct SandboxOrder: Sendable {
             guard !LandlockPlan.isNeeded(for: grants) else {
                 throw failure(
                     .notSupported,
-                    "this kernel has no Landlock, which confines apps: boot one with CONFIG_SECURITY_LANDLOCK and "
-                        + "landlock in its list of security modules (lsm=), or remove sandbox"
+                    KernelRelease.landlockObstacle + ", or remove sandbox"
                 )
             }
             return made
