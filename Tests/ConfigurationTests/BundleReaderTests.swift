@@ -181,6 +181,26 @@ import Testing
         #expect(configuration.warnings.contains { $0.message.contains("torpord") }, "\(configuration.warnings)")
     }
 
+    @Test("A manifest that cannot be read now is read again, also from the texts that a killed torpord left")
+    func unread() throws {
+        var system = machine(["torpor.toml": "[apps.a]\nbundle = \"notes\"\n[apps.b]\nexec = [\"/b\"]\n"])
+        system.bundle = { _, _ in .failure(.passing("x cannot be read: Input/output error")) }
+        let configuration = try ConfigurationLoader.load(path: "torpor.toml", environment: [:], system: system).get()
+        #expect(configuration.warnings.contains { $0.message.contains("is tried again at a launch: x cannot") })
+        #expect(configuration.apps.map(\.name) == ["a", "b"])
+        #expect(configuration.apps[0].bundle?.isUnread == true && configuration.apps[0].bundle?.version == nil)
+        #expect(configuration.files == ["torpor.toml"])
+        let sources = try #require(ConfigurationSources(decoding: configuration.sources.encoded()))
+        let again = try ConfigurationLoader.load(sources: sources, environment: [:], userID: 0).get()
+        #expect(again.apps == configuration.apps && again.sources == configuration.sources)
+        // In its place comes the manifest, once it can be read.
+        var read = sources
+        let index = try #require(read.files.firstIndex { $0.text.isEmpty })
+        read.files[index].text = Array(Self.manifest.utf8)
+        let known = try ConfigurationLoader.load(sources: read, environment: [:], userID: 0).get()
+        #expect(known.apps[0].bundle?.version == "1.0" && known.apps[0].bundle?.isUnread == false)
+    }
+
     @Test("The program is in the bundle, or one of the system's")
     func programs() throws {
         for (program, isAllowed) in [

@@ -42,6 +42,7 @@ extension FileReader {
             app.origin.warning("there is no bundle \(quoted(app.name)): the app is not launched until it is installed")
             return owned(app, folder, DiagnosticSink())
         case .failure(.unusable(let why)): return refused(app, folder, why)
+        case .failure(.passing(let why)): return unread(app, folder, why)
         }
         guard files.count < Self.countLimit || files.contains(where: { $0.path == installed.path }) else {
             return refused(app, folder, "the configuration has more than \(Self.countLimit) files and bundles")
@@ -65,7 +66,8 @@ extension FileReader {
         }
         // What is odd in the manifest is shown; no error of it concerns other apps.
         let shown = DiagnosticSink(warning: sink)
-        return manifest.draft(app.bare(sink), bundle, installed, owner: app.tables(sink), shown, checked: false)
+        let draft = manifest.draft(app.bare(sink), bundle, installed, owner: app.tables(sink), shown, checked: false)
+        return draft
     }
 
     /// The app without its bundle, which is not launched.
@@ -80,6 +82,19 @@ extension FileReader {
     private func refused(_ app: BundledApp, _ folder: String, _ why: String) -> AppDraft {
         app.origin.warning("the bundle \(quoted(app.name)) cannot be used, so the app is not launched: \(why)")
         return owned(app, folder, DiagnosticSink())
+    }
+
+    /// The app without its bundle, whose manifest cannot be read now. A manifest without text stands for it among the
+    /// sources: a launch reads it again.
+    private mutating func unread(_ app: BundledApp, _ folder: String, _ why: String) -> AppDraft {
+        app.origin.warning("the bundle \(quoted(app.name)) cannot be read now, and is tried again at a launch: \(why)")
+        let path = supervisor.stateDirectory + InstalledManifest.end(of: app.name)
+        if files.count < Self.countLimit, !files.contains(where: { $0.path == path }) {
+            files.append(ConfigurationSources.File(path: path, text: []))
+        }
+        var draft = owned(app, folder, DiagnosticSink())
+        draft.specification.bundle?.isUnread = true
+        return draft
     }
 
     /// The first error, with its place.

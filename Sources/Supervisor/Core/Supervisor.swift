@@ -261,6 +261,7 @@ package final class Supervisor: Room {
         interruptions.follow(configuration.supervisor)
         memoryWatch.configure()
         dataFolders.configure()
+        launcher.tidyBundles()
         wakes.begin()
         desktop.begin()
         scenes.begin()
