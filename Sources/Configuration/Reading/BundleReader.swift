@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Bundles
+import Permissions
 
 /// An app whose table names a bundle.
 struct BundledApp {
@@ -66,8 +67,36 @@ extension FileReader {
         }
         // What is odd in the manifest is shown; no error of it concerns other apps.
         let shown = DiagnosticSink(warning: sink)
-        let draft = manifest.draft(app.bare(sink), bundle, installed, owner: app.tables(sink), shown, checked: false)
+        var draft = manifest.draft(app.bare(sink), bundle, installed, owner: app.tables(sink), shown, checked: false)
+        let asked = manifest.draft(app.bare(own), bundle, installed, owner: [], own, checked: false)
+        withhold(asked.specification.sandbox.declarations, from: &draft, app)
         return draft
+    }
+
+    /// Takes permissions away that the manifest asks for, and that reach what torpord itself keeps: with other bundles and
+    /// the keys that sign them, a stranger's app could leave its sandbox. The machine's owner may still name them.
+    private func withhold(_ asked: [PermissionDeclaration], from draft: inout AppDraft, _ app: BundledApp) {
+        if let user = draft.specification.user, system.userID(user) != system.effectiveUserID { return }
+        let ownPaths = ownPaths
+        draft.specification.sandbox.declarations.removeAll { declaration in
+            guard asked.contains(declaration), let place = ownPaths.reached(by: declaration.permission) else {
+                return false
+            }
+            app.origin.warning(
+                "the bundle \(quoted(app.name)) asks for \(quoted(declaration.name)), which reaches \(place), where torpord "
+                    + "itself keeps files: the permission is left out; write it in permissions of the app to allow it"
+            )
+            return true
+        }
+    }
+
+    /// What torpord itself keeps, as far as it is read.
+    var ownPaths: SandboxOwnPaths {
+        SandboxOwnPaths(
+            state: supervisor.stateDirectory,
+            runtime: supervisor.runtimeDirectory,
+            configuration: files.map { Path.join(system.workingDirectory, $0.path) }
+        )
     }
 
     /// The app without its bundle, which is not launched.
