@@ -227,7 +227,8 @@ import Testing
             try File.remove(shop.keys + "/one.pub")
             #expect(throws: BundleFault.self) { try shop.store.check("notes", "1.0", keys: shop.trusted) }
             let file = try shop.build("1.0", key: "two")
-            let line = "umask 077; exec " + ([Built.path("torpor"), "install", file] + shop.places).joined(separator: " ")
+            let words = [Built.path("torpor"), "install", file] + shop.places
+            let line = "umask 077; exec " + words.joined(separator: " ")
             let (code, output) = try Spawn.run(["/bin/sh", "-c", line], environment: shop.environment)
             #expect(code == 0 && output.contains("another signature now, by \(shop.keys)/two.pub"), "\(output)")
             #expect(try shop.store.check("notes", "1.0", keys: shop.trusted).signer.path == shop.keys + "/two.pub")

@@ -158,7 +158,8 @@ struct FileReader {
         case .success(let bytes):
             read(self.context(of: path), bytes, chain: chain, defaults: defaults)
         case .failure(.missing): context.error("there is no file \(quoted(path))", at: position)
-        case .failure(.unusable(let reason)), .failure(.passing(let reason)): context.error("\(quoted(path)): \(reason)", at: position)
+        case .failure(.unusable(let reason)), .failure(.passing(let reason)):
+            context.error("\(quoted(path)): \(reason)", at: position)
         }
     }
 

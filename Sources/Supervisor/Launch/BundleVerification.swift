@@ -51,7 +51,10 @@ extension Launcher {
     /// Removes what uninstalls that were killed have left.
     package func tidyBundles() {
         let state = supervisor.configuration.supervisor.stateDirectory
-        reads.ask { InstalledManifest.removeUninstalled(in: state) } _: {}
+        reads.ask {
+            InstalledManifest.removeUninstalled(in: state)
+        } _: {
+        }
     }
 
     /// Compares an app's bundle with what was signed, by torpor-verify. Completes at once for an app without a bundle.
@@ -123,7 +126,8 @@ extension Launcher {
             guard problem == nil, let clients = self.supervisor.clients else {
                 return self.finishHooks(app, run, problem ?? "torpord is ending")
             }
-            clients.take(bundle: bundle.name, by: "a bundle whose manifest can be read again") { [weak self, weak app] in
+            let asker = "a bundle whose manifest can be read again"
+            clients.take(bundle: bundle.name, by: asker) { [weak self, weak app] in
                 guard let self, let app else { return }
                 self.finishHooks(app, run, "its manifest could be read only now")
             }

@@ -184,7 +184,7 @@ import Varlink
         #expect(alerts.mail.shell.state("web") == .active && alerts.open == ["fire", "flood"])
     }
 
-    @Test("that an interruption is over is stored after the app was told: a kill in between leaves it to the next torpord")
+    @Test("that an interruption is over is stored after the app was told, so that a kill in between loses nothing")
     func endedInterruptionIsStoredLast() throws {
         let alerts = try FakeAlerts(hears: false)
         alerts.room.screen = alerts.screen
