@@ -219,7 +219,7 @@ extension Message: RecordCoded {
         .protectedDataWillBecomeUnavailable, .protectedDataDidBecomeAvailable, .handleEventsForBackgroundTransfer,
         .transferDidFinish, .transferNeedsLogin, .sceneWillConnect, .sceneDidBecomeActive, .sceneWillResignActive,
         .sceneDidEnterBackground, .sceneWillEnterForeground, .sceneDidDisconnect, .didDiscardScenes,
-        .didReceiveLocalNotification,
+        .didReceiveLocalNotification, .refresh,
     ]
 }
 

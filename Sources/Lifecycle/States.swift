@@ -72,6 +72,7 @@ public enum Message: String, Sendable, Hashable, CaseIterable {
     case sceneWillEnterForeground
     case sceneDidDisconnect
     case didDiscardScenes
+    case refresh
 
     /// Whether the message is about scenes inside the app.
     public var isAboutScenes: Bool {
@@ -82,9 +83,6 @@ public enum Message: String, Sendable, Hashable, CaseIterable {
         default: false
         }
     }
-
-    /// Names that configurations may contain but that nothing sends: `torpor check` warns of them.
-    public static let unsentNames = ["refresh"]
 }
 
 /// Why an incarnation ended. The table at the end of docs/lifecycle.md lists codes and consequences.
