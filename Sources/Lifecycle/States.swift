@@ -111,6 +111,7 @@ public enum TerminationReason: String, Sendable, Hashable, CaseIterable {
     case shutdown
     case forceQuit = "force-quit"
     case launchFailed = "launch-failed"
+    case gpuInBackground = "gpu-in-background"
 
     /// The exception code that iOS uses for the same ending; nil if there is none.
     public var code: UInt32? {
@@ -121,7 +122,8 @@ public enum TerminationReason: String, Sendable, Hashable, CaseIterable {
         case .forceQuit: 0xdead_fa11
         case .exitSuccess, .exitFailure, .signal, .coreDump, .oomKill, .unknown, .dependencyFailed, .replaced,
             .permissionChanged,
-            .memoryLimit, .unresponsive, .evicted, .stopped, .exitsOnSuspend, .shutdown, .launchFailed:
+            .memoryLimit, .unresponsive, .evicted, .stopped, .exitsOnSuspend, .shutdown, .launchFailed,
+            .gpuInBackground:
             nil
         }
     }
@@ -130,7 +132,8 @@ public enum TerminationReason: String, Sendable, Hashable, CaseIterable {
     public var isFailure: Bool {
         switch self {
         case .exitFailure, .signal, .coreDump, .launchDeadline, .backgroundDeadline, .watchdog, .taskExpired,
-            .lockWhileSuspending, .oomKill, .unknown, .memoryLimit, .unresponsive, .wakeStorm, .launchFailed:
+            .lockWhileSuspending, .oomKill, .unknown, .memoryLimit, .unresponsive, .wakeStorm, .launchFailed,
+            .gpuInBackground:
             true
         case .exitSuccess, .dependencyFailed, .replaced, .permissionChanged, .evicted, .stopped, .exitsOnSuspend,
             .shutdown, .forceQuit:
@@ -145,7 +148,7 @@ public enum TerminationReason: String, Sendable, Hashable, CaseIterable {
         case .exitSuccess, .exitFailure, .signal, .coreDump, .launchDeadline, .backgroundDeadline, .watchdog,
             .taskExpired, .lockWhileSuspending, .oomKill, .unknown, .dependencyFailed, .replaced, .permissionChanged,
             .memoryLimit,
-            .unresponsive, .wakeStorm, .launchFailed:
+            .unresponsive, .wakeStorm, .launchFailed, .gpuInBackground:
             false
         }
     }
@@ -164,7 +167,7 @@ public enum TerminationReason: String, Sendable, Hashable, CaseIterable {
         case .exitFailure, .signal, .coreDump, .launchDeadline, .backgroundDeadline, .watchdog, .taskExpired,
             .lockWhileSuspending, .oomKill, .unknown, .dependencyFailed, .replaced, .permissionChanged, .memoryLimit,
             .unresponsive,
-            .wakeStorm, .evicted, .exitsOnSuspend, .shutdown, .launchFailed:
+            .wakeStorm, .evicted, .exitsOnSuspend, .shutdown, .launchFailed, .gpuInBackground:
             true
         }
     }
@@ -176,7 +179,7 @@ public enum TerminationReason: String, Sendable, Hashable, CaseIterable {
         case .exitSuccess, .exitFailure, .signal, .coreDump, .launchDeadline, .backgroundDeadline, .watchdog,
             .taskExpired, .lockWhileSuspending, .oomKill, .unknown, .replaced, .permissionChanged, .memoryLimit,
             .unresponsive,
-            .wakeStorm, .evicted, .exitsOnSuspend, .shutdown, .launchFailed:
+            .wakeStorm, .evicted, .exitsOnSuspend, .shutdown, .launchFailed, .gpuInBackground:
             true
         }
     }

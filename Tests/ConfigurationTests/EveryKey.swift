@@ -65,7 +65,7 @@ extension LoaderTests {
         "networks":
             "[{ name = \"home\", interface = \"w*\", ssid = \"h\", metered = false, vpn = false, on = \"enter\", wake = \"none\" }]",
         "memory_needed": "\"1MB\"", "nice": "-5", "notifications": "[\"battery\"]", "notify_access": "\"main\"",
-        "on_lock": "\"ignore\"",
+        "on_lock": "\"ignore\"", "gpu_background": "\"end\"",
         "on_missed_transition": "\"end\"", "page_out_after": "\"1h30m\"",
         "paths": """
         [{ exists = "/x/*" }, { name = "in", not_empty = "in", wake = "foreground" }, { changed = "/c" }, \
@@ -278,6 +278,7 @@ extension LoaderTests {
         app.notifications = [.battery]
         app.notifyAccess = .main
         rules.onLock = .ignore
+        app.gpuBackground = .end
         rules.onMissedTransition = .end
         app.pageOutAfter = .seconds(5_400)
         app.paths = [

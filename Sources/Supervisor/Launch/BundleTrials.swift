@@ -50,7 +50,7 @@ extension Launcher {
             failed(app, bundle)
         case .stopped, .exitsOnSuspend, .shutdown, .forceQuit, .replaced, .permissionChanged, .evicted,
             .backgroundDeadline, .taskExpired,
-            .oomKill, .dependencyFailed, .lockWhileSuspending, .wakeStorm:
+            .oomKill, .dependencyFailed, .lockWhileSuspending, .wakeStorm, .gpuInBackground:
             break
         }
     }
