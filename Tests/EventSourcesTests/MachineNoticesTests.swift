@@ -198,24 +198,7 @@ import Varlink
     )
     func sensorProxy() throws {
         let mock = try MockLogind()
-        try mock.run(
-            """
-            global proxy, start_proxy, stop_proxy
-            proxy = None
-
-            def start_proxy(side):
-                global proxy
-                proxy = mockobject.DBusMockObject(connection, '/net/hadess/SensorProxy', 'net.hadess.SensorProxy', {},
-                                                  logfile=os.devnull)
-                mockobject.objects['/net/hadess/SensorProxy'] = proxy
-                proxy.AddTemplate('iio-sensors-proxy', {'has_accelerometer': True, 'accelerometer_orientation': side})
-                connection.request_name('net.hadess.SensorProxy')
-
-            def stop_proxy():
-                connection.release_name('net.hadess.SensorProxy')
-                mockobject.objects.pop('/net/hadess/SensorProxy').remove_from_connection()
-            """
-        )
+        try mock.run(MockLogind.sensors)
         let loop = try EventLoop()
         let sensors = SensorProxy(loop, [.accelerometer], address: mock.address)
         var sides: [String] = []

@@ -86,7 +86,7 @@ final class MachineNotices: EventRoom, EventSource {
         if topics.subsystems != before.subsystems { follow(topics.subsystems) }
         if topics.contains(.lowPower) {
             if profiles == nil {
-                let made = PowerProfiles(loop)
+                let made = PowerProfiles(loop, address: wakes.busAddress)
                 made.onChange = { [weak self] in self?.profileChanged() }
                 profiles = made
             }
@@ -133,7 +133,7 @@ final class MachineNotices: EventRoom, EventSource {
         guard wanted != sensors?.sensors ?? [] else { return }
         sensors = nil
         guard !wanted.isEmpty else { return }
-        let made = SensorProxy(loop, wanted)
+        let made = SensorProxy(loop, wanted, address: wakes.busAddress)
         made.onOrientation = { [weak self] in self?.found(side: $0) }
         made.onProximity = { [weak self] in self?.found(isNear: $0) }
         sensors = made
