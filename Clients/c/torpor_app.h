@@ -216,6 +216,8 @@ const char *torpor_message_changed(const torpor_message *message, size_t index);
 /* restore_state, scene_will_connect: where the archive is. settings_did_change, identity_did_change: the file that
  * changed. */
 const char *torpor_message_path(const torpor_message *message);
+/* refresh: what must be refreshed, from 0 up to NULL; "*" stands for everything. */
+const char *torpor_message_refresh(const torpor_message *message, size_t index);
 /* significant_time_change. */
 torpor_time_change torpor_message_time_change(const torpor_message *message);
 
@@ -261,6 +263,9 @@ typedef struct torpor_delegate {
     torpor_handler *did_receive_local_notification; /* torpor_message_alert; torpor_app_schedule_alert */
     /* Scenes that no longer exist: remove what the app keeps of them. */
     torpor_handler *did_discard_scenes;         /* torpor_message_discarded */
+    /* The app comes to the foreground, and what torpor_app_set_needs_refresh and topics with refresh = true have named must
+     * be refreshed first. */
+    torpor_handler *refresh;                    /* torpor_message_refresh */
     /* Every message that has no function above, or NULL there. */
     torpor_handler *other;
     /* Before the first message, and again when the supervisor was replaced: how the app is (app, incarnation, state,
@@ -382,6 +387,10 @@ int torpor_app_permission(torpor_app *app, const char *name);
 /* The same, and has people asked if nobody has answered: once, and at most once an hour for each app. Does not wait for the
  * answer. question may be NULL. Without a supervisor nothing is withheld. */
 int torpor_app_request_permission(torpor_app *app, const char *name, torpor_question *question);
+
+/* Names count things that must be refreshed before people see the app again. The names gather while it is not in the
+ * foreground, and refresh gets them when it comes there, or at once. Without a supervisor it does nothing. */
+int torpor_app_set_needs_refresh(torpor_app *app, const char *const *names, size_t count);
 
 /* ---- Settings ---------------------------------------------------------------------------------------------------- */
 

@@ -300,9 +300,6 @@ public struct BundleCheck {
 extension BundleFault {
     /// What the kernel refused. That this process or the machine had too little of something says nothing about a bundle.
     init(_ what: String, _ errno: Errno) {
-        let passing: [Errno] = [
-            .tooManyOpenFiles, .tooManyOpenFilesInSystem, .noMemory, .interrupted, .resourceTemporarilyUnavailable,
-        ]
-        self.init("\(what): \(errno)", isPassing: passing.contains(errno))
+        self.init("\(what): \(errno)", isPassing: errno.isPassing)
     }
 }

@@ -166,7 +166,7 @@ extension AppMachine {
             .handleEventsForBackgroundTransfer, .transferDidFinish, .transferNeedsLogin, .didReceiveLocalNotification,
             .sceneWillConnect,
             .sceneDidBecomeActive, .sceneWillResignActive, .sceneDidEnterBackground, .sceneWillEnterForeground,
-            .sceneDidDisconnect, .didDiscardScenes:
+            .sceneDidDisconnect, .didDiscardScenes, .refresh:
             nil
         }
     }

@@ -14,7 +14,7 @@ extension AppMachine {
             .taskExpired, .lockWhileSuspending, .oomKill, .unknown, .dependencyFailed, .replaced, .permissionChanged,
             .memoryLimit,
             .unresponsive, .wakeStorm, .stopped, .shutdown, .forceQuit,
-            .launchFailed:
+            .launchFailed, .gpuInBackground:
             return true
         }
     }

@@ -72,6 +72,7 @@ public enum Message: String, Sendable, Hashable, CaseIterable {
     case sceneWillEnterForeground
     case sceneDidDisconnect
     case didDiscardScenes
+    case refresh
 
     /// Whether the message is about scenes inside the app.
     public var isAboutScenes: Bool {
@@ -82,9 +83,6 @@ public enum Message: String, Sendable, Hashable, CaseIterable {
         default: false
         }
     }
-
-    /// Names that configurations may contain but that nothing sends: `torpor check` warns of them.
-    public static let unsentNames = ["refresh"]
 }
 
 /// Why an incarnation ended. The table at the end of docs/lifecycle.md lists codes and consequences.
@@ -113,6 +111,7 @@ public enum TerminationReason: String, Sendable, Hashable, CaseIterable {
     case shutdown
     case forceQuit = "force-quit"
     case launchFailed = "launch-failed"
+    case gpuInBackground = "gpu-in-background"
 
     /// The exception code that iOS uses for the same ending; nil if there is none.
     public var code: UInt32? {
@@ -123,7 +122,8 @@ public enum TerminationReason: String, Sendable, Hashable, CaseIterable {
         case .forceQuit: 0xdead_fa11
         case .exitSuccess, .exitFailure, .signal, .coreDump, .oomKill, .unknown, .dependencyFailed, .replaced,
             .permissionChanged,
-            .memoryLimit, .unresponsive, .evicted, .stopped, .exitsOnSuspend, .shutdown, .launchFailed:
+            .memoryLimit, .unresponsive, .evicted, .stopped, .exitsOnSuspend, .shutdown, .launchFailed,
+            .gpuInBackground:
             nil
         }
     }
@@ -132,7 +132,8 @@ public enum TerminationReason: String, Sendable, Hashable, CaseIterable {
     public var isFailure: Bool {
         switch self {
         case .exitFailure, .signal, .coreDump, .launchDeadline, .backgroundDeadline, .watchdog, .taskExpired,
-            .lockWhileSuspending, .oomKill, .unknown, .memoryLimit, .unresponsive, .wakeStorm, .launchFailed:
+            .lockWhileSuspending, .oomKill, .unknown, .memoryLimit, .unresponsive, .wakeStorm, .launchFailed,
+            .gpuInBackground:
             true
         case .exitSuccess, .dependencyFailed, .replaced, .permissionChanged, .evicted, .stopped, .exitsOnSuspend,
             .shutdown, .forceQuit:
@@ -147,7 +148,7 @@ public enum TerminationReason: String, Sendable, Hashable, CaseIterable {
         case .exitSuccess, .exitFailure, .signal, .coreDump, .launchDeadline, .backgroundDeadline, .watchdog,
             .taskExpired, .lockWhileSuspending, .oomKill, .unknown, .dependencyFailed, .replaced, .permissionChanged,
             .memoryLimit,
-            .unresponsive, .wakeStorm, .launchFailed:
+            .unresponsive, .wakeStorm, .launchFailed, .gpuInBackground:
             false
         }
     }
@@ -166,7 +167,7 @@ public enum TerminationReason: String, Sendable, Hashable, CaseIterable {
         case .exitFailure, .signal, .coreDump, .launchDeadline, .backgroundDeadline, .watchdog, .taskExpired,
             .lockWhileSuspending, .oomKill, .unknown, .dependencyFailed, .replaced, .permissionChanged, .memoryLimit,
             .unresponsive,
-            .wakeStorm, .evicted, .exitsOnSuspend, .shutdown, .launchFailed:
+            .wakeStorm, .evicted, .exitsOnSuspend, .shutdown, .launchFailed, .gpuInBackground:
             true
         }
     }
@@ -178,7 +179,7 @@ public enum TerminationReason: String, Sendable, Hashable, CaseIterable {
         case .exitSuccess, .exitFailure, .signal, .coreDump, .launchDeadline, .backgroundDeadline, .watchdog,
             .taskExpired, .lockWhileSuspending, .oomKill, .unknown, .replaced, .permissionChanged, .memoryLimit,
             .unresponsive,
-            .wakeStorm, .evicted, .exitsOnSuspend, .shutdown, .launchFailed:
+            .wakeStorm, .evicted, .exitsOnSuspend, .shutdown, .launchFailed, .gpuInBackground:
             true
         }
     }

@@ -236,6 +236,11 @@ public enum AppInterface {
         # the machine.
         method Subscribe(topic: string, coalesce: ?string, urgent: ?bool, wake: ?string, keep: ?bool, end: ?bool) -> ()
 
+        # Names what the app must refresh before people see it again: the names gather until it comes to the foreground, and
+        # the message refresh has them then; an app in the foreground gets it at once. At most 64 names, of 128 bytes each;
+        # if more have gathered, the message has only "*". Replies when that is durable.
+        method SetNeedsRefresh(names: []string) -> ()
+
         # The app's settings: a member for each, null where it has no value. Durations are in seconds, sizes in bytes.
         # The file that TORPOR_SETTINGS names has the same content.
         method Settings() -> (settings: object)

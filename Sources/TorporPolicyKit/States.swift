@@ -108,6 +108,8 @@ public struct EndReason: RawRepresentable, Sendable, Hashable {
     public static let launchFailed = EndReason(TORPOR_REASON_LAUNCH_FAILED)
     /// What it may do in its sandbox changed.
     public static let permissionChanged = EndReason(TORPOR_REASON_PERMISSION_CHANGED)
+    /// The app used a graphics card in the background.
+    public static let gpuInBackground = EndReason(TORPOR_REASON_GPU_IN_BACKGROUND)
 }
 
 /// Why an app is launched, `TORPOR_LAUNCH_…`.

@@ -271,10 +271,6 @@ struct DiagnosticTests {
             ),
             ("answers = true", "11: warning: apps.web.answers: does nothing without signals"),
             (
-                "signals.refresh = \"SIGHUP\"",
-                "9: warning: apps.web.signals.refresh: does nothing: Torpor does not send refresh yet"
-            ),
-            (
                 "background_modes = [\"external-accessory\", \"fetch\"]",
                 "20: warning: apps.web.background_modes: \"external-accessory\" does nothing without devices, or "
                     + "\"accessories\" in notifications"

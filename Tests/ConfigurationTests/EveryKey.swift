@@ -17,7 +17,8 @@ extension LoaderTests {
         "settings_format": "\"env\"",
         "mailbox_limit": "7", "mailbox_size": "\"none\"", "mail_attempts": "7",
         "topics":
-            "{ news = \"latest\", \"s/*\" = { coalesce = \"net\", urgent = true, wake = \"none\", keep = true, next = [\"b\"] } }",
+            "{ news = \"latest\", \"s/*\" = { coalesce = \"net\", urgent = true, wake = \"none\", keep = true, next = [\"b\"] }, "
+            + "feed = { refresh = true } }",
         "wake_storm": "{ limit = 5, window = \"1min\", hold = \"2min\", action = \"end\" }",
         "may_open": "[\"Notes\", \"*\"]", "open_command": "[\"/bin/o\", \"%u\"]", "opens": "[\"Text/Plain\", \"*.md\"]",
         "url_hosts": "[\"Notes.example.org\"]", "url_schemes": "[\"notes\", \"Notes\", \"x+y\"]",
@@ -64,7 +65,7 @@ extension LoaderTests {
         "networks":
             "[{ name = \"home\", interface = \"w*\", ssid = \"h\", metered = false, vpn = false, on = \"enter\", wake = \"none\" }]",
         "memory_needed": "\"1MB\"", "nice": "-5", "notifications": "[\"battery\"]", "notify_access": "\"main\"",
-        "on_lock": "\"ignore\"",
+        "on_lock": "\"ignore\"", "gpu_background": "\"end\"",
         "on_missed_transition": "\"end\"", "page_out_after": "\"1h30m\"",
         "paths": """
         [{ exists = "/x/*" }, { name = "in", not_empty = "in", wake = "foreground" }, { changed = "/c" }, \
@@ -173,6 +174,8 @@ extension LoaderTests {
         app.topics["s/*"]?.wake = .none
         app.topics["s/*"]?.keep = true
         app.topics["s/*"]?.next = ["b"]
+        app.topics["feed"] = TopicRule()
+        app.topics["feed"]?.refresh = true
         app.opening.mayOpen = ["notes", "*"]
         app.opening.command = ["/bin/o", "%u"]
         app.opening.files = ["text/plain", "*.md"]
@@ -275,6 +278,7 @@ extension LoaderTests {
         app.notifications = [.battery]
         app.notifyAccess = .main
         rules.onLock = .ignore
+        app.gpuBackground = .end
         rules.onMissedTransition = .end
         app.pageOutAfter = .seconds(5_400)
         app.paths = [

@@ -251,6 +251,7 @@ enum AppKeyEffects {
         .value("task_budget", \.rules.taskBudget, .live),
         .value("expiry_warning", \.rules.expiryWarning, .live),
         .value("on_lock", \.rules.onLock, .live),
+        .value("gpu_background", \.gpuBackground, .live),
         .value("shared_resources", \.sharedResources, .live),
         .table("state_limit", \.stateLimit, .live, size),
         AppKey(
@@ -402,3 +403,4 @@ extension MissedTransition: Written {}
 extension EvictionRule: Written {}
 extension SettingsFormat: Written {}
 extension SuspendedConnections: Written {}
+extension GPURule: Written {}

@@ -82,11 +82,7 @@ public enum ConfigurationLoader {
             userID: userID,
             drafts: reader.drafts,
             keepAliveMinimum: reader.supervisor.keepAliveMinimum,
-            ownPaths: SandboxOwnPaths(
-                state: reader.supervisor.stateDirectory,
-                runtime: reader.supervisor.runtimeDirectory,
-                configuration: reader.files.map { Path.join(system.workingDirectory, $0.path) }
-            )
+            ownPaths: reader.ownPaths
         ).apps()
         checkMain(reader, apps)
         checkDesktop(reader, userID: userID)

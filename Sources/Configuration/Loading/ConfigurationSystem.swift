@@ -10,6 +10,8 @@ public struct ConfigurationSystem {
         case missing
         /// The file cannot be used. The text says why.
         case unusable(String)
+        /// The manifest of a bundle cannot be read now, and another try may succeed. The text says why.
+        case passing(String)
     }
 
     /// Returns the content of a file.

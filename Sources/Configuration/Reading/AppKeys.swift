@@ -154,6 +154,7 @@ enum AppKeys {
         .value("task_budget", \.specification.rules.taskBudget, Read.deadline),
         .value("expiry_warning", \.specification.rules.expiryWarning, Read.duration),
         .value("on_lock", \.specification.rules.onLock) { Read.choice($0, $1) },
+        .value("gpu_background", \.specification.gpuBackground) { Read.choice($0, $1) },
         .value("shared_resources", \.specification.sharedResources, Read.paths),
         .value("state_limit", \.specification.stateLimit, Read.size),
         AppKey("snapshot") { context, node, draft in draft.snapshot = (context, node) },

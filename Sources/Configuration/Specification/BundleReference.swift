@@ -8,6 +8,8 @@ public struct BundleReference: Sendable, Hashable {
     public var folder: String
     /// The version that the app is launched from; nil if the bundle was not installed, or is not usable.
     public var version: String?
+    /// Whether the manifest could not be read for a reason that passes, such as a lack of memory: a launch tries again.
+    public var isUnread = false
     /// The names of the variables that the manifest sets, and the machine's owner does not.
     public var variables: Set<String> = []
     /// What the manifest's author wrote, as the app was configured by it.

@@ -31,6 +31,7 @@ package enum EventKind: String, CaseIterable {
     case continuedByOthers = "2b99c41c4130422dbf68fd719d9ed23c"
     case overLimit = "3853a36f0ed6423abd5532aedf306d99"
     case lockHeld = "a52280b3eae248208adde96574438f19"
+    case gpuInBackground = "155f418ba8d74a8bb33199596c54dfbb"
     case noStateDirectory = "761e4867751f4b3a8e671fc20cad4163"
     case stateNotKept = "c526b37db8c04c12b24bb5e9b580fb5e"
     case stateSetAside = "2221cb593ca845aca25c08ce8a68a6b7"
@@ -149,6 +150,7 @@ package enum EventKind: String, CaseIterable {
         case .signalled: "signal"
         case .ended, .evicted, .failed, .missedDeadline, .outOfMemory, .notLaunched, .requirementFailed, .gaveUp: "exit"
         case .adopted, .lateAnswer, .outlivedGrace, .notStopped, .continuedByOthers, .overLimit, .lockHeld,
+            .gpuInBackground,
             .noStateDirectory,
             .stateKept, .stateNotKept, .stateSetAside, .snapshotTaken, .snapshotNotTaken, .said, .mainChanged, .unheard,
             .descriptorClosed, .attached,
@@ -188,7 +190,8 @@ package enum EventKind: String, CaseIterable {
             .coverFailed, .healthChecked, .permission:
             .notice
         case .adopted, .failed, .missedDeadline, .outOfMemory, .notLaunched, .requirementFailed, .lateAnswer,
-            .outlivedGrace, .notStopped, .continuedByOthers, .overLimit, .lockHeld, .noStateDirectory, .stateNotKept,
+            .outlivedGrace, .notStopped, .continuedByOthers, .overLimit, .lockHeld, .gpuInBackground, .noStateDirectory,
+            .stateNotKept,
             .stateSetAside, .memoryShort, .wakeStorm, .socketNotBound, .socketClosed,
             .backlogNearlyFull, .gpsdNotBelieved, .notHandled, .transfer, .dataNotCleared, .settingsNotTaken,
             .bundlePutBack:
@@ -202,7 +205,8 @@ package enum EventKind: String, CaseIterable {
         switch self {
         case .entered, .changing, .adopted, .ended, .evicted, .failed, .missedDeadline, .outOfMemory, .notLaunched,
             .requirementFailed, .gaveUp, .lateAnswer, .outlivedGrace, .notStopped, .continuedByOthers,
-            .overLimit, .lockHeld, .noStateDirectory, .stateNotKept, .stateSetAside, .snapshotTaken, .snapshotNotTaken,
+            .overLimit, .lockHeld, .gpuInBackground, .noStateDirectory, .stateNotKept, .stateSetAside, .snapshotTaken,
+            .snapshotNotTaken,
             .healthChecked, .bundlePutBack, .said, .asked, .keptDown, .asLeft, .advised, .removed,
             .chatty, .attached, .answered, .answerFailed, .taskBegan, .taskEnded, .stateKept, .holdEnded,
             .modeBegan, .modeEnded, .sleepsAgain,
@@ -243,7 +247,7 @@ package enum EventKind: String, CaseIterable {
         case .oomKill, .memoryLimit: self = .outOfMemory
         case .launchFailed: self = .notLaunched
         case .dependencyFailed: self = .requirementFailed
-        case .exitFailure, .signal, .coreDump, .unknown, .lockWhileSuspending, .wakeStorm:
+        case .exitFailure, .signal, .coreDump, .unknown, .lockWhileSuspending, .wakeStorm, .gpuInBackground:
             self = .failed
         }
     }

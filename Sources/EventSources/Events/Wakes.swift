@@ -115,6 +115,8 @@ package final class Wakes: Room, LifecycleObserver {
     package let recorder: Recorder
     /// A prefix for the paths of `/proc` and `/sys` files about sound, power and load. Empty, except in tests.
     var kernelFiles = ThisProcess.environment("TORPOR_KERNEL_FILES") ?? ""
+    /// The address of the bus of the machine's services, such as NetworkManager; nil: the system bus.
+    var busAddress: String?
     /// The rest of the supervisor, which owns this object.
     package unowned(unsafe) let host: any EventHost
     /// Notifies apps of changes of the machine.

@@ -93,11 +93,11 @@ extension AppAlerts {
     /// Removes an alert, also from the screen, without telling its app.
     func close(_ number: Int64) {
         guard let alert = table[number] else { return }
-        endInterruption(by: number)
+        let (store, name) = (host.store, alert.app)
+        endInterruption(by: number) { store.removeAlert(number, of: name) }
         let shown = alert.opening?.bundle ?? number
         let wasOpen = alert.opening?.isDelivered ?? false
         table.remove(number)
-        host.store.removeAlert(number, of: alert.app)
         guard wasOpen, members(of: shown).isEmpty else { return }
         commands.remove(shown)
         shownOn?.close(shown)
@@ -179,7 +179,6 @@ extension AppAlerts {
     /// An alert has left the screen, and is still open.
     private func leave(_ number: Int64) {
         table.update(number) { $0.hasLeft = true }
-        save(number)
         endInterruption(by: number)
     }
 

@@ -248,11 +248,15 @@ extension AppAlerts {
         }
     }
 
-    /// Ends an alert's interruption of apps: the alert is closed, or no user can close it.
+    /// Ends an alert's interruption of apps: the alert is closed, or no user can close it. Then saves the alert.
     func endInterruption(by number: Int64) {
-        guard let interrupted = table[number]?.opening?.interrupted, !interrupted.isEmpty else { return }
+        endInterruption(by: number) { [weak self] in self?.save(number) }
+    }
+
+    /// Ends an alert's interruption of apps, then calls `then`, which stores that the interruption is over.
+    func endInterruption(by number: Int64, _ then: @escaping () -> Void) {
+        guard let interrupted = table[number]?.opening?.interrupted, !interrupted.isEmpty else { return then() }
         table.update(number) { $0.interrupted = [] }
-        save(number)
         uninterrupted { [self] in
             for one in interrupted {
                 guard let id = coordinator.id(of: one.app) else { continue }
@@ -261,6 +265,8 @@ extension AppAlerts {
                 guard machine.incarnation == one.incarnation, machine.interruptions > 0 else { continue }
                 try? request(.interrupt(begin: false), of: id)
             }
+            // Last: if torpord is killed before, the next one ends the interruption.
+            then()
         }
     }
 

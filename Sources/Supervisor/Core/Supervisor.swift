@@ -232,7 +232,7 @@ package final class Supervisor: Room {
         // The engine calls the observers in this order.
         let observers: [any LifecycleObserver] = [
             Announcements(engine, recorder), launcher, persistence, shares, snapshots, savedStates, memoryWatch,
-            lockWatch, appSockets,
+            lockWatch, shares.gpuWatch, appSockets,
             service,
             interruptions, mailboxes, settings, permissions, wakes, dataFolders, transfers, alerts, scenes,
             innerScenes, HoldingPages(self),
@@ -261,6 +261,7 @@ package final class Supervisor: Room {
         interruptions.follow(configuration.supervisor)
         memoryWatch.configure()
         dataFolders.configure()
+        launcher.tidyBundles()
         wakes.begin()
         desktop.begin()
         scenes.begin()

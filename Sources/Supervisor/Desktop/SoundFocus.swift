@@ -25,7 +25,15 @@ package final class SoundFocus: ShellRoom, LifecycleObserver {
     /// When the last stream that comes first was seen, while apps are interrupted.
     private var seenAt = Duration.zero
     /// What streams were known last, until it is reported otherwise.
-    private var streams: [DesktopSound] = []
+    private var streams: [DesktopSound] = [] {
+        didSet {
+            let earlier = cgroups
+            cgroups = [:]
+            for stream in streams { cgroups[stream] = earlier[stream] ?? (try? ProcFS.cgroup(stream.pid)) ?? "" }
+        }
+    }
+    /// The cgroup of each stream's process, read once: an app with a cgroup of its own keeps its processes there.
+    private var cgroups: [DesktopSound: String] = [:]
     /// Whether this torpord has heard of streams.
     private var isKnown = false
     /// Whether a look at all apps is queued.
@@ -82,7 +90,11 @@ package final class SoundFocus: ShellRoom, LifecycleObserver {
     /// The apps that play, other than by streams that come first.
     func plays(_ app: AppRuntime) -> Bool {
         let own = streams.filter { !$0.isRecording && !Self.comesFirst($0) }
-        return own.contains { app.run.tree?.contains($0.pid) ?? false }
+        return own.contains { isOf(app, $0) }
+    }
+
+    private func isOf(_ app: AppRuntime, _ stream: DesktopSound) -> Bool {
+        app.run.tree?.contains(stream.pid, in: cgroups[stream]) ?? false
     }
 
     private static func comesFirst(_ stream: DesktopSound) -> Bool { stream.role.map(roles.contains) ?? false }
@@ -115,7 +127,7 @@ package final class SoundFocus: ShellRoom, LifecycleObserver {
             seenAt = now
             for app in apps where interrupted[app.name] == nil && isInFront(app) && plays(app) {
                 // Its own call does not interrupt it.
-                guard let stream = first.first(where: { !(app.run.tree?.contains($0.pid) ?? false) }) else { continue }
+                guard let stream = first.first(where: { !isOf(app, $0) }) else { continue }
                 begin(app, stream)
             }
         }
@@ -124,7 +136,7 @@ package final class SoundFocus: ShellRoom, LifecycleObserver {
         // An app whose own calls alone are left goes on with the others.
         let foreign = first.contains { stream in
             interrupted.keys.contains { name in
-                coordinator.id(of: name).map { !(apps[$0].run.tree?.contains(stream.pid) ?? false) } ?? false
+                coordinator.id(of: name).map { !isOf(apps[$0], stream) } ?? false
             }
         }
         guard !foreign else {
@@ -147,7 +159,7 @@ package final class SoundFocus: ShellRoom, LifecycleObserver {
 
     private func begin(_ app: AppRuntime, _ stream: DesktopSound) {
         let (id, name) = (app.id, app.name)
-        let other = apps.first { $0.run.tree?.contains(stream.pid) ?? false }?.name ?? "process \(stream.pid)"
+        let other = apps.first { isOf($0, stream) }?.name ?? "process \(stream.pid)"
         let text = "is interrupted by sound of \(other) (\(stream.role ?? ""))"
         interrupted[name] = UInt64(coordinator.machine(id).incarnation)
         supervisor.uninterrupted { [weak self] in

@@ -34,7 +34,7 @@ package final class Launcher: ShellRoom, LifecycleObserver {
     /// By bundle: the version in whose place the one before was put back.
     package internal(set) var putBack: [String: (failed: String, current: String)] = [:]
     /// By bundle: launches that wait until it is known whether its version is put back.
-    var trials: [String: [(_ isPutBack: Bool) -> Void]] = [:]
+    var trials: [String: BundleTrial] = [:]
     /// The health checks of running apps.
     package private(set) lazy var healthChecks = HealthChecks(supervisor)
 
@@ -49,6 +49,7 @@ package final class Launcher: ShellRoom, LifecycleObserver {
         followTrials(apps)
         for app in apps where app.isPreparing && machine(app).transition == .terminating {
             cancelHooks(app)
+            cancelTrialWait(app)
             supervisor.dataFolders.cancel(app)
             cancelReading(app)
         }

@@ -46,7 +46,7 @@ final class Reports: ShellRoom {
         let isStuck: Bool
         switch reason {
         case .launchDeadline, .backgroundDeadline, .watchdog, .taskExpired, .unresponsive: isStuck = true
-        case .lockWhileSuspending, .memoryLimit, .wakeStorm: isStuck = false
+        case .lockWhileSuspending, .memoryLimit, .wakeStorm, .gpuInBackground: isStuck = false
         case .exitSuccess, .exitFailure, .signal, .coreDump, .oomKill, .unknown, .dependencyFailed, .replaced,
             .permissionChanged, .evicted, .stopped, .exitsOnSuspend, .shutdown, .forceQuit, .launchFailed:
             return
@@ -121,7 +121,7 @@ final class Reports: ShellRoom {
             return app.run.locksInTheWay?.first.map { "could not be suspended because \($0.sentence)" }
         case .exitSuccess, .exitFailure, .signal, .coreDump, .oomKill, .unknown, .dependencyFailed, .replaced,
             .permissionChanged, .memoryLimit, .wakeStorm, .evicted, .stopped, .exitsOnSuspend, .shutdown, .forceQuit,
-            .launchFailed:
+            .launchFailed, .gpuInBackground:
             return nil
         }
     }

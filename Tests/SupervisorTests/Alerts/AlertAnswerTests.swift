@@ -184,6 +184,26 @@ import Varlink
         #expect(alerts.mail.shell.state("web") == .active && alerts.open == ["fire", "flood"])
     }
 
+    @Test("that an interruption is over is stored after the app was told, so that a kill in between loses nothing")
+    func endedInterruptionIsStoredLast() throws {
+        let alerts = try FakeAlerts(hears: false)
+        alerts.room.screen = alerts.screen
+        alerts.screen.onReport?(.here(ids: [], server: DesktopServer(name: "s", capabilities: [])))
+        try alerts.bring(to: .active)
+        try alerts.add("fire") { $0.urgency = "critical" }
+        #expect(alerts.mail.shell.state("web") == .inactive)
+        let number = try #require(alerts.screen.shown.last).id
+        var seen: [Int] = []
+        alerts.room.engine.uninterrupted {
+            alerts.room.endInterruption(by: number) { seen.append(alerts.room.machine(alerts.web).interruptions) }
+            #expect(seen.isEmpty, "the app's end of it waits for what the engine carries out")
+        }
+        #expect(seen == [0])
+        // A second end of it changes nothing.
+        alerts.room.endInterruption(by: number) { seen.append(7) }
+        #expect(seen == [0, 7] && alerts.mail.shell.state("web") == .active)
+    }
+
     @Test("badges are numbers from 0 to 9999")
     func badges() throws {
         let alerts = try FakeAlerts()
