@@ -131,6 +131,36 @@ struct PM2Tests {
         #expect(found.remarks("a").contains { $0.contains("port 3000") && $0.contains("from-pm2.md") })
     }
 
+    @Test("programs that run as root because nothing names a user are told, of every kind of source")
+    func root() throws {
+        let user = #"{"apps":[{"name":"a","script":"a.js"},{"name":"b","script":"b.js","uid":"www-data"}]}"#
+        let program = "[program:a]\ncommand=/bin/a\n"
+        let unit = "[Service]\nExecStart=/bin/a\n"
+        let sources: [(name: String, text: String, told: String?)] = [
+            ("ecosystem.json", user, "a runs as root"),
+            ("ecosystem.json", #"{"apps":[{"name":"b","script":"b.js","uid":"www-data"}]}"#, nil),
+            ("supervisord.conf", program + "[program:b]\ncommand=/bin/b\n", "a and b run as root"),
+            ("supervisord.conf", "[supervisord]\nuser=www-data\n" + program, nil),
+            // This one is launched only by hand.
+            ("supervisord.conf", program + "user=nobody-here\n", nil),
+            ("Procfile", "web: web.sh\n", "web runs as root"),
+            ("a.service", unit, "a runs as root"),
+            ("a.service", unit + "User=www-data\n", nil),
+        ]
+        for (name, text, told) in sources {
+            let remarks = try Imported(name, text).result.remarks.map(\.text)
+            let found = remarks.filter { $0.contains("as root under the supervisor of the machine: write user") }
+            #expect(found.count == (told == nil ? 0 : 1), "\(name): \(remarks)")
+            if let told { #expect(found.first?.hasPrefix("Without a user, \(told)") == true, "\(found)") }
+        }
+        // Whoever is not root has no such apps.
+        var result = try Importer.read("/srv/app/ecosystem.json", in: tree(["ecosystem.json": user]))
+        var system = machine()
+        system.effectiveUserID = 1000
+        result.validate(at: "/srv/app/torpor.toml", system: system)
+        #expect(!result.remarks.contains { $0.text.contains("as root") })
+    }
+
     @Test("in fork mode they have none, and a variable that is counted up counts")
     func fork() throws {
         func app(_ keys: String) throws -> Imported {

@@ -23,8 +23,9 @@ import Varlink
         try withFolder(["Procfile": "web: sleep 100\njob: sleep 1 && true\n"]) { folder in
             let target = folder + "/torpor.toml"
             let (code, output) = try torpor(["import", folder + "/Procfile", "--output", target])
+            let root = Users.effectiveUID == 0 ? "2 remarks" : "1 remark"
             let end = """
-                2 of 2 programs translated; 1 remark
+                2 of 2 programs translated; \(root)
                 \(target) is written. Next:
                   torpor check \(target)
                   torpord --config \(target)
