@@ -248,9 +248,11 @@ struct PM2App {
         if flag("autostart", &program) == false { program["launch"] = .string("on-demand") }
         program["grace"] = Amounts.duration(seconds: seconds("kill_timeout", &program) ?? 1.6).map(TOMLValue.string)
         if flag("wait_ready", &program) == true {
+            // Torpor itself holds the ports of `sockets`, so they accept connections before the program listens.
+            let port = program["sockets"] == nil ? "ready = { tcp = \"127.0.0.1:PORT\" }, or " : ""
             program.remark(
-                "wait_ready is not translated: Torpor does not receive process.send('ready'). Write ready = { tcp = "
-                    + "\"127.0.0.1:PORT\" }, or ready = \"notify\" and in the program "
+                "wait_ready is not translated: Torpor does not receive process.send('ready'). Write \(port)"
+                    + "ready = \"notify\" and in the program "
                     + "require('child_process').execFile('systemd-notify', ['--ready'])"
             )
         }

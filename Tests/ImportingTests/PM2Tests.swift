@@ -131,6 +131,17 @@ struct PM2Tests {
         #expect(found.remarks("a").contains { $0.contains("port 3000") && $0.contains("from-pm2.md") })
     }
 
+    @Test("readiness by a port is not advised where Torpor itself holds the port")
+    func waitReady() throws {
+        func remark(_ keys: String) throws -> String {
+            let text = #"{"apps":[{"name":"a","script":"a.js","wait_ready":true,"env":{"PORT":3000}\#(keys)}]}"#
+            return try #require(Imported("ecosystem.json", text).remarks("a").first { $0.hasPrefix("wait_ready") })
+        }
+        #expect(try remark("").contains(#"ready = { tcp = "127.0.0.1:PORT" }, or ready = "notify""#))
+        let cluster = try remark(#","instances":2"#)
+        #expect(cluster.contains(#"Write ready = "notify" and"#) && !cluster.contains("tcp"), "\(cluster)")
+    }
+
     @Test("programs that run as root because nothing names a user are told, of every kind of source")
     func root() throws {
         let user = #"{"apps":[{"name":"a","script":"a.js"},{"name":"b","script":"b.js","uid":"www-data"}]}"#
