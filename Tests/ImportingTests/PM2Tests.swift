@@ -131,6 +131,31 @@ struct PM2Tests {
         #expect(found.remarks("a").contains { $0.contains("port 3000") && $0.contains("from-pm2.md") })
     }
 
+    @Test("in cluster mode node loads the package's listen.cjs, where it is there and the command loads none")
+    func listening() throws {
+        func imported(_ keys: String, has helper: Bool = true) throws -> (exec: [String], remarks: [String]) {
+            let text = #"{"apps":[{"name":"a","script":"a.js","instances":2,"env":{"PORT":3000},\#(keys)}]}"#
+            var machine = tree(["ecosystem.json": text])
+            let read = machine.read
+            if helper { machine.read = { $0 == "/usr/share/torpor/listen.cjs" ? [] : read($0) } }
+            let found = try Imported("ecosystem.json", in: machine)
+            return (try found["a@1"].exec, found.remarks("a"))
+        }
+        let usual = try imported(#""node_args":"--inspect""#)
+        #expect(
+            usual.exec == ["node", "--require", "/usr/share/torpor/listen.cjs", "--inspect", "/srv/app/a.js"]
+        )
+        #expect(usual.remarks.contains { $0.contains("/usr/share/torpor/listen.cjs, which node loads first") })
+        let own = try imported(#""node_args":"--require ./listen.cjs""#)
+        #expect(own.exec == ["node", "--require", "./listen.cjs", "/srv/app/a.js"])
+        #expect(own.remarks.contains { $0.contains("listens on that one by the file") }, "\(own.remarks)")
+        let none = try imported(#""node_args":"""#, has: false)
+        #expect(none.exec == ["node", "/srv/app/a.js"] && none.remarks.contains { $0.contains("EADDRINUSE unless") })
+        for keys in [#""exec_mode":"cluster","interpreter":"python3""#, #""exec_mode":"fork""#] {
+            #expect(try !imported(keys).exec.contains("--require"))
+        }
+    }
+
     @Test("readiness by a port is not advised where Torpor itself holds the port")
     func waitReady() throws {
         func remark(_ keys: String) throws -> String {
