@@ -141,7 +141,11 @@ struct PM2App {
     }
 
     private func environment(_ program: inout ImportedProgram) {
-        if let file = node["env_file"]?.text { program["environment_file"] = .string(SourceTree.join(folder, file)) }
+        if let file = node["env_file"]?.text {
+            let path = SourceTree.join(folder, file)
+            program["environment_file"] = .string(path)
+            if let difference = Dotenv.difference(path, tree) { program.remark(difference) }
+        }
         // PM2 also passes the key `port` as an environment variable.
         if let port = node["port"]?.text { program.setVariable("PORT", port) }
         put("env", &program)

@@ -167,6 +167,30 @@ struct PM2Tests {
         #expect(cluster.contains(#"Write ready = "notify" and"#) && !cluster.contains("tcp"), "\(cluster)")
     }
 
+    @Test(
+        "what a file of variables has that dotenv reads otherwise is told, with its line",
+        arguments: [
+            ("A=1\n# one\nexport B='x # y'\n\nC=\"a b\" \nD=\n", nil),
+            ("A=1\nTOKEN=ok # comment\n", "line 2 of /srv/app/.env"),
+            ("A=\"x\" # one\nB=\"a\\nb\"\nC=c\n", "lines 1 and 2 of /srv/app/.env"),
+            ("A=1\nB\n", "/srv/app/.env:2: expected NAME=VALUE"),
+            ("A=\"1\n2\"\n", nil),
+        ]
+    )
+    func dotenv(file: String, place: String?) throws {
+        let ecosystem = #"{"apps":[{"name":"a","script":"a.js","env_file":".env"}]}"#
+        let found = try Imported("ecosystem.json", ["ecosystem.json": ecosystem, ".env": file])
+        #expect(try found["a"].environmentFiles.map(\.path) == ["/srv/app/.env"])
+        let told = found.remarks("a").filter { $0.contains("/srv/app/.env") }
+        #expect(
+            told.count == (place == nil ? 0 : 1) && place.map { told.first?.contains($0) == true } != false,
+            "\(told)"
+        )
+        let foreman = try Imported("Procfile", ["Procfile": "a: a.sh\n", ".env": file])
+        let also = foreman.result.remarks.filter { $0.text.contains("/srv/app/.env") }
+        #expect(also.count == (place == nil ? 0 : 1), "\(also)")
+    }
+
     @Test("programs that run as root because nothing names a user are told, of every kind of source")
     func root() throws {
         let user = #"{"apps":[{"name":"a","script":"a.js"},{"name":"b","script":"b.js","uid":"www-data"}]}"#
