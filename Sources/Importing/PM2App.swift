@@ -31,7 +31,7 @@ struct PM2App {
         "env_file", "port", "instance_var", "increment_var",
     ]
     private static let log = "the log of an app has its own timestamps, both streams, and a file for each instance"
-    private static let watch = "Torpor restarts nothing when a file changes"
+    private static let watch = "watch is not translated"
     private static let monitor = "Torpor measures an app only from outside, through the kernel"
     private static let daemon = "it concerns PM2 itself"
     /// Keys that have no meaning for an app, with the reason.
@@ -289,10 +289,7 @@ struct PM2App {
 
     private func others(_ program: inout ImportedProgram) {
         if let watch = node["watch"], watch.flag != false, !watch.isNull {
-            program.remark(
-                "watch is not translated: Torpor restarts nothing when a file changes (settings_files tells an app "
-                    + "that one did)"
-            )
+            self.watch(watch, &program)
         }
         if let cron = (node["cron_restart"] ?? node["cron"])?.text, cron != "0" {
             self.cron(cron, &program)
@@ -311,6 +308,23 @@ struct PM2App {
             leftOut.add(key, because: Self.idle[key] ?? "PM2's documentation has no such key", at: place)
         }
         program.remark(leftOut)
+    }
+
+    /// Describes, in a remark, a second app that restarts this one when a file changes.
+    private func watch(_ node: DataNode, _ program: inout ImportedProgram) {
+        var folder = self.folder
+        if case .string(let directory)? = program["directory"] { folder = directory }
+        let named = (node.list ?? [node]).filter { $0.flag == nil }.compactMap(\.text)
+        let paths = (named.isEmpty ? ["."] : named).map { path in
+            TOMLValue.table([("changed", .string(SourceTree.join(folder, path)))])
+        }
+        let name = Names.valid(program.name)
+        program.remark(
+            "watch is not translated: write a separate app for it, [apps.\(TOMLValue.key(name + "-watch"))] with "
+                + "type = \"oneshot\", launch = \"on-demand\", launch_deadline = \"none\", exec = [\"torpor\", "
+                + "\"restart\", \"\(name)\"] and paths = \(TOMLValue.array(paths).text), with an entry for each "
+                + "folder below that must be watched too"
+        )
     }
 
     /// Translates `cron_restart`. A job that ends by itself is started by a timer. For an app that runs for ever, a

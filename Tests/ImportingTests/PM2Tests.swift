@@ -168,6 +168,22 @@ struct PM2Tests {
     }
 
     @Test(
+        "watch is told with the app that does it",
+        arguments: [
+            ("true", #"[{ changed = "/srv/app" }]"#),
+            (#"["server","../lib"]"#, #"[{ changed = "/srv/app/server" }, { changed = "/srv/lib" }]"#),
+            (#""server""#, #"[{ changed = "/srv/app/server" }]"#),
+        ]
+    )
+    func watch(value: String, paths: String) throws {
+        let found = try Imported("ecosystem.json", #"{"apps":[{"name":"a","script":"a.js","watch":\#(value)}]}"#)
+        let app =
+            #"[apps.a-watch] with type = "oneshot", launch = "on-demand", launch_deadline = "none", exec = ["torpor", "#
+            + #""restart", "a"] and paths = \#(paths), with an entry"#
+        #expect(found.remarks("a").contains { $0.contains(app) }, "\(found.remarks("a"))")
+    }
+
+    @Test(
         "what a file of variables has that dotenv reads otherwise is told, with its line",
         arguments: [
             ("A=1\n# one\nexport B='x # y'\n\nC=\"a b\" \nD=\n", nil),
