@@ -119,7 +119,7 @@ function __torpor_parse_tokens -S
         case 'check'
             __torpor_parse_subcommand 1 'strict' 'socket=' 'json' 'v/verbose' 'version' 'h/help'
         case 'apply'
-            __torpor_parse_subcommand -r 1 'diff' 'restart' 'no-wait' 'timeout=' 'socket=' 'json' 'v/verbose' 'version' 'h/help'
+            __torpor_parse_subcommand -r 1 'diff' 'restart' 'force' 'no-wait' 'timeout=' 'socket=' 'json' 'v/verbose' 'version' 'h/help'
         case 'policy'
             __torpor_parse_subcommand 0 'version' 'h/help'
             switch $unparsed_tokens[1]
@@ -733,6 +733,7 @@ complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options 
 complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor check" h help' -s 'h' -l 'help' -d 'Show help information.'
 complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor apply" diff' -l 'diff' -d 'Only show what would happen, and why.'
 complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor apply" restart' -l 'restart' -d 'Restart apps that run with old values, in dependency order.'
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor apply" force' -l 'force' -d 'Apply even a configuration without apps, which removes all apps.'
 complete -c 'torpor' -n '__torpor_should_offer_completions_for_positional "torpor apply" -ge 1' -fka '(__torpor_custom_completion ---completion apply -- positional@0 (count (__torpor_tokens -pc)) (__torpor_tokens -tC))'
 complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor apply" no-wait' -l 'no-wait' -d 'Return as soon as the supervisor has the request.'
 complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor apply" timeout' -l 'timeout' -d 'The longest time to wait, such as 10s.' -rfka ''

@@ -978,6 +978,7 @@ _torpor_apply() {
     local -ar arg_specs=(
         '--diff[Only show what would happen, and why.]'
         '--restart[Restart apps that run with old values, in dependency order.]'
+        '--force[Apply even a configuration without apps, which removes all apps.]'
         '*:app:{__torpor_custom_complete ---completion apply -- positional@0 "${current_word_index}" "$(__torpor_cursor_index_in_current_word)"}'
         '--no-wait[Return as soon as the supervisor has the request.]'
         '--timeout[The longest time to wait, such as 10s.]:duration:'
