@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CalendarTime
+import Configuration
 
 /// Translates one app of an ecosystem file.
 struct PM2App {
@@ -156,7 +157,8 @@ struct PM2App {
             if name == tree.environmentName { put(key, &program) } else { others.append(name) }
         }
         if let name = tree.environmentName, node[prefix + name] == nil {
-            program.remark("has no \(prefix)\(name)")
+            let hint = Nearest.name(to: name, among: others).map { ": did you mean --env \($0)?" } ?? ""
+            program.remark("has no \(prefix)\(name)\(hint)")
         }
         if !others.isEmpty {
             let names = others.map { prefix + $0 }.joined(separator: ", ")

@@ -108,6 +108,16 @@ struct PM2Tests {
         #expect(try app(text, environment: "production").environment == ["A": "2", "B": "1"])
     }
 
+    @Test("an environment that is not there is told, with the one that was probably meant")
+    func environmentName() throws {
+        let text = #"{"apps":[{"name":"a","script":"a.js","env_production":{"A":"1"}}]}"#
+        let meant = ("prodction", "has no env_prodction: did you mean --env production?")
+        for (name, told) in [meant, ("x", "has no env_x")] {
+            let found = try Imported("ecosystem.json", ["ecosystem.json": text], environment: name)
+            #expect(found.remarks("a").contains(told), "\(found.remarks("a"))")
+        }
+    }
+
     @Test("as many instances as it says, or as there are processors")
     func instances() throws {
         let found = try Imported(

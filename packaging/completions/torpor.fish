@@ -358,7 +358,7 @@ complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options 
 complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor top" h help' -s 'h' -l 'help' -d 'Show help information.'
 complete -c 'torpor' -n '__torpor_should_offer_completions_for_positional "torpor logs" -ge 1' -fka '(__torpor_custom_completion ---completion logs -- positional@0 (count (__torpor_tokens -pc)) (__torpor_tokens -tC))'
 complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor logs" f follow' -l 'follow' -s 'f' -d 'Keep showing new lines as they come.'
-complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor logs" lines n' -s 'n' -l 'lines' -d 'Show only this many of the last lines.' -rfka ''
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor logs" lines n' -s 'n' -l 'lines' -d 'Show only this many of the last lines, of all apps together; 100 without --since.' -rfka ''
 complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor logs" since' -l 'since' -d 'Show lines from this time on: 10min or \'2 hours ago\', boot, yesterday, 14:04, or 2026-01-31T12:34:56 (with Z: UTC).' -rfka ''
 complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor logs" grep' -l 'grep' -d 'Show only lines that contain this text.' -rfka ''
 complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor logs" t times' -s 't' -l 'times' -d 'Show the time of each line.'
