@@ -691,9 +691,10 @@ public enum ManagerInterface {
 
         # Reloads the configuration; only what changed is touched. With diff nothing is changed, and the reply says what
         # would be. With restart, apps that run with old values are restarted; apps limits that, and what diff shows, to
-        # some apps. Replies once for each step like the verbs, and finally with apps, supervisor (keys of [supervisor]
-        # and [policies] that changed) and warnings.
-        method Apply(diff: ?bool, restart: ?bool, apps: ?[]string, wait: ?bool, timeout_ms: ?int) ->
+        # some apps. A configuration without apps is refused while there are some, unless force is true. Replies once for
+        # each step like the verbs, and finally with apps, supervisor (keys of [supervisor] and [policies] that changed)
+        # and warnings.
+        method Apply(diff: ?bool, restart: ?bool, force: ?bool, apps: ?[]string, wait: ?bool, timeout_ms: ?int) ->
           (
             app: ?string,
             state: ?string,

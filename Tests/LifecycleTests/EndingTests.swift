@@ -302,6 +302,38 @@ struct EndingTests {
         }
     }
 
+    @Test("a restart resets the delays like a stop and a start, and one for a dependency does after a stable run")
+    func restartResets() throws {
+        func delay(_ seconds: Int, _ request: (inout Bench) throws -> Void) throws -> Ending.Next {
+            var bench = Bench { $0.backoff.jitter = 0 }
+            try bench.launch()
+            for delay in [100, 200, 400] {
+                #expect(try bench.end(crash).next == .restart(after: .milliseconds(delay)))
+                _ = bench.advance(.milliseconds(delay))
+                bench.comeUp()
+            }
+            bench.now += .seconds(seconds)
+            try request(&bench)
+            bench.comeUp()
+            return try bench.end(crash).next
+        }
+        for seconds in [1, 11] {
+            let next = try delay(seconds) { bench in
+                _ = try bench.ask(.restart)
+                #expect(try bench.end(done).next == .relaunch)
+            }
+            #expect(next == .restart(after: .milliseconds(100)))
+        }
+        for (seconds, expected) in [(1, 800), (11, 100)] {
+            let next = try delay(seconds) { bench in
+                _ = try bench.ask(.stop(.stopped))
+                _ = bench.machine.launch(foreground: true, reason: .dependency, now: bench.now)
+                #expect(try bench.end(done).next == .relaunch)
+            }
+            #expect(next == .restart(after: .milliseconds(expected)))
+        }
+    }
+
     @Test("exits_on_suspend: the way into the background is the way out, and events wait")
     func exitsOnSuspend() throws {
         var bench = Bench { $0.exitsOnSuspend = true }

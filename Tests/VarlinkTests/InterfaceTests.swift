@@ -28,6 +28,7 @@ import VarlinkServer
         var apply = ApplyRequest()
         requests.append(.apply(apply))
         apply.restart = true
+        apply.force = true
         apply.diff = true
         apply.apps = ["web", "tag:x"]
         apply.wait = false

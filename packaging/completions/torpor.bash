@@ -1495,7 +1495,7 @@ _torpor_check() {
 
 _torpor_apply() {
     repeating_flags=()
-    non_repeating_flags=(--diff --restart --no-wait --json --verbose -v --version -h --help)
+    non_repeating_flags=(--diff --restart --force --no-wait --json --verbose -v --version -h --help)
     repeating_options=()
     non_repeating_options=(--timeout --socket)
     __torpor_offer_flags_options -1

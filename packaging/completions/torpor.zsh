@@ -170,7 +170,7 @@ _torpor_logs() {
     local -ar arg_specs=(
         '*:app:{__torpor_custom_complete ---completion logs -- positional@0 "${current_word_index}" "$(__torpor_cursor_index_in_current_word)"}'
         '(--follow -f)'{--follow,-f}'[Keep showing new lines as they come.]'
-        '(-n --lines)'{-n,--lines}'[Show only this many of the last lines.]:lines:'
+        '(-n --lines)'{-n,--lines}'[Show only this many of the last lines, of all apps together; 100 without --since.]:lines:'
         '--since[Show lines from this time on\: 10min or '\''2 hours ago'\'', boot, yesterday, 14\:04, or 2026-01-31T12\:34\:56 (with Z\: UTC).]:time:'
         '--grep[Show only lines that contain this text.]:text:'
         '(-t --times)'{-t,--times}'[Show the time of each line.]'
@@ -978,6 +978,7 @@ _torpor_apply() {
     local -ar arg_specs=(
         '--diff[Only show what would happen, and why.]'
         '--restart[Restart apps that run with old values, in dependency order.]'
+        '--force[Apply even a configuration without apps, which removes all apps.]'
         '*:app:{__torpor_custom_complete ---completion apply -- positional@0 "${current_word_index}" "$(__torpor_cursor_index_in_current_word)"}'
         '--no-wait[Return as soon as the supervisor has the request.]'
         '--timeout[The longest time to wait, such as 10s.]:duration:'

@@ -86,6 +86,9 @@ public enum ConfigurationLoader {
         ).apps()
         checkMain(reader, apps)
         checkDesktop(reader, userID: userID)
+        if system.inspection != nil, apps.isEmpty, templates.isEmpty {
+            Context(sink: sink, file: path, folder: "").warning("has no apps: add a table [apps.NAME]", at: .unknown)
+        }
         guard !sink.hasErrors else { return .failure(DiagnosticList(diagnostics: sink.sorted)) }
         return .success(
             TorporConfiguration(

@@ -14,8 +14,8 @@ extension ManagerRequest {
 /// The connection to the supervisor. Failures are sentences with an exit status.
 struct Manager {
     private let client: PersistentVarlinkClient
-    /// No `--socket` was given and the system's supervisor was found: this user's own supervisor does not run.
-    private let isMachines: Bool
+    /// Whether this is the machine's supervisor only because this user's own supervisor does not run.
+    private let isFallback: Bool
     /// Whether to report a slow reply on a terminal; false if the caller reports it or draws on the terminal itself.
     var saysThatItWaits = true
 
@@ -40,10 +40,17 @@ struct Manager {
         }
     }
 
-    /// Connects; `onLoss` is called each time the connection is lost.
-    init(socket: String?, patience: Duration = Self.patience, onLoss: @escaping () -> Void) throws(Failure) {
-        let path = socket ?? Self.defaultSocket
-        isMachines = socket == nil && path == ControlSocket.machines && Users.effectiveUID != 0
+    /// Connects; `onLoss` is called each time the connection is lost. `isFallback`: the socket was found by
+    /// ``ControlSocket/search()``, as that of the machine's supervisor.
+    init(
+        socket: String?,
+        isFallback: Bool = false,
+        patience: Duration = Self.patience,
+        onLoss: @escaping () -> Void
+    ) throws(Failure) {
+        let found = socket.map { (path: $0, isFallback: isFallback) } ?? ControlSocket.search()
+        let path = found.path
+        self.isFallback = found.isFallback
         do throws(VarlinkClientError) {
             client = try PersistentVarlinkClient(path: path, patience: patience)
             client.onLoss = onLoss
@@ -68,13 +75,18 @@ struct Manager {
         onReply: (JSON) -> Void = { _ in },
         onError: (_ name: String, _ parameters: JSON) -> Failure? = { _, _ in nil }
     ) throws(Failure) -> JSON {
+        let isChange = request().isChange
+        try requireMeant(isChange)
         let waiting = Waiting(for: "the supervisor has not answered yet", isShown: saysThatItWaits)
         defer { waiting.end() }
         do throws(VarlinkClientError) {
-            return try client.call(deadline: deadline, reserve: reserve, { request().call }) { reply in
+            let last = try client.call(deadline: deadline, reserve: reserve, { request().call }) { reply in
                 waiting.end()
+                sayFallback(isChange)
                 onReply(reply)
             }
+            sayFallback(isChange)
+            return last
         } catch {
             if case .service(let name, let parameters) = error, let failure = onError(name, parameters) {
                 throw failure
@@ -97,8 +109,14 @@ struct Manager {
         onError: (_ name: String, _ parameters: JSON) -> Failure? = { _, _ in nil },
         onReply: (JSON) -> Void = { _ in }
     ) throws(Failure) -> JSON? {
+        try requireMeant(request.isChange)
         do throws(VarlinkClientError) {
-            return try client.call(repeats: false, deadline: deadline, { request.call }, onReply: onReply)
+            let last = try client.call(repeats: false, deadline: deadline, { request.call }) { reply in
+                sayFallback(request.isChange)
+                onReply(reply)
+            }
+            sayFallback(request.isChange)
+            return last
         } catch {
             if error == .disconnected { return nil }
             if case .service(let name, let parameters) = error, let failure = onError(name, parameters) {
@@ -139,21 +157,22 @@ struct Manager {
     /// The failure; if the system's supervisor refuses the user, with a hint at the user's own supervisor.
     private func failure(_ error: VarlinkClientError) -> Failure {
         var failure = Self.failure(error)
-        if isMachines, case .service(ManagerInterface.ErrorName.notPermitted, _) = error {
-            failure.message? += "; " + Self.ownSupervisor
+        if isFallback, case .service(ManagerInterface.ErrorName.notPermitted, _) = error {
+            failure.message? += "; " + OwnSupervisor.hint
         }
         return failure
     }
 
-    /// How a user whose own supervisor does not run gets one.
-    private static var ownSupervisor: String {
-        let start = "‘systemctl --user start torpord’ starts it"
-        let file = DefaultPaths(environment: ThisProcess.variables, userID: Users.effectiveUID).configuration
-        guard !File.exists(file), let folder = File.parent(of: file) else {
-            return "your own supervisor is not running: \(start)"
-        }
-        let path = WrittenFile.quoted(folder)
-        return "for a supervisor of your own, ‘mkdir -p \(path) && torpor init \(path)’ writes \(file), then \(start)"
+    /// Throws if the request would change something of the machine's supervisor, and the user may mean the own one.
+    private func requireMeant(_ isChange: Bool) throws(Failure) {
+        guard isFallback, isChange, let refusal = OwnSupervisor.refusal else { return }
+        throw Failure(status: .unknown, message: refusal)
+    }
+
+    /// Says, once, that the machine's supervisor answers: for a change always, otherwise only on a terminal.
+    private func sayFallback(_ isChange: Bool) {
+        guard isFallback, isChange || ThisProcess.isTerminal(2), OwnSupervisor.isFirst() else { return }
+        Complaint.say("your own supervisor is not running: this is the machine's", .warning)
     }
 
     /// The error as a sentence that says what to do, with its exit status.

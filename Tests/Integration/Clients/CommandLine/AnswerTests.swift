@@ -124,6 +124,20 @@ import TorporAPI
         }
     }
 
+    @Test("suspend: on a terminal it says if no event wakes the app")
+    func silent() throws {
+        let toml = Self.toml + "\ntopics = { news = \"latest\" }\n"
+        try withDaemon(toml) { daemon in
+            try daemon.done(.start, "web")
+            let words = [Built.path("torpor"), "suspend", "web", "redis", "--socket", daemon.socket]
+            let command = ["/usr/bin/script", "-qec", words.joined(separator: " "), "/dev/null"]
+            let answer = try Spawn.run(command, environment: ["TERM": "xterm", "NO_COLOR": "1"])
+            #expect(answer.code == 0)
+            #expect(answer.output.contains("no event wakes redis: ‘torpor resume redis’ does"), "\(answer.output)")
+            #expect(!answer.output.contains("no event wakes web"), "\(answer.output)")
+        }
+    }
+
     @Test("suspend: of an app that is held the refusal says what to do")
     func held() throws {
         try withDaemon(Self.toml) { daemon in
