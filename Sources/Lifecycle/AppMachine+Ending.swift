@@ -240,7 +240,7 @@ extension AppMachine {
     ) -> Ending.Next {
         if relaunch != nil { return .relaunch }
         if goal == .notRunning || reason.wasAskedFor { return .rest }
-        if reason.isReplacement { return .restart(after: .zero) }
+        if reason.leadsToLaunch { return .restart(after: .zero) }
         if rules.isOneshot, reason == .exitSuccess { return .rest }
         switch rules.restart {
         case .never: return .rest

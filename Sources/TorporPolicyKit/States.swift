@@ -108,6 +108,8 @@ public struct EndReason: RawRepresentable, Sendable, Hashable {
     public static let launchFailed = EndReason(TORPOR_REASON_LAUNCH_FAILED)
     /// What it may do in its sandbox changed.
     public static let permissionChanged = EndReason(TORPOR_REASON_PERMISSION_CHANGED)
+    /// It had files of its protected folder open when they were locked.
+    public static let protectedDataOpen = EndReason(TORPOR_REASON_PROTECTED_DATA_OPEN)
 }
 
 /// Why an app is launched, `TORPOR_LAUNCH_…`.

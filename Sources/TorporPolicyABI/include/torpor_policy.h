@@ -89,6 +89,7 @@ enum torpor_policy_reason {
     TORPOR_REASON_FORCE_QUIT = 24,
     TORPOR_REASON_LAUNCH_FAILED = 25,
     TORPOR_REASON_PERMISSION_CHANGED = 26,
+    TORPOR_REASON_PROTECTED_DATA_OPEN = 27,
 };
 
 /* Why an app is launched. */
