@@ -329,7 +329,10 @@ package final class ProtectedData: ShellRoom, LifecycleObserver {
     ) -> [FolderStanding]? {
         switch result {
         case .success(let found):
-            for standing in found { standings[standing.app] = standing }
+            for var standing in found {
+                standing.isEncrypted = standing.isEncrypted ?? standings[standing.app]?.isEncrypted
+                standings[standing.app] = standing
+            }
             return found
         case .failure(let error):
             log.error("torpor-protect: \(error)")
