@@ -116,6 +116,7 @@ package struct StatusPage {
         add("image", status.container.map { $0.image + ($0.digest.map { "@" + $0 } ?? "") })
         add("ports", status.container?.ports.joined(separator: ", "))
         add("networks", status.container?.networks.joined(separator: ", "))
+        add("protected", status.protection?.text)
         add("sandbox", status.sandbox.map { $0.mode == "agent" ? "as code of strangers" : "yes" })
         for permission in status.sandbox?.permissions ?? [] { add(permission.state, Self.permission(permission)) }
         for sentence in status.sandbox?.unenforced ?? [] { add("not enforced", sentence) }

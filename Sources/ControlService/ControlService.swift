@@ -156,6 +156,9 @@ package final class ControlService: ShellRoom, ClientService {
                 try permissions(of: patterns.isEmpty ? selection.apps : selection.resolve(patterns), reply)
             case .answerPermissions(let request):
                 try answer(request, by: Self.name(of: peer), reply)
+            case .protection: reply.send(["apps": .array(supervisor.protection.infos.map(\.json))])
+            case .lockData: lockData(by: Self.name(of: peer), reply)
+            case .unlockData: unlockData(by: Self.name(of: peer), reply)
             case .settings(let name):
                 let app = try selection.one(name)
                 supervisor.settings.whenLoaded { [self] in
@@ -374,6 +377,7 @@ package final class ControlService: ShellRoom, ClientService {
         status.exec = specification.exec
         status.container = supervisor.launcher.containers.info(of: app)
         status.sandbox = sandbox(of: app)
+        status.protection = supervisor.protection.info(of: app)
         status.sleep = sleep(of: app, status.summary)
         status.health = specification.check.map {
             HealthInfo(check: $0.text, isKnown: app.run.health?.isKnown ?? false)

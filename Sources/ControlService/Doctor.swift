@@ -33,7 +33,7 @@ struct Doctor {
 
     private var session: [DoctorCheck] {
         let modes = [supervisor.wakes.locationMode.check, supervisor.wakes.bluetoothMode.check]
-        return modes.compactMap(\.self) + supervisor.desktop.checks
+        return modes.compactMap(\.self) + [supervisor.protection.check].compactMap(\.self) + supervisor.desktop.checks
     }
 
     private var controllers: [DoctorCheck] {

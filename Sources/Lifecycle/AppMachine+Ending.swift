@@ -245,7 +245,7 @@ extension AppMachine {
             return .relaunch
         }
         if goal == .notRunning || reason.wasAskedFor { return .rest }
-        if reason.isReplacement { return .restart(after: .zero) }
+        if reason.leadsToLaunch { return .restart(after: .zero) }
         if rules.isOneshot, reason == .exitSuccess { return .rest }
         switch rules.restart {
         case .never: return .rest

@@ -231,6 +231,6 @@ extension TerminationReason: RecordCoded {
         .exitSuccess, .exitFailure, .signal, .coreDump, .launchDeadline, .backgroundDeadline, .watchdog, .taskExpired,
         .lockWhileSuspending, .oomKill, .unknown, .dependencyFailed, .replaced, .memoryLimit, .unresponsive, nil,
         .wakeStorm, nil, nil, .evicted, .stopped, .exitsOnSuspend, .shutdown, .forceQuit,
-        .launchFailed, .permissionChanged, .gpuInBackground,
+        .launchFailed, .permissionChanged, .gpuInBackground, .protectedDataOpen,
     ]
 }

@@ -102,6 +102,7 @@ public enum TerminationReason: String, Sendable, Hashable, CaseIterable {
     case dependencyFailed = "dependency-failed"
     case replaced
     case permissionChanged = "permission-changed"
+    case protectedDataOpen = "protected-data-open"
     case memoryLimit = "memory-limit"
     case unresponsive
     case wakeStorm = "wake-storm"
@@ -121,7 +122,7 @@ public enum TerminationReason: String, Sendable, Hashable, CaseIterable {
         case .wakeStorm: 0xbad2_2222
         case .forceQuit: 0xdead_fa11
         case .exitSuccess, .exitFailure, .signal, .coreDump, .oomKill, .unknown, .dependencyFailed, .replaced,
-            .permissionChanged,
+            .permissionChanged, .protectedDataOpen,
             .memoryLimit, .unresponsive, .evicted, .stopped, .exitsOnSuspend, .shutdown, .launchFailed,
             .gpuInBackground:
             nil
@@ -135,7 +136,8 @@ public enum TerminationReason: String, Sendable, Hashable, CaseIterable {
             .lockWhileSuspending, .oomKill, .unknown, .memoryLimit, .unresponsive, .wakeStorm, .launchFailed,
             .gpuInBackground:
             true
-        case .exitSuccess, .dependencyFailed, .replaced, .permissionChanged, .evicted, .stopped, .exitsOnSuspend,
+        case .exitSuccess, .dependencyFailed, .replaced, .permissionChanged, .protectedDataOpen, .evicted, .stopped,
+            .exitsOnSuspend,
             .shutdown, .forceQuit:
             false
         }
@@ -147,6 +149,7 @@ public enum TerminationReason: String, Sendable, Hashable, CaseIterable {
         case .stopped, .forceQuit, .evicted, .exitsOnSuspend, .shutdown: true
         case .exitSuccess, .exitFailure, .signal, .coreDump, .launchDeadline, .backgroundDeadline, .watchdog,
             .taskExpired, .lockWhileSuspending, .oomKill, .unknown, .dependencyFailed, .replaced, .permissionChanged,
+            .protectedDataOpen,
             .memoryLimit,
             .unresponsive, .wakeStorm, .launchFailed, .gpuInBackground:
             false
@@ -159,13 +162,17 @@ public enum TerminationReason: String, Sendable, Hashable, CaseIterable {
     /// Whether the app was ended only to be launched again, as another one.
     public var isReplacement: Bool { self == .replaced || self == .permissionChanged }
 
+    /// Whether the app is launched again to its goal at once, whatever `restart` says, and nothing counts as a crash.
+    public var leadsToLaunch: Bool { isReplacement || self == .protectedDataOpen }
+
     /// Whether the next launch gets the state that the app saved. It does not after a user stopped the app, or after
     /// the app exited successfully.
     public var keepsState: Bool {
         switch self {
         case .stopped, .forceQuit, .exitSuccess: false
         case .exitFailure, .signal, .coreDump, .launchDeadline, .backgroundDeadline, .watchdog, .taskExpired,
-            .lockWhileSuspending, .oomKill, .unknown, .dependencyFailed, .replaced, .permissionChanged, .memoryLimit,
+            .lockWhileSuspending, .oomKill, .unknown, .dependencyFailed, .replaced, .permissionChanged,
+            .protectedDataOpen, .memoryLimit,
             .unresponsive,
             .wakeStorm, .evicted, .exitsOnSuspend, .shutdown, .launchFailed, .gpuInBackground:
             true
@@ -177,7 +184,8 @@ public enum TerminationReason: String, Sendable, Hashable, CaseIterable {
         switch self {
         case .stopped, .forceQuit, .dependencyFailed: false
         case .exitSuccess, .exitFailure, .signal, .coreDump, .launchDeadline, .backgroundDeadline, .watchdog,
-            .taskExpired, .lockWhileSuspending, .oomKill, .unknown, .replaced, .permissionChanged, .memoryLimit,
+            .taskExpired, .lockWhileSuspending, .oomKill, .unknown, .replaced, .permissionChanged, .protectedDataOpen,
+            .memoryLimit,
             .unresponsive,
             .wakeStorm, .evicted, .exitsOnSuspend, .shutdown, .launchFailed, .gpuInBackground:
             true

@@ -184,6 +184,18 @@ public enum ManagerInterface {
           timeline: []TimelineEntry
         )
 
+        # The protected data of an app: kind is complete or first-unlock, state unlocked, locking or locked, folder its
+        # protected folder; encrypted: whether the kernel encrypts it, null if that is not known yet; message: why it
+        # stays locked, or which files are still in use.
+        type Protection (
+          app: string,
+          kind: string,
+          state: string,
+          folder: string,
+          encrypted: ?bool,
+          message: ?string
+        )
+
         # The sandbox of an app: mode is true or agent; unenforced: what this machine does not enforce of it, a sentence
         # each.
         type Sandbox (mode: string, permissions: []Permission, unenforced: []string)
@@ -274,6 +286,7 @@ public enum ManagerInterface {
           sockets: []Socket,
           container: ?Container,
           sandbox: ?Sandbox,
+          protection: ?Protection,
           health: ?string,
           health_known: bool,
           asleep_s: ?float,
@@ -859,6 +872,16 @@ public enum ManagerInterface {
         # Answers an app that asks for permissions: allow, deny, or reset (the default of the configuration counts again).
         # No name means all. An app whose sandbox changes is launched again; message says what follows.
         method AnswerPermissions(app: string, names: []string, answer: string) -> (message: ?string)
+
+        # The protected data of all apps that have any.
+        method Protection() -> (apps: []Protection)
+
+        # Locks protected data: apps are told, have protected_deadline to close their files, and are ended if they do
+        # not. Replies when it is locked; message says which files are still in use.
+        method LockData() -> (message: ?string)
+
+        # Unlocks protected data; the kernel must have its keys. message says which app's data stays locked, and why.
+        method UnlockData() -> (message: ?string)
 
         # The settings of an app, in the order of their declarations. For operators only.
         method Settings(app: string) -> (settings: []Setting)

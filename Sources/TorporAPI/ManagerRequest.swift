@@ -54,6 +54,12 @@ public enum ManagerRequest: Hashable, Sendable {
     case permissions(apps: [String])
     /// Answer an app that asks for permissions.
     case answerPermissions(AnswerPermissionsRequest)
+    /// Show the protected data of all apps that have any.
+    case protection
+    /// Lock protected data.
+    case lockData
+    /// Unlock protected data, whose keys the kernel has got.
+    case unlockData
     /// List the settings of an app.
     case settings(app: String)
     /// Change settings of an app.
@@ -130,6 +136,9 @@ public enum ManagerRequest: Hashable, Sendable {
         case "PurgeData": self = .purgeData(try PurgeDataRequest(fields: fields))
         case "Permissions": self = .permissions(apps: fields["apps"] == nil ? [] : try fields.strings("apps"))
         case "AnswerPermissions": self = .answerPermissions(try AnswerPermissionsRequest(fields: fields))
+        case "Protection": self = .protection
+        case "LockData": self = .lockData
+        case "UnlockData": self = .unlockData
         case "Settings": self = .settings(app: try fields.string("app"))
         case "SetSettings":
             self = .setSettings(try SetSettingsRequest(fields: fields, app: try fields.string("app")))
@@ -192,6 +201,9 @@ public enum ManagerRequest: Hashable, Sendable {
             case .permissions(let apps):
                 ("Permissions", apps.isEmpty ? .emptyObject : ["apps": .strings(apps)], false)
             case .answerPermissions(let request): ("AnswerPermissions", request.parameters, false)
+            case .protection: ("Protection", .emptyObject, false)
+            case .lockData: ("LockData", .emptyObject, false)
+            case .unlockData: ("UnlockData", .emptyObject, false)
             case .settings(let app): ("Settings", ["app": .string(app)], false)
             case .setSettings(let request): ("SetSettings", request.parameters, false)
             case .logs(let request): ("Logs", request.parameters, !request.isOneReply)

@@ -25,7 +25,7 @@ package struct Torpor: ParsableCommand {
                 subcommands: [
                     List.self, Status.self, Top.self, Logs.self, Events.self, History.self, Reports.self,
                     SnapshotVerb.self, GraphVerb.self, MemoryVerb.self, TimersVerb.self, MailboxVerb.self,
-                    SettingsVerb.self, PermissionsVerb.self,
+                    SettingsVerb.self, PermissionsVerb.self, ProtectVerb.self,
                     Unhandled.self, TransfersVerb.self, AlertsVerb.self, DataVerb.self, Health.self, MetricsVerb.self,
                 ]
             ),

@@ -40,6 +40,7 @@ extension LoaderTests {
         security = ["no-new-privileges"], shm_size = "1MiB", hostname = "h", labels = { a = "b" }, secrets = ["s"], \
         health = { command = ["/h"], interval = "1min", timeout = "1s", failures = 2 }, args = ["--init"] }
         """,
+        "protected": "\"complete\"", "protected_fallback": "\"permissions\"", "launch_when_locked": "true",
         "data_folders": "true", "first_launch": "\"initial\"", "version": "\"1:2.0~rc1\"",
         "directory": "\"data/../x\"",
         "devices": """
@@ -227,6 +228,8 @@ extension LoaderTests {
         app.devices[0].wake = .none
         app.devices[1].node = "/etc/torpor/ports/a"
         app.data.isWanted = true
+        app.data.protection.fallback = .permissions
+        app.data.protection.launchesWhenLocked = true
         app.data.firstLaunch = "/etc/torpor/initial"
         app.data.version = "1:2.0~rc1"
         app.directory = "/etc/torpor/x"

@@ -220,14 +220,17 @@ struct EndingTests {
             _ = try bench.ask(.stop(reason))
             #expect(try bench.end(done).next == .rest)
         }
-        for reason in [TerminationReason.replaced, .permissionChanged] {
+        for reason in [TerminationReason.replaced, .permissionChanged, .protectedDataOpen] {
             // More often than a crash may happen.
             var bench = Bench { ($0.restart, $0.backoff.limit) = (policy, 1) }
             try bench.launch()
             for _ in 0..<3 {
                 _ = try bench.ask(.stop(reason))
                 let ending = try bench.end(crash)
-                #expect(ending.reason == reason && ending.next == .restart(after: .zero) && !reason.isReported)
+                #expect(
+                    ending.reason == reason && ending.next == .restart(after: .zero)
+                        && reason.isReported != reason.isReplacement
+                )
                 #expect(bench.machine.remembered.ledger.isEmpty && bench.machine.remembered.restarts == 0)
                 _ = bench.tell(.deadline)
                 bench.comeUp()

@@ -116,6 +116,7 @@ import VarlinkServer
         requests.append(.data(apps: []))
         requests.append(.data(apps: ["a"]))
         requests.append(.purgeData(PurgeDataRequest(app: "a", folders: ["caches"])))
+        requests += [.protection, .lockData, .unlockData]
         requests.append(.snapshot(app: "a", offset: 7))
         requests += [.icon(app: "a"), .icon(app: "a", variant: "dark"), .desktopApps]
         for request in requests {

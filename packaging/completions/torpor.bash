@@ -175,13 +175,13 @@ _torpor() {
     unset 'unparsed_words[0]'
     unparsed_words=("${unparsed_words[@]}")
     case "${subcommand}" in
-    list|status|top|logs|events|history|report|snapshot|graph|memory|timers|mailbox|settings|permissions|unhandled|transfers|alerts|data|health|metrics|start|stop|restart|foreground|open|background|suspend|resume|interrupt|scene|hold|force-quit|signal|post|notify|badge|reset|wait|init|import|check|apply|policy|desktop|bundle|install|rollback|uninstall|doctor|upgrade|app|help)
+    list|status|top|logs|events|history|report|snapshot|graph|memory|timers|mailbox|settings|permissions|protect|unhandled|transfers|alerts|data|health|metrics|start|stop|restart|foreground|open|background|suspend|resume|interrupt|scene|hold|force-quit|signal|post|notify|badge|reset|wait|init|import|check|apply|policy|desktop|bundle|install|rollback|uninstall|doctor|upgrade|app|help)
         # Offer subcommand argument completions
         "_torpor_${subcommand}"
         ;;
     *)
         # Offer subcommand completions
-        COMPREPLY+=($(compgen -W 'list status top logs events history report snapshot graph memory timers mailbox settings permissions unhandled transfers alerts data health metrics start stop restart foreground open background suspend resume interrupt scene hold force-quit signal post notify badge reset wait init import check apply policy desktop bundle install rollback uninstall doctor upgrade app help' -- "${cur}"))
+        COMPREPLY+=($(compgen -W 'list status top logs events history report snapshot graph memory timers mailbox settings permissions protect unhandled transfers alerts data health metrics start stop restart foreground open background suspend resume interrupt scene hold force-quit signal post notify badge reset wait init import check apply policy desktop bundle install rollback uninstall doctor upgrade app help' -- "${cur}"))
         ;;
     esac
 }
@@ -600,6 +600,109 @@ _torpor_permissions() {
         ;;
     *)
         __torpor_add_completions -W 'allow'$'\n''deny'
+        return
+        ;;
+    esac
+}
+
+_torpor_protect() {
+    repeating_flags=()
+    non_repeating_flags=(--version -h --help)
+    repeating_options=()
+    non_repeating_options=()
+    __torpor_offer_flags_options 0
+
+    # Offer subcommand / subcommand argument completions
+    local -r subcommand="${unparsed_words[0]}"
+    unset 'unparsed_words[0]'
+    unparsed_words=("${unparsed_words[@]}")
+    case "${subcommand}" in
+    status|lock|unlock|init|passphrase)
+        # Offer subcommand argument completions
+        "_torpor_protect_${subcommand}"
+        ;;
+    *)
+        # Offer subcommand completions
+        COMPREPLY+=($(compgen -W 'status lock unlock init passphrase' -- "${cur}"))
+        ;;
+    esac
+}
+
+_torpor_protect_status() {
+    repeating_flags=()
+    non_repeating_flags=(--json --verbose -v --version -h --help)
+    repeating_options=()
+    non_repeating_options=(--socket)
+    __torpor_offer_flags_options 0
+
+    # Offer option value completions
+    case "${prev}" in
+    '--socket')
+        __torpor_add_completions -f
+        return
+        ;;
+    esac
+}
+
+_torpor_protect_lock() {
+    repeating_flags=()
+    non_repeating_flags=(--json --verbose -v --version -h --help)
+    repeating_options=()
+    non_repeating_options=(--socket)
+    __torpor_offer_flags_options 0
+
+    # Offer option value completions
+    case "${prev}" in
+    '--socket')
+        __torpor_add_completions -f
+        return
+        ;;
+    esac
+}
+
+_torpor_protect_unlock() {
+    repeating_flags=()
+    non_repeating_flags=(--stdin --recovery --json --verbose -v --version -h --help)
+    repeating_options=()
+    non_repeating_options=(--socket)
+    __torpor_offer_flags_options -1
+
+    # Offer option value completions
+    case "${prev}" in
+    '--socket')
+        __torpor_add_completions -f
+        return
+        ;;
+    esac
+}
+
+_torpor_protect_init() {
+    repeating_flags=()
+    non_repeating_flags=(--stdin --json --verbose -v --version -h --help)
+    repeating_options=()
+    non_repeating_options=(--socket)
+    __torpor_offer_flags_options 0
+
+    # Offer option value completions
+    case "${prev}" in
+    '--socket')
+        __torpor_add_completions -f
+        return
+        ;;
+    esac
+}
+
+_torpor_protect_passphrase() {
+    repeating_flags=()
+    non_repeating_flags=(--stdin --recovery --json --verbose -v --version -h --help)
+    repeating_options=()
+    non_repeating_options=(--socket)
+    __torpor_offer_flags_options 0
+
+    # Offer option value completions
+    case "${prev}" in
+    '--socket')
+        __torpor_add_completions -f
         return
         ;;
     esac

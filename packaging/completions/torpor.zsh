@@ -64,6 +64,7 @@ _torpor() {
             'mailbox:Shows the messages that wait for an app.'
             'settings:Shows or changes the settings of an app.'
             'permissions:Shows what sandboxed apps ask for and why, or answers them.'
+            'protect:Locks and unlocks the protected folders of apps, or shows them.'
             'unhandled:Shows messages that no app handled, or that crashed the app that got them.'
             'transfers:Shows or cancels the downloads and uploads that run while apps sleep.'
             'alerts:Shows, answers or cancels the alerts of apps.'
@@ -107,7 +108,7 @@ _torpor() {
         ;;
     arg)
         case "${words[1]}" in
-        list|status|top|logs|events|history|report|snapshot|graph|memory|timers|mailbox|settings|permissions|unhandled|transfers|alerts|data|health|metrics|start|stop|restart|foreground|open|background|suspend|resume|interrupt|scene|hold|force-quit|signal|post|notify|badge|reset|wait|init|import|check|apply|policy|desktop|bundle|install|rollback|uninstall|doctor|upgrade|app|help)
+        list|status|top|logs|events|history|report|snapshot|graph|memory|timers|mailbox|settings|permissions|protect|unhandled|transfers|alerts|data|health|metrics|start|stop|restart|foreground|open|background|suspend|resume|interrupt|scene|hold|force-quit|signal|post|notify|badge|reset|wait|init|import|check|apply|policy|desktop|bundle|install|rollback|uninstall|doctor|upgrade|app|help)
             "_torpor_${words[1]}" && ret=0
             ;;
         esac
@@ -385,6 +386,114 @@ _torpor_permissions() {
         ':app:{__torpor_custom_complete ---completion permissions -- positional@0 "${current_word_index}" "$(__torpor_cursor_index_in_current_word)"}'
         '*:words:{__torpor_complete "${_words[@]}"}'
         '--reset[Forget the answers, so that those of the configuration count.]'
+        '--socket[The supervisor'\''s control socket.]:path:_files'
+        '--json[One JSON document on standard output (an object a line for streams).]'
+        '(--verbose -v)'{--verbose,-v}'[Report supervisor restarts and upgrades on standard error.]'
+        '--version[Show the version.]'
+        '(-h --help)'{-h,--help}'[Show help information.]'
+    )
+    _arguments -w -s -S : "${arg_specs[@]}" && ret=0
+
+    return "${ret}"
+}
+
+_torpor_protect() {
+    local -i ret=1
+    local -ar arg_specs=(
+        '--version[Show the version.]'
+        '(-h --help)'{-h,--help}'[Show help information.]'
+        '(-): :->command'
+        '(-)*:: :->arg'
+    )
+    _arguments -w -s -S : "${arg_specs[@]}" && ret=0
+    case "${state}" in
+    command)
+        local -ar subcommands=(
+            'status:Shows the protected folders of apps.'
+            'lock:Locks protected data; returns when it is locked.'
+            'unlock:Unlocks protected data.'
+            'init:Makes the keys of protected folders, and prints a recovery key once.'
+            'passphrase:Changes the passphrase; the recovery key stays.'
+        )
+        _describe -V subcommand subcommands && ret=0
+        ;;
+    arg)
+        case "${words[1]}" in
+        status|lock|unlock|init|passphrase)
+            "_torpor_protect_${words[1]}" && ret=0
+            ;;
+        esac
+        ;;
+    esac
+
+    return "${ret}"
+}
+
+_torpor_protect_status() {
+    local -i ret=1
+    local -ar arg_specs=(
+        '--socket[The supervisor'\''s control socket.]:path:_files'
+        '--json[One JSON document on standard output (an object a line for streams).]'
+        '(--verbose -v)'{--verbose,-v}'[Report supervisor restarts and upgrades on standard error.]'
+        '--version[Show the version.]'
+        '(-h --help)'{-h,--help}'[Show help information.]'
+    )
+    _arguments -w -s -S : "${arg_specs[@]}" && ret=0
+
+    return "${ret}"
+}
+
+_torpor_protect_lock() {
+    local -i ret=1
+    local -ar arg_specs=(
+        '--socket[The supervisor'\''s control socket.]:path:_files'
+        '--json[One JSON document on standard output (an object a line for streams).]'
+        '(--verbose -v)'{--verbose,-v}'[Report supervisor restarts and upgrades on standard error.]'
+        '--version[Show the version.]'
+        '(-h --help)'{-h,--help}'[Show help information.]'
+    )
+    _arguments -w -s -S : "${arg_specs[@]}" && ret=0
+
+    return "${ret}"
+}
+
+_torpor_protect_unlock() {
+    local -i ret=1
+    local -ar arg_specs=(
+        '--stdin[Read the passphrase from standard input, up to its first newline or NUL.]'
+        '--recovery[Unlock with the recovery key instead of the passphrase.]'
+        '*:command:'
+        '--socket[The supervisor'\''s control socket.]:path:_files'
+        '--json[One JSON document on standard output (an object a line for streams).]'
+        '(--verbose -v)'{--verbose,-v}'[Report supervisor restarts and upgrades on standard error.]'
+        '--version[Show the version.]'
+        '(-h --help)'{-h,--help}'[Show help information.]'
+    )
+    _arguments -w -s -S : "${arg_specs[@]}" && ret=0
+
+    return "${ret}"
+}
+
+_torpor_protect_init() {
+    local -i ret=1
+    local -ar arg_specs=(
+        '--stdin[Read the passphrase from standard input, up to its first newline or NUL.]'
+        '--socket[The supervisor'\''s control socket.]:path:_files'
+        '--json[One JSON document on standard output (an object a line for streams).]'
+        '(--verbose -v)'{--verbose,-v}'[Report supervisor restarts and upgrades on standard error.]'
+        '--version[Show the version.]'
+        '(-h --help)'{-h,--help}'[Show help information.]'
+    )
+    _arguments -w -s -S : "${arg_specs[@]}" && ret=0
+
+    return "${ret}"
+}
+
+_torpor_protect_passphrase() {
+    local -i ret=1
+    local -ar arg_specs=(
+        '--stdin[Read the old and the new passphrase from standard input, a line each.]'
+        '--recovery[Give the recovery key instead of the old passphrase.]'
         '--socket[The supervisor'\''s control socket.]:path:_files'
         '--json[One JSON document on standard output (an object a line for streams).]'
         '(--verbose -v)'{--verbose,-v}'[Report supervisor restarts and upgrades on standard error.]'

@@ -106,6 +106,7 @@ struct AppDraft {
         CoverReader.check(self)
         SettingReader.check(self)
         TransferReader.check(self)
+        ProtectionReader.check(self)
         warnOfModes()
         let isOfForeground = specification.location.updates == .foreground
         let location = origins["location"] == nil || isOfForeground ? "regions" : "location"

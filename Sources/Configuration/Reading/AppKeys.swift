@@ -9,7 +9,8 @@ enum AppKeys {
     typealias AppKey = Key<AppDraft>
 
     static let all: [AppKey] =
-        (program + start + stop + deadlines + background + events + memory + output + notices + connections + messages)
+        (program + start + stop + deadlines + background + events + memory + output + notices + connections + messages
+        + ProtectionReader.app)
         .sorted {
             $0.name < $1.name
         }

@@ -196,6 +196,7 @@ extension ControlService {
         supervisor.interruptions.follow(kept.supervisor)
         supervisor.memoryWatch.configure()
         supervisor.dataFolders.configure()
+        supervisor.protection.configure()
         supervisor.transfers.configure()
         supervisor.desktop.configure()
         supervisor.alerts.configure()

@@ -48,6 +48,12 @@ package enum EventKind: String, CaseIterable {
     case cachesRemoved = "898e549d71e24cfaa10fc535ce1110dc"
     case dataPurged = "530f2e4bc003488eb622b3eae6f51ae7"
 
+    // Protected data.
+    case dataLocked = "6f0b1f5d2d3c4a5e9b1c7a4d8e2f6031"
+    case dataUnlocked = "0d9c3a7be4f1482ab65d1e90c7f3a824"
+    case dataBusy = "b41e6a90c5d748f3a2e7095cd18f6b3d"
+    case waitsForUnlock = "e7a2c1d4905b4f6e8d3b6f1a2c9047e5"
+
     // An app's memory.
     case madeRoom = "622b836bf672486caac6cb81de5cadab"
     case pagedOut = "d360cdb0d9f64b2cbefa04540082c0ad"
@@ -156,7 +162,7 @@ package enum EventKind: String, CaseIterable {
             .descriptorClosed, .attached,
             .chatty, .socketNotBound, .socketBound, .socketClosed, .backlogNearlyFull, .dataCopied, .dataNotCleared,
             .cachesRemoved, .dataPurged, .sceneOpened, .sceneDisconnected, .sceneDiscarded, .waitsForPlace,
-            .coverFailed, .healthChecked, .bundlePutBack:
+            .coverFailed, .healthChecked, .bundlePutBack, .dataLocked, .dataUnlocked, .dataBusy, .waitsForUnlock:
             "notice"
         case .asked, .refused: "request"
         case .keptDown, .asLeft, .sleepsAgain: "goal"
@@ -184,7 +190,9 @@ package enum EventKind: String, CaseIterable {
             .storeChanged, .holdEnded, .modeBegan, .modeEnded, .woken, .fetched, .fetchPutOff, .clockChanged,
             .memoryEnough, .madeRoom, .belowLimit, .waitsForMemory, .settingsChanged,
             .machineSleeps, .machineWoke, .sessionLocked, .sessionUnlocked, .socketBound, .dataCopied, .cachesRemoved,
-            .dataPurged, .sceneOpened, .sceneDisconnected, .sceneDiscarded, .waitsForPlace, .alert:
+            .dataPurged, .sceneOpened, .sceneDisconnected, .sceneDiscarded, .waitsForPlace, .alert, .dataLocked,
+            .dataUnlocked,
+            .waitsForUnlock:
             .info
         case .unheard, .descriptorClosed, .refused, .chatty, .answerFailed, .nearLimit, .notWoken, .snapshotNotTaken,
             .coverFailed, .healthChecked, .permission:
@@ -194,7 +202,7 @@ package enum EventKind: String, CaseIterable {
             .stateNotKept,
             .stateSetAside, .memoryShort, .wakeStorm, .socketNotBound, .socketClosed,
             .backlogNearlyFull, .gpsdNotBelieved, .notHandled, .transfer, .dataNotCleared, .settingsNotTaken,
-            .bundlePutBack:
+            .bundlePutBack, .dataBusy:
             .warning
         case .gaveUp, .upgradeFailed, .keeperLost, .directoryDamaged, .configurationInvalid: .error
         }
@@ -215,7 +223,7 @@ package enum EventKind: String, CaseIterable {
             .socketNotBound, .socketBound, .socketClosed,
             .backlogNearlyFull, .notHandled, .transfer, .alert, .dataCopied, .dataNotCleared, .cachesRemoved,
             .dataPurged,
-            .sceneOpened, .sceneDisconnected, .sceneDiscarded, .waitsForPlace:
+            .sceneOpened, .sceneDisconnected, .sceneDiscarded, .waitsForPlace, .waitsForUnlock:
             " "
         case .launched, .woken, .told, .posted, .settingsChanged, .settingsNotTaken, .signalled, .mainChanged, .unheard,
             .descriptorClosed, .refused, .permission,
@@ -223,7 +231,7 @@ package enum EventKind: String, CaseIterable {
             .reconfigured, .started, .tookOver, .stopping, .upgrading, .upgradeFailed, .keeperLost, .directoryDamaged,
             .configurationRead, .configurationInvalid, .policyChanged, .storeChanged, .memoryShort, .memoryEnough,
             .machineSleeps, .machineWoke, .clockChanged, .sessionLocked, .sessionUnlocked, .gpsdNotBelieved,
-            .coverFailed:
+            .coverFailed, .dataLocked, .dataUnlocked, .dataBusy:
             ": "
         }
     }
@@ -240,7 +248,8 @@ package enum EventKind: String, CaseIterable {
     /// The kind of event that records an ending of which only the reason is known.
     package init(_ reason: TerminationReason) {
         switch reason {
-        case .exitSuccess, .stopped, .exitsOnSuspend, .shutdown, .forceQuit, .replaced, .permissionChanged:
+        case .exitSuccess, .stopped, .exitsOnSuspend, .shutdown, .forceQuit, .replaced, .permissionChanged,
+            .protectedDataOpen:
             self = .ended
         case .evicted: self = .evicted
         case .launchDeadline, .backgroundDeadline, .watchdog, .taskExpired, .unresponsive: self = .missedDeadline

@@ -98,7 +98,7 @@ extension Supervisor: ActionPerformer {
         case .report(let notice): report(app, notice)
         case .takeSnapshot: snapshots.takeSnapshot(app)
         case .askForAdmission(let reason): policyManager?.mayLaunch(app, reason)
-        case .askForMemory: scenes.launchNeedsRoom(app)
+        case .askForMemory: protection.launchNeedsData(app)
         case .requestLaunch: break  // The coordinator handles this action itself.
         }
     }

@@ -9,6 +9,9 @@ extension Supervisor {
     /// Answers apps that ask for permissions.
     package var permissions: AppPermissions { launcher.permissions }
 
+    /// The folders that are locked with the session.
+    package var protection: ProtectedData { dataFolders.protection }
+
     /// Terminates an app that would be launched in another way now, and launches it again into the state that it was
     /// last sent to.
     func replace(_ app: AppRuntime, _ reason: TerminationReason = .replaced) throws(DependencyError) {

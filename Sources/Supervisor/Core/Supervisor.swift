@@ -234,7 +234,7 @@ package final class Supervisor: Room {
             Announcements(engine, recorder), launcher, persistence, shares, snapshots, savedStates, memoryWatch,
             lockWatch, shares.gpuWatch, appSockets,
             service,
-            interruptions, mailboxes, settings, permissions, wakes, dataFolders, transfers, alerts, scenes,
+            interruptions, mailboxes, settings, permissions, wakes, dataFolders, protection, transfers, alerts, scenes,
             innerScenes, HoldingPages(self),
             Covers(self), launcher.healthChecks, desktop.soundFocus,
         ]
@@ -258,6 +258,7 @@ package final class Supervisor: Room {
             note(.upgradeFailed, text: text)
         }
         govern()
+        protection.configure()
         interruptions.follow(configuration.supervisor)
         memoryWatch.configure()
         dataFolders.configure()

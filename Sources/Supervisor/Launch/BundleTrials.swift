@@ -48,7 +48,8 @@ extension Launcher {
         case .exitSuccess, .exitFailure, .signal, .coreDump, .unknown, .launchDeadline, .launchFailed, .watchdog,
             .unresponsive, .memoryLimit:
             failed(app, bundle)
-        case .stopped, .exitsOnSuspend, .shutdown, .forceQuit, .replaced, .permissionChanged, .evicted,
+        case .stopped, .exitsOnSuspend, .shutdown, .forceQuit, .replaced, .permissionChanged, .protectedDataOpen,
+            .evicted,
             .backgroundDeadline, .taskExpired,
             .oomKill, .dependencyFailed, .lockWhileSuspending, .wakeStorm, .gpuInBackground:
             break

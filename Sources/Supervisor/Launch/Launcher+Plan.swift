@@ -83,7 +83,7 @@ extension Launcher {
         if LaunchEnvironment.inherited["PATH"] == nil {
             variables["PATH"] = LaunchEnvironment.path
         }
-        let data = supervisor.dataFolders.variables(of: app)
+        let data = supervisor.dataFolders.variables(of: app).merging(supervisor.protection.variables(of: app)) { $1 }
         // Environment files and the configuration may override TMPDIR.
         variables["TMPDIR"] = data["TMPDIR"]
         for (key, value) in Containers.forLaunch(read, specification) { variables[key] = value }

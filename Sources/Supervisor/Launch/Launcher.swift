@@ -89,6 +89,9 @@ package final class Launcher: ShellRoom, LifecycleObserver {
     }
 
     private func prepareData(_ app: AppRuntime, _ order: LaunchOrder) {
+        if let refusal = supervisor.protection.refusal(of: app) {
+            return launchRefused(app, refusal.sentence, isFinal: refusal.isFinal)
+        }
         supervisor.dataFolders.prepare(app, order) { [weak self] failure in
             guard let self else { return }
             if let failure { return self.launchRefused(app, failure.description) }
@@ -413,7 +416,7 @@ extension Launcher {
         let order = (app: app.name, incarnation: machine.incarnation)
         try prepare(app, user)
         var variables: [String: String] = [:]
-        let data = supervisor.dataFolders.variables(of: app)
+        let data = supervisor.dataFolders.variables(of: app).merging(supervisor.protection.variables(of: app)) { $1 }
         variables["TMPDIR"] = data["TMPDIR"]
         if let user { variables.merge(Self.variables(of: user, app.specification)) { $1 } }
         let specification = try? supervisor.settings.launched(app)

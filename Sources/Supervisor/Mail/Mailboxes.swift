@@ -195,6 +195,8 @@ package final class Mailboxes: Room, LifecycleObserver {
         guard mail != nil || !isLoaded else { return }
         // A client's call may wait until this URL is answered: have the call checked.
         if mail?.url != nil { engine.touch(app.id) }
+        // A lock of protected data waits for this answer.
+        if mail?.draft.message == Message.protectedDataWillBecomeUnavailable.rawValue { engine.touch(app.id) }
         if let mail, mail.draft.topic == Self.settingsTopic { host.toldOfSettings(mail, app) }
         host.store.removeMail(id, of: app.name)
         dropIfEmpty(app)

@@ -142,6 +142,7 @@ extension Launcher {
         places.bundle = specification.bundle?.path
         places.writable = [supervisor.savedStates.stateDirectory(of: app)]
         if let data = supervisor.dataFolders.folder(of: app) { places.writable.append(data) }
+        if app.specification.data.protection.kind != nil { places.writable.append(supervisor.protection.door(of: app)) }
         places.runtime = supervisor.runtime.directory(of: app)
         return SandboxOrder(mode: mode, grants: app.grants, places: places)
     }

@@ -46,7 +46,7 @@ final class Reports: ShellRoom {
         let isStuck: Bool
         switch reason {
         case .launchDeadline, .backgroundDeadline, .watchdog, .taskExpired, .unresponsive: isStuck = true
-        case .lockWhileSuspending, .memoryLimit, .wakeStorm, .gpuInBackground: isStuck = false
+        case .lockWhileSuspending, .memoryLimit, .wakeStorm, .gpuInBackground, .protectedDataOpen: isStuck = false
         case .exitSuccess, .exitFailure, .signal, .coreDump, .oomKill, .unknown, .dependencyFailed, .replaced,
             .permissionChanged, .evicted, .stopped, .exitsOnSuspend, .shutdown, .forceQuit, .launchFailed:
             return
@@ -119,6 +119,7 @@ final class Reports: ShellRoom {
             return "did not end its task\(ending.tasks.count == 1 ? "" : "s") \(names) within \(limit)"
         case .lockWhileSuspending:
             return app.run.locksInTheWay?.first.map { "could not be suspended because \($0.sentence)" }
+        case .protectedDataOpen: return app.run.openProtectedFiles.map(ProtectedData.sentence)
         case .exitSuccess, .exitFailure, .signal, .coreDump, .oomKill, .unknown, .dependencyFailed, .replaced,
             .permissionChanged, .memoryLimit, .wakeStorm, .evicted, .stopped, .exitsOnSuspend, .shutdown, .forceQuit,
             .launchFailed, .gpuInBackground:

@@ -90,6 +90,7 @@ enum torpor_policy_reason {
     TORPOR_REASON_LAUNCH_FAILED = 25,
     TORPOR_REASON_PERMISSION_CHANGED = 26,
     TORPOR_REASON_GPU_IN_BACKGROUND = 27,
+    TORPOR_REASON_PROTECTED_DATA_OPEN = 28,
 };
 
 /* Why an app is launched. */

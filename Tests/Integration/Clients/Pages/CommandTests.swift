@@ -288,7 +288,7 @@ import TorporAPI
             }
             // Without a folder, root's entries would be those of the machine.
             if command.contains("desktop sync"), !command.contains("--folder") { line += " --folder applications" }
-            if command.contains(" --output ") || command.contains(" init") { line += " --force" }
+            if command.contains(" --output ") || command.contains("torpor init") { line += " --force" }
             // A million questions take minutes, and a busy machine some time for each.
             if command.contains("policy check") { line += " --questions 300 --deadline 20s" }
             var (code, output) = command.contains("torpor app ") ? try runInApp(line) : try run(line)
@@ -302,6 +302,7 @@ import TorporAPI
                 || output.hasPrefix("torpor: there is no transfer 17")
                 || output.contains("is not a transfer of author")
                 || output.contains("author has no scenes inside")
+                || output.contains("no app has protected data")
                 || output.hasPrefix("torpor: there is no unhandled message 1764158733000017:")
                 || output.hasPrefix("torpor: there is no unhandled message 1764158733000017")
                 || output.hasPrefix("torpor: there is no unhandled message 1764158735000020")
