@@ -231,6 +231,7 @@ extension AppMachine {
         case .rest:
             goal = .notRunning
         }
+        endForcedRun()
     }
 
     private mutating func whatFollows(
@@ -239,6 +240,7 @@ extension AppMachine {
         now: Duration
     ) -> Ending.Next {
         if relaunch != nil { return .relaunch }
+        if !mayRun { return .rest }
         if goal == .notRunning || reason.wasAskedFor { return .rest }
         if reason.isReplacement { return .restart(after: .zero) }
         if rules.isOneshot, reason == .exitSuccess { return .rest }

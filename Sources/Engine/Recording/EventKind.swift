@@ -109,6 +109,9 @@ package enum EventKind: String, CaseIterable {
     case adviceNotTaken = "7e32bdc760214ed49a3039ba44add04a"
     case reconfigured = "6bc415c354744ed38f5963d98c4bbbaf"
     case removed = "c02111bc5b744894aea2d0f7d25566e6"
+    case owned = "2f0c8a4e6b1d4c5f9a7e3d60b8f1c2a4"
+    case disowned = "61d7e0b9a3f24d8e8c5b7a192e4f6d03"
+    case ownershipExpired = "c48b5f1e7d924a06b3e8f0a26d9c7b15"
     case chatty = "717fd6d4a3d64d4fa085c62e6ed801da"
 
     // torpord itself.
@@ -157,6 +160,7 @@ package enum EventKind: String, CaseIterable {
             .coverFailed, .healthChecked, .bundlePutBack:
             "notice"
         case .asked, .refused: "request"
+        case .owned, .disowned, .ownershipExpired: "owner"
         case .keptDown, .asLeft, .sleepsAgain: "goal"
         case .advised, .adviceNotTaken, .policyChanged: "policy"
         case .reconfigured, .removed, .configurationRead, .configurationInvalid, .settingsChanged, .settingsNotTaken:
@@ -182,7 +186,7 @@ package enum EventKind: String, CaseIterable {
             .storeChanged, .holdEnded, .modeBegan, .modeEnded, .woken, .fetched, .fetchPutOff, .clockChanged,
             .memoryEnough, .madeRoom, .belowLimit, .waitsForMemory, .settingsChanged,
             .machineSleeps, .machineWoke, .sessionLocked, .sessionUnlocked, .socketBound, .dataCopied, .cachesRemoved,
-            .dataPurged, .sceneOpened, .sceneDisconnected, .sceneDiscarded, .waitsForPlace, .alert:
+            .dataPurged, .sceneOpened, .sceneDisconnected, .sceneDiscarded, .waitsForPlace, .alert, .owned, .disowned:
             .info
         case .unheard, .descriptorClosed, .refused, .chatty, .answerFailed, .nearLimit, .notWoken, .snapshotNotTaken,
             .coverFailed, .healthChecked, .permission:
@@ -191,7 +195,7 @@ package enum EventKind: String, CaseIterable {
             .outlivedGrace, .notStopped, .continuedByOthers, .overLimit, .lockHeld, .noStateDirectory, .stateNotKept,
             .stateSetAside, .memoryShort, .wakeStorm, .socketNotBound, .socketClosed,
             .backlogNearlyFull, .gpsdNotBelieved, .notHandled, .transfer, .dataNotCleared, .settingsNotTaken,
-            .bundlePutBack:
+            .bundlePutBack, .ownershipExpired:
             .warning
         case .gaveUp, .upgradeFailed, .keeperLost, .directoryDamaged, .configurationInvalid: .error
         }
@@ -211,7 +215,7 @@ package enum EventKind: String, CaseIterable {
             .socketNotBound, .socketBound, .socketClosed,
             .backlogNearlyFull, .notHandled, .transfer, .alert, .dataCopied, .dataNotCleared, .cachesRemoved,
             .dataPurged,
-            .sceneOpened, .sceneDisconnected, .sceneDiscarded, .waitsForPlace:
+            .sceneOpened, .sceneDisconnected, .sceneDiscarded, .waitsForPlace, .owned, .disowned, .ownershipExpired:
             " "
         case .launched, .woken, .told, .posted, .settingsChanged, .settingsNotTaken, .signalled, .mainChanged, .unheard,
             .descriptorClosed, .refused, .permission,
@@ -259,6 +263,7 @@ package enum EventKind: String, CaseIterable {
         case .modeBegan: self = .modeBegan
         case .modeEnded: self = .modeEnded
         case .sleepsAgain: self = .sleepsAgain
+        case .ownershipExpired: self = .ownershipExpired
         case .snapshotMissed: self = .snapshotNotTaken
         // A failed answer of the app has its own event, so no second event is needed.
         case .backgroundTimeUsed, .sceneRefused(_, missed: false): return nil

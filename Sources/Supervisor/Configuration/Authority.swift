@@ -103,6 +103,7 @@ extension ManagerRequest {
             .settings,
             .setSettings, .answerPermissions, .apply,
             .reloadPolicy,
+            .exportState, .importState,
             .upgrade:
             false
         }
