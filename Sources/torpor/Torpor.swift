@@ -34,7 +34,7 @@ package struct Torpor: ParsableCommand {
                 subcommands: [
                     Start.self, Stop.self, Restart.self, Foreground.self, Open.self, Background.self, Suspend.self,
                     Resume.self,
-                    Interrupt.self, Scene.self, HoldApps.self, Own.self, Disown.self,
+                    Interrupt.self, Scene.self, HoldApps.self, Own.self, Disown.self, Move.self,
                     StateVerbs.self, ForceQuit.self, SendSignal.self, Post.self, Notify.self,
                     BadgeVerb.self, Reset.self,
                     WaitFor.self,
