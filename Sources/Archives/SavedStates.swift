@@ -31,7 +31,6 @@ package final class SavedStates: Room, LifecycleObserver {
     /// Discards the app's archive, sets it aside or leaves it, depending on how the app ended.
     package func ended(_ app: AppRuntime, _ ending: Ending) {
         let isKept = app.keepsStateWhenStopped == true
-        app.keepsStateWhenStopped = nil
         let isOver = !isKept && !(machine(app).lastEnding ?? ending.reason).keepsState
         if isKept { keepArchive(of: app) }
         let isDone = isOver && app.specification.rules.isOneshot
@@ -223,8 +222,11 @@ package final class SavedStates: Room, LifecycleObserver {
             return nil
         }
         app.restoration = nil
+        // The archive may not have become newer yet (``keepArchive(of:)``).
+        let isKept = app.keepsStateWhenStopped == true
+        app.keepsStateWhenStopped = nil
         guard let found = folder.found, !folders.takesAway(folder) else { return nil }
-        guard isRestorable(found, app, order) else {
+        guard isKept || isRestorable(found, app, order) else {
             discardArchive(app)
             return nil
         }
@@ -330,7 +332,7 @@ extension AppRuntime {
 private enum RestorationSlot: Slot { typealias Value = Restoration }
 
 extension AppRuntime {
-    /// Whether a user stops the app and wants the next launch to get its state all the same; nil for no.
+    /// Whether a user stops the app, or has stopped it, and wants the next launch to get its state; nil for no.
     package var keepsStateWhenStopped: Bool? {
         get { slots[KeepsStateSlot.self] }
         set { slots[KeepsStateSlot.self] = newValue }

@@ -32,7 +32,6 @@ extension ControlService {
             if !request.keepState {
                 supervisor.savedStates.personEnds(app)
             } else if !coordinator.machine(app.id).isAlive {
-                app.keepsStateWhenStopped = nil
                 supervisor.savedStates.keepArchive(of: app)
             }
         case .disconnect, .discard: app.kept.goalOfPerson = nil
