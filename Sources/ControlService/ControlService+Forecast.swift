@@ -67,7 +67,7 @@ extension ControlService {
     /// Whether the app has `restart = "always"` but was evicted, and no event launches it again.
     func isStranded(_ app: AppRuntime) -> Bool {
         let machine = coordinator.machine(app.id)
-        guard app.wasCutShort == true, !machine.isAlive, !machine.isWaitingToLaunch, !machine.failed,
+        guard app.wasCutShort == true, machine.mayRun, !machine.isAlive, !machine.isWaitingToLaunch, !machine.failed,
             machine.rules.restart == .always, app.specification.wakeOnConnect == .none
         else { return false }
         return wakers(of: app, connections: []).isEmpty

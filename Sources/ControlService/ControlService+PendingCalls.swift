@@ -49,6 +49,7 @@ extension ControlService {
             if app.tokens.standing(of: token) != .unknown {
                 let along = stopped.dependents(of: app) { $0.tokens.standing(of: token) != .unknown }
                 var item = repeated(request, app)
+                if item.target == .done, let text = owning(request) { item.result = result(app, ok: true, text) }
                 if request.verb == .restart { item.restartedToo = along.map(\.name) }
                 items.append(item)
                 items += companions(stopped.newOnes(along), of: app, request, isRepeated: true)
@@ -75,8 +76,11 @@ extension ControlService {
                 if request.verb == .foreground { try requireScene(inside: app) }
                 if request.verb == .start { app.skipsAdmission = request.force && !before.isAlive ? true : nil }
                 if request.verb == .suspend, !request.force { try coordinator.requireSuspendable(app.id) }
+                if request.verb == .start, request.force, !before.mayRun { try self.request(.runUnowned, of: app.id) }
                 if request.verb == .discard {
                     supervisor.scenes.end(app)
+                } else if request.verb == .own || request.verb == .disown {
+                    try changeOwner(request, of: app, by: peer)
                 } else if let asked = self.request(for: request, before) {
                     try self.request(asked, of: app.id)
                 }
@@ -101,6 +105,7 @@ extension ControlService {
                 )
                 if request.verb == .restart { item.restartedToo = along.map(\.name) }
                 if request.verb == .hold { item.result = result(app, ok: true, holding(app)) }
+                if item.target == .done, let text = owning(request) { item.result = result(app, ok: true, text) }
             } catch {
                 app.tokens.giveBack(token)
                 app.kept.goalOfPerson = goalOfPerson
@@ -184,7 +189,7 @@ extension ControlService {
 
     private func request(for request: VerbRequest, _ machine: AppMachine) -> Request? {
         switch request.verb {
-        case .start: .start(background: request.background)
+        case .start: request.standby ? .standby : .start(background: request.background)
         case .stop: .stop(.stopped)
         case .restart: .restart
         case .foreground: .foreground
@@ -199,12 +204,13 @@ extension ControlService {
             .hold(reason: request.reason ?? "", until: request.forMilliseconds.map { loop.now + .milliseconds($0) })
         case .disconnect where machine.isAlive && machine.transition == nil: .evict
         case .disconnect: machine.isAlive || machine.isWaitingToLaunch ? .stop(.evicted) : nil
-        case .discard, .wait: nil
+        case .discard, .wait, .own, .disown: nil
         }
     }
 
     private func target(of request: VerbRequest, _ app: AppRuntime, _ before: AppMachine) -> PendingCall.Target {
         switch request.verb {
+        case .start where request.standby: return .goal(.suspended)
         case .start:
             // An app with scenes inside comes to the foreground only when one of its scenes does.
             if app.specification.innerScenes != nil {
@@ -218,6 +224,10 @@ extension ControlService {
         case .background, .resume: return .goal(.background)
         case .suspend: return .goal(.suspended)
         case .interrupt: return .interruption(of: before.goal)
+        case .own:
+            let goal = coordinator.machine(app.id).goal
+            return goal == before.goal || goal == .notRunning ? .done : .goal(goal)
+        case .disown: return before.isAlive ? request.stop ? .gone : .goal(.suspended) : .done
         case .reset, .hold: return .done
         case .wait: return request.state.flatMap(AppState.init).map(PendingCall.Target.state) ?? .done
         }

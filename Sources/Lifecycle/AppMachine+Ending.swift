@@ -231,6 +231,7 @@ extension AppMachine {
         case .rest:
             goal = .notRunning
         }
+        endForcedRun()
     }
 
     private mutating func whatFollows(
@@ -244,6 +245,7 @@ extension AppMachine {
             if relaunch.reason == .user { attempt = 0 }
             return .relaunch
         }
+        if !mayRun { return .rest }
         if goal == .notRunning || reason.wasAskedFor { return .rest }
         if reason.leadsToLaunch { return .restart(after: .zero) }
         if rules.isOneshot, reason == .exitSuccess { return .rest }

@@ -89,7 +89,7 @@ extension Coordinator {
         // A scene request itself never waits: only the app's transition does, as a foreground or wake request.
         case .scene: record.put(UInt8(0))
         // Requests of these kinds never wait for other apps.
-        case .hold, .release, .mode, .cover: record.put(UInt8(0))
+        case .hold, .release, .mode, .cover, .own, .runUnowned, .disown, .standby: record.put(UInt8(0))
         }
     }
 

@@ -67,6 +67,10 @@ public enum ManagerRequest: Hashable, Sendable {
     case logs(LogsRequest)
     case events(EventsRequest)
     case reports(app: String?)
+    /// Return a part of the state that an app saved, starting at the byte `offset`.
+    case exportState(app: String, offset: Int64)
+    /// Save a state for an app's next launch.
+    case importState(ImportStateRequest)
     /// Return a part of an app's snapshot, starting at the byte `offset`.
     case snapshot(app: String, offset: Int64)
     /// Return the icon of an app, or a variant of the icon, such as `dark`.
@@ -145,6 +149,11 @@ public enum ManagerRequest: Hashable, Sendable {
         case "Logs": self = .logs(try LogsRequest(fields: fields))
         case "Events": self = .events(try EventsRequest(fields: fields))
         case "Reports": self = .reports(app: try fields.optionalString("app"))
+        case "ExportState":
+            let offset = try fields.optionalInt("offset") ?? 0
+            if offset < 0 { throw FieldError(field: "offset", problem: "must not be negative") }
+            self = .exportState(app: try fields.string("app"), offset: offset)
+        case "ImportState": self = .importState(try ImportStateRequest(fields: fields))
         case "Snapshot":
             let offset = try fields.optionalInt("offset") ?? 0
             if offset < 0 { throw FieldError(field: "offset", problem: "must not be negative") }
@@ -209,6 +218,9 @@ public enum ManagerRequest: Hashable, Sendable {
             case .logs(let request): ("Logs", request.parameters, !request.isOneReply)
             case .events(let request): ("Events", request.parameters, true)
             case .reports(let app): ("Reports", app.map { ["app": .string($0)] } ?? .emptyObject, false)
+            case .exportState(let app, let offset):
+                ("ExportState", ["app": .string(app), "offset": .int(offset)], false)
+            case .importState(let request): ("ImportState", request.parameters, false)
             case .snapshot(let app, let offset):
                 ("Snapshot", ["app": .string(app), "offset": .int(offset)], false)
             case .icon(let app, nil): ("Icon", ["app": .string(app)], false)

@@ -16,7 +16,7 @@ package struct Torpor: ParsableCommand {
             $TORPOR_MANAGER_SOCKET, else in the default runtime directory.
 
             Exit status: 0 done; 1 failed; 2 wrong usage or configuration; 3 the app is not running (status); 4 \
-            unknown app, or no supervisor answers.
+            unknown app; 5 no supervisor answers.
             """,
         version: "torpor \(TorporVersion.text)",
         groupedSubcommands: [
@@ -34,7 +34,8 @@ package struct Torpor: ParsableCommand {
                 subcommands: [
                     Start.self, Stop.self, Restart.self, Foreground.self, Open.self, Background.self, Suspend.self,
                     Resume.self,
-                    Interrupt.self, Scene.self, HoldApps.self, ForceQuit.self, SendSignal.self, Post.self, Notify.self,
+                    Interrupt.self, Scene.self, HoldApps.self, Own.self, Disown.self, Move.self,
+                    StateVerbs.self, ForceQuit.self, SendSignal.self, Post.self, Notify.self,
                     BadgeVerb.self, Reset.self,
                     WaitFor.self,
                 ]

@@ -67,7 +67,7 @@ extension LoaderTests {
             "[{ name = \"home\", interface = \"w*\", ssid = \"h\", metered = false, vpn = false, on = \"enter\", wake = \"none\" }]",
         "memory_needed": "\"1MB\"", "nice": "-5", "notifications": "[\"battery\"]", "notify_access": "\"main\"",
         "on_lock": "\"ignore\"", "gpu_background": "\"end\"",
-        "on_missed_transition": "\"end\"", "page_out_after": "\"1h30m\"",
+        "on_missed_transition": "\"end\"", "owner": "\"external\"", "page_out_after": "\"1h30m\"",
         "paths": """
         [{ exists = "/x/*" }, { name = "in", not_empty = "in", wake = "foreground" }, { changed = "/c" }, \
         { modified = "/m" }]
@@ -240,6 +240,7 @@ extension LoaderTests {
         ]
         rules.eventTime = .seconds(60)
         rules.eviction = .kill
+        rules.owner = .external
         app.exec = ["/bin/a", ""]
         rules.exitsOnSuspend = true
         rules.expiryWarning = .seconds(1)

@@ -175,13 +175,13 @@ _torpor() {
     unset 'unparsed_words[0]'
     unparsed_words=("${unparsed_words[@]}")
     case "${subcommand}" in
-    list|status|top|logs|events|history|report|snapshot|graph|memory|timers|mailbox|settings|permissions|protect|unhandled|transfers|alerts|data|health|metrics|start|stop|restart|foreground|open|background|suspend|resume|interrupt|scene|hold|force-quit|signal|post|notify|badge|reset|wait|init|import|check|apply|policy|desktop|bundle|install|rollback|uninstall|doctor|upgrade|app|help)
+    list|status|top|logs|events|history|report|snapshot|graph|memory|timers|mailbox|settings|permissions|protect|unhandled|transfers|alerts|data|health|metrics|start|stop|restart|foreground|open|background|suspend|resume|interrupt|scene|hold|own|disown|move|state|force-quit|signal|post|notify|badge|reset|wait|init|import|check|apply|policy|desktop|bundle|install|rollback|uninstall|doctor|upgrade|app|help)
         # Offer subcommand argument completions
         "_torpor_${subcommand}"
         ;;
     *)
         # Offer subcommand completions
-        COMPREPLY+=($(compgen -W 'list status top logs events history report snapshot graph memory timers mailbox settings permissions protect unhandled transfers alerts data health metrics start stop restart foreground open background suspend resume interrupt scene hold force-quit signal post notify badge reset wait init import check apply policy desktop bundle install rollback uninstall doctor upgrade app help' -- "${cur}"))
+        COMPREPLY+=($(compgen -W 'list status top logs events history report snapshot graph memory timers mailbox settings permissions protect unhandled transfers alerts data health metrics start stop restart foreground open background suspend resume interrupt scene hold own disown move state force-quit signal post notify badge reset wait init import check apply policy desktop bundle install rollback uninstall doctor upgrade app help' -- "${cur}"))
         ;;
     esac
 }
@@ -889,7 +889,7 @@ _torpor_metrics() {
 
 _torpor_start() {
     repeating_flags=()
-    non_repeating_flags=(--background --force --no-wait --json --verbose -v --version -h --help)
+    non_repeating_flags=(--background --standby --force --no-wait --json --verbose -v --version -h --help)
     repeating_options=()
     non_repeating_options=(--timeout --socket)
     __torpor_offer_flags_options -1
@@ -916,7 +916,7 @@ _torpor_start() {
 
 _torpor_stop() {
     repeating_flags=()
-    non_repeating_flags=(--no-wait --json --verbose -v --version -h --help)
+    non_repeating_flags=(--keep-state --no-wait --json --verbose -v --version -h --help)
     repeating_options=()
     non_repeating_options=(--timeout --socket)
     __torpor_offer_flags_options -1
@@ -1288,6 +1288,175 @@ _torpor_hold() {
     case "${positional_number}" in
     *)
         __torpor_add_completions -W "$(__torpor_custom_complete ---completion hold -- positional@0 "${COMP_CWORD}" "$(__torpor_cursor_index_in_current_word)")"
+        return
+        ;;
+    esac
+}
+
+_torpor_own() {
+    repeating_flags=()
+    non_repeating_flags=(--no-wait --json --verbose -v --version -h --help)
+    repeating_options=()
+    non_repeating_options=(--for --timeout --socket)
+    __torpor_offer_flags_options -1
+
+    # Offer option value completions
+    case "${prev}" in
+    '--for')
+        return
+        ;;
+    '--timeout')
+        return
+        ;;
+    '--socket')
+        __torpor_add_completions -f
+        return
+        ;;
+    esac
+
+    # Offer positional completions
+    case "${positional_number}" in
+    *)
+        __torpor_add_completions -W "$(__torpor_custom_complete ---completion own -- positional@0 "${COMP_CWORD}" "$(__torpor_cursor_index_in_current_word)")"
+        return
+        ;;
+    esac
+}
+
+_torpor_disown() {
+    repeating_flags=()
+    non_repeating_flags=(--stop --no-wait --json --verbose -v --version -h --help)
+    repeating_options=()
+    non_repeating_options=(--timeout --socket)
+    __torpor_offer_flags_options -1
+
+    # Offer option value completions
+    case "${prev}" in
+    '--timeout')
+        return
+        ;;
+    '--socket')
+        __torpor_add_completions -f
+        return
+        ;;
+    esac
+
+    # Offer positional completions
+    case "${positional_number}" in
+    *)
+        __torpor_add_completions -W "$(__torpor_custom_complete ---completion disown -- positional@0 "${COMP_CWORD}" "$(__torpor_cursor_index_in_current_word)")"
+        return
+        ;;
+    esac
+}
+
+_torpor_move() {
+    repeating_flags=()
+    non_repeating_flags=(--dry-run --json --verbose -v --version -h --help)
+    repeating_options=()
+    non_repeating_options=(--ssh --for --timeout --socket)
+    __torpor_offer_flags_options 2
+
+    # Offer option value completions
+    case "${prev}" in
+    '--ssh')
+        return
+        ;;
+    '--for')
+        return
+        ;;
+    '--timeout')
+        return
+        ;;
+    '--socket')
+        __torpor_add_completions -f
+        return
+        ;;
+    esac
+
+    # Offer positional completions
+    case "${positional_number}" in
+    1)
+        __torpor_add_completions -W "$(__torpor_custom_complete ---completion move -- positional@0 "${COMP_CWORD}" "$(__torpor_cursor_index_in_current_word)")"
+        return
+        ;;
+    esac
+}
+
+_torpor_state() {
+    repeating_flags=()
+    non_repeating_flags=(--version -h --help)
+    repeating_options=()
+    non_repeating_options=()
+    __torpor_offer_flags_options 0
+
+    # Offer subcommand / subcommand argument completions
+    local -r subcommand="${unparsed_words[0]}"
+    unset 'unparsed_words[0]'
+    unparsed_words=("${unparsed_words[@]}")
+    case "${subcommand}" in
+    export|import)
+        # Offer subcommand argument completions
+        "_torpor_state_${subcommand}"
+        ;;
+    *)
+        # Offer subcommand completions
+        COMPREPLY+=($(compgen -W 'export import' -- "${cur}"))
+        ;;
+    esac
+}
+
+_torpor_state_export() {
+    repeating_flags=()
+    non_repeating_flags=(--no-mail --no-state --json --verbose -v --version -h --help)
+    repeating_options=()
+    non_repeating_options=(--output -o --socket)
+    __torpor_offer_flags_options 1
+
+    # Offer option value completions
+    case "${prev}" in
+    '--output'|'-o')
+        __torpor_add_completions -f
+        return
+        ;;
+    '--socket')
+        __torpor_add_completions -f
+        return
+        ;;
+    esac
+
+    # Offer positional completions
+    case "${positional_number}" in
+    1)
+        __torpor_add_completions -W "$(__torpor_custom_complete ---completion state export -- positional@0 "${COMP_CWORD}" "$(__torpor_cursor_index_in_current_word)")"
+        return
+        ;;
+    esac
+}
+
+_torpor_state_import() {
+    repeating_flags=()
+    non_repeating_flags=(--json --verbose -v --version -h --help)
+    repeating_options=()
+    non_repeating_options=(--socket)
+    __torpor_offer_flags_options 2
+
+    # Offer option value completions
+    case "${prev}" in
+    '--socket')
+        __torpor_add_completions -f
+        return
+        ;;
+    esac
+
+    # Offer positional completions
+    case "${positional_number}" in
+    1)
+        __torpor_add_completions -W "$(__torpor_custom_complete ---completion state import -- positional@0 "${COMP_CWORD}" "$(__torpor_cursor_index_in_current_word)")"
+        return
+        ;;
+    2)
+        __torpor_add_completions -f
         return
         ;;
     esac

@@ -82,6 +82,10 @@ _torpor() {
             'interrupt:Makes active apps inactive, so that they get no user events.'
             'scene:Opens, disconnects, discards and shows the scenes of a template.'
             'hold:Keeps apps from being suspended when they are in the background.'
+            'own:Says that this machine owns apps, so that it may launch and wake them.'
+            'disown:Says that this machine does not own apps: they are suspended, and nothing launches or wakes them.'
+            'move:Moves an app to another machine, with its saved state and its mail.'
+            'state:Exports and imports the state that an app saved, with its mail.'
             'force-quit:Ends apps by SIGKILL, without telling them; no event launches them again.'
             'signal:Sends a signal to the main process of apps.'
             'post:Sends an app a message on a topic, now or when it wakes.'
@@ -108,7 +112,7 @@ _torpor() {
         ;;
     arg)
         case "${words[1]}" in
-        list|status|top|logs|events|history|report|snapshot|graph|memory|timers|mailbox|settings|permissions|protect|unhandled|transfers|alerts|data|health|metrics|start|stop|restart|foreground|open|background|suspend|resume|interrupt|scene|hold|force-quit|signal|post|notify|badge|reset|wait|init|import|check|apply|policy|desktop|bundle|install|rollback|uninstall|doctor|upgrade|app|help)
+        list|status|top|logs|events|history|report|snapshot|graph|memory|timers|mailbox|settings|permissions|protect|unhandled|transfers|alerts|data|health|metrics|start|stop|restart|foreground|open|background|suspend|resume|interrupt|scene|hold|own|disown|move|state|force-quit|signal|post|notify|badge|reset|wait|init|import|check|apply|policy|desktop|bundle|install|rollback|uninstall|doctor|upgrade|app|help)
             "_torpor_${words[1]}" && ret=0
             ;;
         esac
@@ -623,7 +627,8 @@ _torpor_start() {
     local -ar arg_specs=(
         '*:app:{__torpor_custom_complete ---completion start -- positional@0 "${current_word_index}" "$(__torpor_cursor_index_in_current_word)"}'
         '--background[Launch into the background.]'
-        '--force[Launch even if a policy is against it.]'
+        '--standby[Launch only to be suspended, also an app that this machine does not own.]'
+        '--force[Launch even if a policy is against it, or this machine does not own the app.]'
         '--no-wait[Return as soon as the supervisor has the request.]'
         '--timeout[The longest time to wait, such as 10s.]:duration:'
         '--socket[The supervisor'\''s control socket.]:path:_files'
@@ -641,6 +646,7 @@ _torpor_stop() {
     local -i ret=1
     local -ar arg_specs=(
         '*:app:{__torpor_custom_complete ---completion stop -- positional@0 "${current_word_index}" "$(__torpor_cursor_index_in_current_word)"}'
+        '--keep-state[Keep the state that the app saved for its next launch.]'
         '--no-wait[Return as soon as the supervisor has the request.]'
         '--timeout[The longest time to wait, such as 10s.]:duration:'
         '--socket[The supervisor'\''s control socket.]:path:_files'
@@ -885,6 +891,125 @@ _torpor_hold() {
         '--for[End the hold after this time, such as 10m.]:duration:'
         '--reason[The reason, which is shown with the app.]:text:'
         '--end[End all holds of the apps.]'
+        '--socket[The supervisor'\''s control socket.]:path:_files'
+        '--json[One JSON document on standard output (an object a line for streams).]'
+        '(--verbose -v)'{--verbose,-v}'[Report supervisor restarts and upgrades on standard error.]'
+        '--version[Show the version.]'
+        '(-h --help)'{-h,--help}'[Show help information.]'
+    )
+    _arguments -w -s -S : "${arg_specs[@]}" && ret=0
+
+    return "${ret}"
+}
+
+_torpor_own() {
+    local -i ret=1
+    local -ar arg_specs=(
+        '*:app:{__torpor_custom_complete ---completion own -- positional@0 "${current_word_index}" "$(__torpor_cursor_index_in_current_word)"}'
+        '--for[Own the apps for this time, such as 90s, unless this is repeated.]:duration:'
+        '--no-wait[Return as soon as the supervisor has the request.]'
+        '--timeout[The longest time to wait, such as 10s.]:duration:'
+        '--socket[The supervisor'\''s control socket.]:path:_files'
+        '--json[One JSON document on standard output (an object a line for streams).]'
+        '(--verbose -v)'{--verbose,-v}'[Report supervisor restarts and upgrades on standard error.]'
+        '--version[Show the version.]'
+        '(-h --help)'{-h,--help}'[Show help information.]'
+    )
+    _arguments -w -s -S : "${arg_specs[@]}" && ret=0
+
+    return "${ret}"
+}
+
+_torpor_disown() {
+    local -i ret=1
+    local -ar arg_specs=(
+        '*:app:{__torpor_custom_complete ---completion disown -- positional@0 "${current_word_index}" "$(__torpor_cursor_index_in_current_word)"}'
+        '--stop[Terminate the apps too; their saved state is kept for the next launch.]'
+        '--no-wait[Return as soon as the supervisor has the request.]'
+        '--timeout[The longest time to wait, such as 10s.]:duration:'
+        '--socket[The supervisor'\''s control socket.]:path:_files'
+        '--json[One JSON document on standard output (an object a line for streams).]'
+        '(--verbose -v)'{--verbose,-v}'[Report supervisor restarts and upgrades on standard error.]'
+        '--version[Show the version.]'
+        '(-h --help)'{-h,--help}'[Show help information.]'
+    )
+    _arguments -w -s -S : "${arg_specs[@]}" && ret=0
+
+    return "${ret}"
+}
+
+_torpor_move() {
+    local -i ret=1
+    local -ar arg_specs=(
+        ':app:{__torpor_custom_complete ---completion move -- positional@0 "${current_word_index}" "$(__torpor_cursor_index_in_current_word)"}'
+        ':host:'
+        '--ssh[The command that runs another there.]:command:'
+        '--for[Own it there for this time, unless that is renewed.]:duration:'
+        '--timeout[The longest time for each step, default 30s.]:duration:'
+        '--dry-run[Check both machines, and say what would be done.]'
+        '--socket[The supervisor'\''s control socket.]:path:_files'
+        '--json[One JSON document on standard output (an object a line for streams).]'
+        '(--verbose -v)'{--verbose,-v}'[Report supervisor restarts and upgrades on standard error.]'
+        '--version[Show the version.]'
+        '(-h --help)'{-h,--help}'[Show help information.]'
+    )
+    _arguments -w -s -S : "${arg_specs[@]}" && ret=0
+
+    return "${ret}"
+}
+
+_torpor_state() {
+    local -i ret=1
+    local -ar arg_specs=(
+        '--version[Show the version.]'
+        '(-h --help)'{-h,--help}'[Show help information.]'
+        '(-): :->command'
+        '(-)*:: :->arg'
+    )
+    _arguments -w -s -S : "${arg_specs[@]}" && ret=0
+    case "${state}" in
+    command)
+        local -ar subcommands=(
+            'export:Writes the app'\''s saved state and its mail to a file, or to standard output.'
+            'import:Reads what ‘torpor state export’ wrote, for the next launch of an app that does not run.'
+        )
+        _describe -V subcommand subcommands && ret=0
+        ;;
+    arg)
+        case "${words[1]}" in
+        export|import)
+            "_torpor_state_${words[1]}" && ret=0
+            ;;
+        esac
+        ;;
+    esac
+
+    return "${ret}"
+}
+
+_torpor_state_export() {
+    local -i ret=1
+    local -ar arg_specs=(
+        ':app:{__torpor_custom_complete ---completion state export -- positional@0 "${current_word_index}" "$(__torpor_cursor_index_in_current_word)"}'
+        '(--output -o)'{--output,-o}'[Write it to this file.]:file:_files'
+        '--no-mail[Leave out the messages that wait for the app.]'
+        '--no-state[Leave out the state.]'
+        '--socket[The supervisor'\''s control socket.]:path:_files'
+        '--json[One JSON document on standard output (an object a line for streams).]'
+        '(--verbose -v)'{--verbose,-v}'[Report supervisor restarts and upgrades on standard error.]'
+        '--version[Show the version.]'
+        '(-h --help)'{-h,--help}'[Show help information.]'
+    )
+    _arguments -w -s -S : "${arg_specs[@]}" && ret=0
+
+    return "${ret}"
+}
+
+_torpor_state_import() {
+    local -i ret=1
+    local -ar arg_specs=(
+        ':app:{__torpor_custom_complete ---completion state import -- positional@0 "${current_word_index}" "$(__torpor_cursor_index_in_current_word)"}'
+        ':file:_files'
         '--socket[The supervisor'\''s control socket.]:path:_files'
         '--json[One JSON document on standard output (an object a line for streams).]'
         '(--verbose -v)'{--verbose,-v}'[Report supervisor restarts and upgrades on standard error.]'

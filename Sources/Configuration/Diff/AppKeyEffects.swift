@@ -166,6 +166,7 @@ enum AppKeyEffects {
         .value("after", \.after, .live),
         .value("before_start", \.beforeStart, .launch),
         .value("after_stop", \.afterStop, .live),
+        .value("owner", \.rules.owner, .restart),
         .value("restart", \.rules.restart, .live),
         AppKey(
             name: "restart_backoff",
@@ -404,6 +405,7 @@ enum AppKeyEffects {
 extension RestartPolicy: Written {}
 extension MissedTransition: Written {}
 extension EvictionRule: Written {}
+extension OwnerRule: Written {}
 extension SettingsFormat: Written {}
 extension SuspendedConnections: Written {}
 extension GPURule: Written {}

@@ -116,6 +116,9 @@ package enum EventKind: String, CaseIterable {
     case adviceNotTaken = "7e32bdc760214ed49a3039ba44add04a"
     case reconfigured = "6bc415c354744ed38f5963d98c4bbbaf"
     case removed = "c02111bc5b744894aea2d0f7d25566e6"
+    case owned = "2f0c8a4e6b1d4c5f9a7e3d60b8f1c2a4"
+    case disowned = "61d7e0b9a3f24d8e8c5b7a192e4f6d03"
+    case ownershipExpired = "c48b5f1e7d924a06b3e8f0a26d9c7b15"
     case chatty = "717fd6d4a3d64d4fa085c62e6ed801da"
 
     // torpord itself.
@@ -165,6 +168,7 @@ package enum EventKind: String, CaseIterable {
             .coverFailed, .healthChecked, .bundlePutBack, .dataLocked, .dataUnlocked, .dataBusy, .waitsForUnlock:
             "notice"
         case .asked, .refused: "request"
+        case .owned, .disowned, .ownershipExpired: "owner"
         case .keptDown, .asLeft, .sleepsAgain: "goal"
         case .advised, .adviceNotTaken, .policyChanged: "policy"
         case .reconfigured, .removed, .configurationRead, .configurationInvalid, .settingsChanged, .settingsNotTaken:
@@ -191,8 +195,7 @@ package enum EventKind: String, CaseIterable {
             .memoryEnough, .madeRoom, .belowLimit, .waitsForMemory, .settingsChanged,
             .machineSleeps, .machineWoke, .sessionLocked, .sessionUnlocked, .socketBound, .dataCopied, .cachesRemoved,
             .dataPurged, .sceneOpened, .sceneDisconnected, .sceneDiscarded, .waitsForPlace, .alert, .dataLocked,
-            .dataUnlocked,
-            .waitsForUnlock:
+            .dataUnlocked, .waitsForUnlock, .owned, .disowned:
             .info
         case .unheard, .descriptorClosed, .refused, .chatty, .answerFailed, .nearLimit, .notWoken, .snapshotNotTaken,
             .coverFailed, .healthChecked, .permission:
@@ -202,7 +205,7 @@ package enum EventKind: String, CaseIterable {
             .stateNotKept,
             .stateSetAside, .memoryShort, .wakeStorm, .socketNotBound, .socketClosed,
             .backlogNearlyFull, .gpsdNotBelieved, .notHandled, .transfer, .dataNotCleared, .settingsNotTaken,
-            .bundlePutBack, .dataBusy:
+            .bundlePutBack, .dataBusy, .ownershipExpired:
             .warning
         case .gaveUp, .upgradeFailed, .keeperLost, .directoryDamaged, .configurationInvalid: .error
         }
@@ -223,7 +226,8 @@ package enum EventKind: String, CaseIterable {
             .socketNotBound, .socketBound, .socketClosed,
             .backlogNearlyFull, .notHandled, .transfer, .alert, .dataCopied, .dataNotCleared, .cachesRemoved,
             .dataPurged,
-            .sceneOpened, .sceneDisconnected, .sceneDiscarded, .waitsForPlace, .waitsForUnlock:
+            .sceneOpened, .sceneDisconnected, .sceneDiscarded, .waitsForPlace, .waitsForUnlock, .owned, .disowned,
+            .ownershipExpired:
             " "
         case .launched, .woken, .told, .posted, .settingsChanged, .settingsNotTaken, .signalled, .mainChanged, .unheard,
             .descriptorClosed, .refused, .permission,
@@ -272,6 +276,7 @@ package enum EventKind: String, CaseIterable {
         case .modeBegan: self = .modeBegan
         case .modeEnded: self = .modeEnded
         case .sleepsAgain: self = .sleepsAgain
+        case .ownershipExpired: self = .ownershipExpired
         case .snapshotMissed: self = .snapshotNotTaken
         // A failed answer of the app has its own event, so no second event is needed.
         case .backgroundTimeUsed, .sceneRefused(_, missed: false): return nil

@@ -290,6 +290,9 @@ package final class Wakes: Room, LifecycleObserver {
     /// Why events may not wake the app now: the session was not unlocked yet, or events woke the app too often. Nil if
     /// they may.
     private func isHeldBack(_ app: AppRuntime, _ event: WakeEvent) -> WakeOutcome? {
+        if !machine(app).mayRun {
+            return .heldBack("is not owned by this machine, so no event wakes it", until: nil)
+        }
         if host.isBeforeFirstUnlock, !app.specification.wakesBeforeFirstUnlock {
             return .heldBack("is woken by events only after the first unlock (before_first_unlock)", until: nil)
         }
@@ -339,10 +342,10 @@ package final class Wakes: Room, LifecycleObserver {
     }
 
     /// Whether to keep a held-back event and retry it at the next call of ``EventSource/touched(_:)``. True if the app
-    /// was woken too often, or may not be woken before the first unlock.
+    /// was woken too often, is not owned, or may not be woken before the first unlock.
     func isTriedAgain(_ outcome: WakeOutcome, _ app: AppRuntime) -> Bool {
         guard case .heldBack(_, let until) = outcome else { return false }
-        return until != nil
+        return until != nil || !machine(app).mayRun
             || host.isBeforeFirstUnlock && !app.specification.wakesBeforeFirstUnlock
     }
 

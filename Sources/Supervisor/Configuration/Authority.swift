@@ -103,6 +103,7 @@ extension ManagerRequest {
             .settings, .lockData, .unlockData,
             .setSettings, .answerPermissions, .apply,
             .reloadPolicy,
+            .exportState, .importState,
             .upgrade:
             false
         }

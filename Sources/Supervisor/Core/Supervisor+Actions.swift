@@ -149,11 +149,14 @@ extension Supervisor: ActionPerformer {
         case .modeBegan(let mode): text = "may stay in the background while it needs to (mode \(mode.rawValue))"
         case .modeEnded(let mode): text = "no longer needs the background (mode \(mode.rawValue))"
         case .sleepsAgain: text = "is suspended again: its time for the event that woke it is over"
+        case .ownershipExpired:
+            text = "is no longer owned: ‘torpor own --for’ was not repeated in time; it is suspended"
         case .backgroundTimeUsed:
             // If no policy decides about the app, the app is left running.
             policyManager?.timeUsed(app)
             return
         }
-        if let kind = EventKind(notice) { note(app, kind, text: text) }
+        let reason = notice == .ownershipExpired ? "ownership-expired" : nil
+        if let kind = EventKind(notice) { note(app, kind, text: text, reason: reason) }
     }
 }

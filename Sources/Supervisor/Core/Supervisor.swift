@@ -291,6 +291,7 @@ package final class Supervisor: Room {
         recovery.endsWhatIsFound = false
         perform(coordinator.launch(first, now: loop.now))
         suspendAsBefore(first)
+        suspendUnowned()
         snapshots.takeStock()
         note(
             .started,

@@ -76,7 +76,7 @@ enum AppSide {
             )
         case .service(AppInterface.ErrorName.unknownApp, let parameters): Manager.unknownApp(parameters)
         case .service: Failure(status: .failed, message: Terminal.harmless("\(error)"))
-        default: Failure(status: .unknown, message: "\(error): is torpord still running?")
+        default: Failure(status: .noSupervisor, message: "\(error): is torpord still running?")
         }
     }
 

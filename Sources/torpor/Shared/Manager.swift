@@ -56,7 +56,7 @@ struct Manager {
             client.onLoss = onLoss
         } catch {
             throw Failure(
-                status: .unknown,
+                status: .noSupervisor,
                 message: "\(error): start torpord, or name the socket of a running one with --socket"
             )
         }
@@ -183,16 +183,16 @@ struct Manager {
         case .service(let said, let with): (name, parameters) = (said, with)
         case .gone:
             return Failure(
-                status: .unknown,
+                status: .noSupervisor,
                 message: "\(error): start torpord again, or name the socket of a running one with --socket"
             )
         case .timedOut:
             return Failure(
-                status: .unknown,
+                status: .noSupervisor,
                 message: "the supervisor takes connections and does not answer: see what its log says"
             )
         case .cannotConnect, .disconnected, .malformed:
-            return Failure(status: .unknown, message: "\(error): is torpord still running?")
+            return Failure(status: .noSupervisor, message: "\(error): is torpord still running?")
         }
         let message = parameters["message"]?.stringValue
         switch name {

@@ -52,11 +52,11 @@ extension ManagerRequest {
         case .apply(let request): !request.diff
         case .signal, .post, .open, .openScene, .replayUnhandled, .dropUnhandled, .cancelTransfers, .scheduleAlert,
             .cancelAlerts, .answerAlert, .setBadge, .purgeData, .answerPermissions, .setSettings, .reloadPolicy,
-            .upgrade:
+            .lockData, .unlockData, .importState, .upgrade:
             true
         case .list, .listOf, .status, .scenes, .handlers, .mailbox, .unhandled, .transfers, .alerts, .data,
             .permissions, .settings, .logs, .events, .reports, .snapshot, .icon, .desktopApps, .doctor, .policies,
-            .evictionOrder, .memory, .timers, .recordPolicies, .graph, .metrics, .describe:
+            .evictionOrder, .memory, .timers, .recordPolicies, .graph, .metrics, .describe, .protection, .exportState:
             false
         }
     }
