@@ -166,7 +166,7 @@ struct Manager {
     /// Throws if the request would change something of the machine's supervisor, and the user may mean the own one.
     private func requireMeant(_ isChange: Bool) throws(Failure) {
         guard isFallback, isChange, let refusal = OwnSupervisor.refusal else { return }
-        throw Failure(status: .unknown, message: refusal)
+        throw Failure(status: .noSupervisor, message: refusal)
     }
 
     /// Says, once, that the machine's supervisor answers: for a change always, otherwise only on a terminal.

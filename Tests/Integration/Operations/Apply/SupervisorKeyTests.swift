@@ -172,7 +172,7 @@ import Varlink
                     + "machine's, add --socket /run/torpor/io.torpor\n"
                 for verb in [["stop", "*"], ["apply"], ["signal", "TERM", "a"], ["upgrade"]] {
                     let refused = try torpor(verb)
-                    #expect(refused.code == 4 && refused.output == sentence, "\(refused.output)")
+                    #expect(refused.code == 5 && refused.output == sentence, "\(refused.output)")
                 }
                 for verb in [["list"], ["wait", "a", "--for", "active"], ["apply", "--diff"]] {
                     #expect(try torpor(verb).code == 0)
