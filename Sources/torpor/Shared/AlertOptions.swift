@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import ArgumentParser
+import CalendarTime
 import CommandLinePages
+import Linux
 import TorporAPI
 import Varlink
 
@@ -27,7 +29,12 @@ struct AlertOptions: ParsableArguments {
         help: ArgumentHelp("Show it again and again, as in systemd's timers: 'Mon..Fri 9:55'.", valueName: "expression")
     )
     var calendar: String?
-    @Option(help: ArgumentHelp("The zone of --at, such as Europe/Berlin; else the machine's.", valueName: "zone"))
+    @Option(
+        help: ArgumentHelp(
+            "The zone of --at: Europe/Berlin, or local, which is the machine's; else TZ, else the machine's.",
+            valueName: "zone"
+        )
+    )
     var timeZone: String?
     @Option(help: ArgumentHelp("Replace the app's alert of this id.", valueName: "id"))
     var id: String?
@@ -77,7 +84,7 @@ struct AlertOptions: ParsableArguments {
         var request = ScheduleAlertRequest(title: title)
         (request.id, request.body, request.urgency, request.sound) = (id, body, urgency, sound)
         (request.badge, request.url, request.wake) = (badge, url, wake)
-        request.at = at.map(Self.next)
+        request.at = at.map(moment)
         (request.timeZone, request.calendar) = (timeZone, calendar)
         request.after = after?.milliseconds
         request.actions = action.compactMap(Self.split)
@@ -86,14 +93,15 @@ struct AlertOptions: ParsableArguments {
         return request
     }
 
-    /// A time of the day becomes the next one.
-    private static func next(_ text: String) -> String {
-        guard text.utf8.count == 5 || text.utf8.count == 8, text.utf8.dropFirst(2).first == UInt8(ascii: ":") else {
-            return text
+    /// If TZ names the zone in which times are read, a time without an offset becomes that moment. Otherwise torpord
+    /// reads the time, in the machine's zone or in that of --time-zone.
+    private func moment(_ text: String) -> String {
+        guard timeZone == nil, ThisProcess.environment("TZ") != nil else { return text }
+        if let ofDay = WrittenTimeOfDay(text) {
+            return Times.timestamp(Times.zone.moment(ofLocal: ofDay.next(notBefore: Times.now, in: Times.zone)))
         }
-        let today = Times.date(Times.now) + "T" + text
-        guard let moment = Times.parse(today), moment < Times.now else { return today }
-        return Times.date(Times.now + 86_400_000_000) + "T" + text
+        guard let written = WrittenTime(text), written.offset == nil else { return text }
+        return Times.timestamp(written.moment(in: Times.zone))
     }
 
     /// Prints what was scheduled.

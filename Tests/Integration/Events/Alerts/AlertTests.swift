@@ -238,6 +238,25 @@ struct AlertScene {
         }
     }
 
+    @Test("A time without an offset is read in TZ, in which it is shown too, unless a zone is named")
+    func zones() throws {
+        try AlertScene.run { scene in
+            func notify(_ id: String, _ words: String...) throws -> String {
+                let all = [Built.path("torpor"), "notify", "web", "T", "--id", id, "--socket", scene.daemon.socket]
+                return try Spawn.run(all + words, environment: ["TZ": "<+13>-13"]).output
+            }
+            let year = 2100
+            #expect(try notify("a", "--at", "\(year)-07-01T10:00") == "a \(year)-07-01T10:00:00+13:00\n")
+            #expect(try notify("b", "--at", "10:00").hasSuffix("T10:00:00+13:00\n"))
+            #expect(try notify("c", "--at", "9:55").hasSuffix("T09:55:00+13:00\n"))
+            let utc = try notify("d", "--at", "\(year)-07-01T10:00", "--time-zone", "UTC")
+            #expect(utc == "d \(year)-07-01T23:00:00+13:00\n")
+            let offset = try notify("e", "--at", "\(year)-07-01T10:00:00+0100")
+            #expect(offset == "e \(year)-07-01T22:00:00+13:00\n")
+            #expect(try notify("f", "--at", "23h", "--time-zone", "UTC").contains("or only 14:30"))
+        }
+    }
+
     @Test("A hook of a shell has the fields of an answer in its environment, and none is unset without one")
     func hook() throws {
         let toml = """
