@@ -229,12 +229,17 @@ extension AppAlerts {
     private var isOnScreen: Bool { shownOn != nil && isServerThere }
 
     private func appsToInterrupt(_ alert: Alert) -> [Opening.Interrupted] {
-        apps.compactMap { app in
+        // Apps that do not play any more, because of an earlier alert.
+        let silenced = alert.sound == nil ? [] : Set(table.allOpen.flatMap { $0.opening?.interrupted ?? [] })
+        return apps.compactMap { app in
             let machine = machine(app)
-            guard machine.goal == .active, machine.state == .active || machine.transition != nil, !machine.isCovered,
-                host.isInterrupted(app, byAlertWithSound: alert.sound != nil)
+            // An app that is interrupted stays so until the last alert is closed.
+            guard machine.goal == .active, !machine.isCovered,
+                machine.state == .active || machine.transition != nil || machine.interruptions > 0
             else { return nil }
-            return Opening.Interrupted(app: app.name, incarnation: machine.incarnation)
+            let one = Opening.Interrupted(app: app.name, incarnation: machine.incarnation)
+            let isInterrupted = host.isInterrupted(app, byAlertWithSound: alert.sound != nil)
+            return isInterrupted || silenced.contains(one) ? one : nil
         }
     }
 

@@ -151,6 +151,29 @@ import Varlink
         #expect(alerts.room.machine(alerts.web).interruptions == 0)
     }
 
+    @Test("two critical ones interrupt until the last is closed, also apps that play until they are interrupted")
+    func interruptsTwice() throws {
+        for onlyIfPlaying in [false, true] {
+            let alerts = try FakeAlerts(hears: false)
+            alerts.interrupts = { [unowned alerts] app, hasSound in
+                !onlyIfPlaying || hasSound && alerts.room.machine(app).interruptions == 0
+            }
+            alerts.room.screen = alerts.screen
+            alerts.screen.onReport?(.here(ids: [], server: DesktopServer(name: "s", capabilities: [])))
+            try alerts.bring(to: .active)
+            for title in ["fire", "flood"] { try alerts.add(title) { ($0.urgency, $0.sound) = ("critical", "bell") } }
+            #expect(alerts.mail.shell.state("web") == .inactive)
+            let ids = alerts.screen.shown.map(\.id)
+            alerts.screen.onReport?(.closed(id: ids[0], .dismissed))
+            try alerts.turn()
+            #expect(alerts.mail.shell.state("web") == .inactive && alerts.open == ["flood"])
+            alerts.screen.onReport?(.closed(id: ids[1], .dismissed))
+            try alerts.turn()
+            #expect(alerts.mail.shell.state("web") == .active)
+            #expect(alerts.room.machine(alerts.web).interruptions == 0)
+        }
+    }
+
     @Test("a critical one interrupts only the apps that it may, by whether it has a sound")
     func interruptsSome() throws {
         let alerts = try FakeAlerts(hears: false)
