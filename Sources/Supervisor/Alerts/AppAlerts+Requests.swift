@@ -144,13 +144,20 @@ extension AppAlerts {
             }
         }
         // Do not count alerts that quiet hours hold back: they were due already.
-        let others = table.scheduled(of: app.name).count {
+        let others = table.scheduled(of: app.name).filter {
             $0.id != alert.id && $0.heldUntil == nil && $0.permission == nil
         }
-        guard others < AlertRules.most else {
+        let clock = clock
+        func isDue(_ alert: Alert) -> Bool { (clock.due(alert) ?? .max) <= clock.wall }
+        // An alert for now is not scheduled: it is open as soon as it is stored, and the oldest open one is closed.
+        let isNow = isDue(alert)
+        let count = others.count { isDue($0) == isNow }
+        guard count < (isNow ? AlertRules.mostOpen : AlertRules.most) else {
             throw .failed(
-                "\(app.name) has \(others) scheduled alerts, which is the most: cancel one (‘torpor alerts \(app.name)’ "
-                    + "lists them), or give the id of one to replace"
+                isNow
+                    ? "\(app.name) has \(count) alerts that are not stored yet: try again when they are"
+                    : "\(app.name) has \(count) scheduled alerts, which is the most: cancel one (‘torpor alerts "
+                        + "\(app.name)’ lists them), or give the id of one to replace"
             )
         }
         return alert

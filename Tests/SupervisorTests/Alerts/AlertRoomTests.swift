@@ -215,6 +215,7 @@ import Varlink
             return
         }
         #expect(sentence.contains("64"))
+        #expect(!isRefused(try alerts.add("now")) && alerts.open == ["now"], "one for now is not scheduled")
         #expect(!isRefused(try alerts.add("a3") { $0.after = 7_200_000 }))
         #expect(alerts.scheduled.count == 64 && alerts.scheduled.last == "a3")
         var cancelled: Result<[AlertInfo], AlertProblem>?
