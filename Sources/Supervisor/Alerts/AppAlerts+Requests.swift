@@ -185,7 +185,12 @@ extension AppAlerts {
         let cancelled = infos(of: chosen, withQuestions: !isApps).filter { info in
             isAll || ids?.contains(info.id) ?? false || numbers?.contains(info.number) ?? false
         }
-        for info in cancelled { dismiss(info.number) }
+        for info in cancelled {
+            dismiss(info.number)
+            if let app = chosen.first(where: { $0.name == info.app }) {
+                host.mailboxes.forgetAlert(info.number, of: app)
+            }
+        }
         arm()
         host.store.sync { problem in
             if let problem {

@@ -81,6 +81,31 @@ import Varlink
         #expect(event.source == .alert && event.wake?.foreground == false && alerts.mail.host.events.count == 1)
     }
 
+    @Test("with wake, wake an app that is never told once, also if it could not be woken at first")
+    func wakesOnce() throws {
+        let alerts = try FakeAlerts(hears: false)
+        func wakes() -> [MailWake?] { alerts.mail.boxes.waiting(for: alerts.web).map(\.draft.wake) }
+        alerts.mail.host.outcome = .woken
+        try alerts.add("tea") { $0.wake = true }
+        #expect(wakes() == [nil] && alerts.mail.host.events.count == 1)
+        #expect(try alerts.mail.stored().mail.values.map(\.wake) == [nil])
+        alerts.mail.boxes.retry(alerts.web)
+        #expect(alerts.mail.host.retried.isEmpty)
+        alerts.mail.host.outcome = .heldBack("was woken too often", until: nil)
+        try alerts.add("coffee") { $0.wake = true }
+        alerts.mail.boxes.retry(alerts.web)
+        #expect(wakes() == [nil, .background] && alerts.mail.host.retried.count == 1)
+        alerts.mail.host.outcome = .woken
+        alerts.mail.boxes.retry(alerts.web)
+        #expect(wakes() == [nil, nil] && alerts.mail.host.retried.count == 2)
+        #expect(try alerts.mail.stored().mail.values.allSatisfy { $0.wake == nil })
+        // What the app was not told of an alert that is cancelled, it is not told later.
+        var isCancelled = false
+        alerts.room.cancel([alerts.web], ids: ["tea"], numbers: nil) { _ in isCancelled = true }
+        try alerts.mail.turn { isCancelled }
+        #expect(alerts.told == ["didReceiveLocalNotification coffee"])
+    }
+
     @Test("that repeat come again, each with a number of its own")
     func repeats() throws {
         let alerts = try FakeAlerts()
