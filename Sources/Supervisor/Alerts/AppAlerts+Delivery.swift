@@ -66,6 +66,13 @@ extension AppAlerts {
         arm()
     }
 
+    /// Lets the alerts come that quiet hours held back, if the hours are over by now: the configuration has changed.
+    func releaseHeld() {
+        let clock = clock
+        let end = quietEnd(of: clock.wall)
+        for alert in table.all where table.release(alert.number, at: end, clock) != nil { save(alert.number) }
+    }
+
     /// Sends an app that comes to the foreground the alerts that quiet hours hold back: this disturbs no user.
     package func touched(_ apps: [AppRuntime]) {
         guard isLoaded, !table.isEmpty else { return }

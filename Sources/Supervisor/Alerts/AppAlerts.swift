@@ -141,6 +141,7 @@ package final class AppAlerts: Room, LifecycleObserver {
             }
         }
         boundInterruptions()
+        releaseHeld()
         timeHasCome()
     }
 
@@ -168,6 +169,7 @@ package final class AppAlerts: Room, LifecycleObserver {
         closeAnsweredQuestions()
         // The new configuration may be the first that shows alerts on the desktop.
         if let screen { greet(screen) }
+        releaseHeld()
         timeHasCome()
     }
 

@@ -98,7 +98,6 @@ import Varlink
         alerts.mail.host.outcome = .woken
         alerts.mail.boxes.retry(alerts.web)
         #expect(wakes() == [nil, nil] && alerts.mail.host.retried.count == 2)
-        #expect(try alerts.mail.stored().mail.values.allSatisfy { $0.wake == nil })
         // What the app was not told of an alert that is cancelled, it is not told later.
         var isCancelled = false
         alerts.room.cancel([alerts.web], ids: ["tea"], numbers: nil) { _ in isCancelled = true }
@@ -201,6 +200,36 @@ import Varlink
         // At once, and not held back.
         #expect(try alerts.add("coffee").get().heldUntil == nil)
         #expect(alerts.told.count == 2)
+    }
+
+    @Test("that quiet hours hold back come when these are made shorter, or taken away, also by a restart")
+    func shorter() throws {
+        for isRestarted in [false, true] {
+            let alerts = try FakeAlerts()
+            alerts.room.screen = alerts.screen
+            alerts.alertRules.quiet = try Self.windows("12:00-23:00")
+            alerts.alertRules.missedAfter = .seconds(60)
+            try alerts.add("tea")
+            try alerts.pass(3_600)
+            func change(_ quiet: [DailyWindow], byRestart: Bool = false) throws {
+                alerts.alertRules.quiet = quiet
+                guard byRestart else { return alerts.room.configure() }
+                let contents = try alerts.mail.stored()
+                alerts.restart()
+                alerts.room.screen = alerts.screen
+                alerts.begin(contents)
+            }
+            try change(Self.windows("12:00-14:00"))
+            let held = alerts.room.infos(of: [alerts.web]).map(\.heldUntil)
+            #expect(held == [FakeAlerts.noon + 7_200_000_000] && alerts.screen.shown.isEmpty)
+            // Hours that are longer count when the alert is due.
+            try change(Self.windows("12:00-15:00"))
+            try alerts.pass(3_600)
+            #expect(alerts.scheduled == ["tea"] && alerts.screen.shown.isEmpty)
+            try change([], byRestart: isRestarted)
+            try alerts.turn()
+            #expect(alerts.open == ["tea"] && alerts.screen.shown.map(\.title) == ["tea"])
+        }
     }
 
     static func windows(_ text: String) throws -> [DailyWindow] {
