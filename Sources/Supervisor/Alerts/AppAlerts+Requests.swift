@@ -156,8 +156,8 @@ extension AppAlerts {
             throw .failed(
                 isNow
                     ? "\(app.name) has \(count) alerts that are not stored yet: try again when they are"
-                    : "\(app.name) has \(count) scheduled alerts, which is the most: cancel one (‘torpor alerts "
-                        + "\(app.name)’ lists them), or give the id of one to replace"
+                    : "\(app.name) has \(count) scheduled alerts, which is the most: cancel one "
+                        + "(\(Self.list(!isOperators)) lists them), or give the id of one to replace"
             )
         }
         return alert
@@ -166,17 +166,24 @@ extension AppAlerts {
     /// Cancels scheduled and open alerts of some apps: those with these ids or numbers, or all if both are nil.
     /// `completion` gets the cancelled alerts when that is on disk.
     ///
-    /// - Parameter isApps: an app asks, which has no power over its questions.
+    /// - Parameters:
+    ///   - namesApps: whether the request names the apps; otherwise an id must be that of one app's alerts.
+    ///   - isApps: an app asks, which has no power over its questions.
     package func cancel(
         _ chosen: [AppRuntime],
         ids: [String]?,
         numbers: [Int64]?,
+        namesApps: Bool = true,
         isApps: Bool = false,
         _ completion: @escaping (Result<[AlertInfo], AlertProblem>) -> Void
     ) {
         let all = chosen.flatMap { table.alerts(of: $0.name) }.filter { !isApps || $0.permission == nil }
         for id in ids ?? [] where !all.contains(where: { $0.id == id }) {
-            return completion(.failure(.failed("there is no alert \(id): ‘torpor alerts’ lists them")))
+            return completion(.failure(.failed("there is no alert \(id): \(Self.list(isApps)) lists them")))
+        }
+        for id in ids ?? [] where !namesApps {
+            let names = chosen.map(\.name).filter { name in all.contains { $0.app == name && $0.id == id } }
+            guard names.count < 2 else { return completion(.failure(.failed(Self.several("an alert", id, names)))) }
         }
         for number in numbers ?? [] where !all.contains(where: { $0.number == number }) {
             return completion(.failure(.failed("there is no alert of the number \(number)")))
@@ -187,7 +194,8 @@ extension AppAlerts {
         }
         for info in cancelled {
             dismiss(info.number)
-            if let app = chosen.first(where: { $0.name == info.app }) {
+            // A person who dismisses an alert, by its number, takes nothing from the app.
+            if numbers == nil, let app = chosen.first(where: { $0.name == info.app }) {
                 host.mailboxes.forgetAlert(info.number, of: app)
             }
         }
@@ -199,6 +207,13 @@ extension AppAlerts {
             completion(.success(cancelled))
         }
     }
+
+    private static func several(_ what: String, _ id: String, _ names: [String]) -> String {
+        "several apps have \(what) \(id) (\(names.prefix(3).joined(separator: ", "))): name the app"
+    }
+
+    /// The command that lists alerts: an operator's, or that of an app.
+    private static func list(_ isApps: Bool) -> String { isApps ? "‘torpor app alerts’" : "‘torpor alerts’" }
 
     /// Returns `number` if one of these apps has an open alert with that number; throws otherwise.
     package func openAlert(_ number: Int64, of chosen: [AppRuntime]) throws(AlertProblem) -> Int64 {
@@ -216,8 +231,7 @@ extension AppAlerts {
             throw .failed("there is no open alert \(id): ‘torpor alerts’ lists them")
         }
         guard found.count == 1 else {
-            let names = found.prefix(3).map(\.app).joined(separator: ", ")
-            throw .failed("several apps have an open alert \(id) (\(names)): name the app")
+            throw .failed(Self.several("an open alert", id, found.map(\.app)))
         }
         return first.number
     }

@@ -145,8 +145,30 @@ enum AlertPage {
         return table.text
     }
 
+    /// The open alerts of this id. Throws if there is none, or if several apps have one.
+    static func open(_ id: String, in items: [AlertInfo]) throws -> [AlertInfo] {
+        let found = items.filter { $0.id == id }
+        let open = found.filter { $0.state == "open" }
+        let text = Terminal.harmless(id)
+        guard let first = open.first else {
+            throw Failure(
+                status: .failed,
+                message: found.isEmpty
+                    ? "there is no open alert \(text): ‘torpor alerts’ lists them"
+                    : "the alert \(text) has not come yet: ‘--cancel \(text)’ cancels it"
+            )
+        }
+        if let other = open.first(where: { $0.app != first.app }) {
+            throw Failure(
+                status: .failed,
+                message: "several apps have an open alert \(text) (\(first.app), \(other.app)): name the app"
+            )
+        }
+        return open
+    }
+
     /// What was cancelled: how many, and which will not come again.
-    static func cancelled(_ reply: JSON) throws -> String {
+    static func cancelled(_ reply: JSON, _ what: String = "cancelled") throws -> String {
         let items = try Self.items(reply)
         var text = ""
         for item in items {
@@ -155,6 +177,6 @@ enum AlertPage {
                 Terminal.harmless("\(item.id) of \(item.app) does not come again (it was repeated: \(calendar))") + "\n"
         }
         let count = max(items.count, reply["numbers"]?.arrayValue?.count ?? 0)
-        return text + (count == 1 ? "1 alert cancelled\n" : "\(count) alerts cancelled\n")
+        return text + (count == 1 ? "1 alert \(what)\n" : "\(count) alerts \(what)\n")
     }
 }

@@ -100,6 +100,34 @@ import Varlink
         #expect(replies.last?.map(\.id) == ["tea"] && alerts.open.isEmpty)
     }
 
+    @Test("an id that alerts of several apps have cancels none, unless the request names the apps")
+    func cancelsOfOneApp() throws {
+        let alerts = try FakeAlerts(more: "[apps.mail]\nexec = [\"/bin/true\"]\nlaunch = \"on-demand\"\n")
+        let mail = alerts.mail.shell.app("mail")
+        try alerts.add("tea")
+        var isAdded = false
+        var request = ScheduleAlertRequest(title: "tea")
+        request.id = "tea"
+        alerts.room.schedule(request, of: mail, isOperators: true) { _ in isAdded = true }
+        try alerts.mail.turn { isAdded }
+        var replies: [String] = []
+        func cancel(namesApps: Bool) throws {
+            let before = replies.count
+            alerts.room.cancel([alerts.web, mail], ids: ["tea"], numbers: nil, namesApps: namesApps) { result in
+                switch result {
+                case .success(let cancelled): replies.append("\(cancelled.count)")
+                case .failure(let problem): replies.append("\(problem)")
+                }
+            }
+            try alerts.mail.turn { replies.count > before }
+        }
+        try cancel(namesApps: false)
+        #expect(replies[0].contains("several apps have an alert tea (web, mail): name the app"), "\(replies)")
+        #expect(alerts.open == ["tea"])
+        try cancel(namesApps: true)
+        #expect(replies.last == "2" && alerts.open.isEmpty)
+    }
+
     @Test("that none is on the screen is in the history once, until it changes")
     func failures() throws {
         let alerts = try FakeAlerts()

@@ -238,6 +238,27 @@ struct AlertScene {
         }
     }
 
+    @Test("Today's of a repeated alert is dismissed, and the alert comes again")
+    func dismisses() throws {
+        try AlertScene.run { scene in
+            try scene.notify("far") { $0.calendar = "2100-01-01" }
+            let early = try scene.torpor("alerts", "web", "--dismiss", "far")
+            #expect(early.code == 1 && early.output.contains("‘--cancel far’ cancels it"), "\(early)")
+            let none = try scene.torpor("alerts", "--dismiss", "none")
+            #expect(none.code == 1 && none.output.contains("there is no open alert none"), "\(none)")
+            let soon = Clock.realtimeMicroseconds() / 1_000_000 + 2
+            func two(_ number: Int64) -> String { number < 10 ? "0\(number)" : "\(number)" }
+            let time = "\(two(soon / 3_600 % 24)):\(two(soon / 60 % 60)):\(two(soon % 60)) UTC"
+            try scene.notify("tick") { $0.calendar = time }
+            try scene.daemon.eventually("it comes") {
+                try scene.infos.contains { $0.state == "open" }
+            }
+            #expect(try scene.torpor("alerts", "web", "--dismiss", "tick").output.hasSuffix("dismissed\n"))
+            #expect(try scene.infos.contains { $0.id == "tick" && $0.state == "scheduled" })
+            #expect(try scene.torpor("alerts", "--dismiss", "tick", "--cancel", "tick").code == 2)
+        }
+    }
+
     @Test("A time without an offset is read in TZ, in which it is shown too, unless a zone is named")
     func zones() throws {
         try AlertScene.run { scene in
