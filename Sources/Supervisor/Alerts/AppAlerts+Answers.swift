@@ -193,7 +193,13 @@ extension AppAlerts {
             screen?.acknowledge(id)
             return
         }
-        for alert in alerts.dropLast() { close(alert.number) }
+        let others = alerts.dropLast()
+        if !others.isEmpty, let app = app(of: last) {
+            let names = others.map(\.id).joined(separator: ", ")
+            let what = others.count == 1 ? "an alert that was" : "\(others.count) alerts that were"
+            note(app, .alert, text: "closes \(what) shown as one with \(last.id), which is answered: \(names)")
+        }
+        for alert in others { close(alert.number) }
         let token = token.flatMap { $0.utf8.count <= Self.longestToken ? $0 : nil }
         let known = last.actions.contains { $0.id == action } ? action : AlertRules.defaultAction
         if last.permission != nil, known == AlertRules.defaultAction {

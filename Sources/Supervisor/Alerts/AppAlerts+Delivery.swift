@@ -101,8 +101,10 @@ extension AppAlerts {
         save(alert.number)
         if let badge = alert.badge { setBadge(badge, of: app) }
         app.alertsShown &+= 1
-        note(app, .alert, text: "shows its alert \(alert.id): \(alert.title)")
-        interrupt(interrupted)
+        // Of several that are shown as one, people see the title of the newest.
+        let how = bundle == nil ? "shows its alert" : "counts among its alerts that are shown as one"
+        note(app, .alert, text: "\(how) \(alert.id): \(alert.title)")
+        interrupt(interrupted, by: alert)
         shownOn?.show(desktopAlert(alert, app))
         if runsCommands { run(alert.number) }
         boundInterruptions()
@@ -250,8 +252,12 @@ extension AppAlerts {
         }
     }
 
-    private func interrupt(_ interrupted: [Opening.Interrupted]) {
+    private func interrupt(_ interrupted: [Opening.Interrupted], by alert: Alert) {
         guard !interrupted.isEmpty else { return }
+        for one in interrupted {
+            guard let id = coordinator.id(of: one.app), coordinator.machine(id).interruptions == 0 else { continue }
+            note(apps[id], .alert, text: "is interrupted by the critical alert \(alert.id) of \(alert.app)")
+        }
         uninterrupted { [self] in
             for one in interrupted {
                 guard let id = coordinator.id(of: one.app) else { continue }

@@ -156,6 +156,8 @@ import Varlink
         alerts.screen.onReport?(.shown(id: ids[1]))
         alerts.screen.onReport?(.closed(id: ids[1], .expired))
         #expect(alerts.open == ["coffee"] && alerts.told.isEmpty && alerts.brought.isEmpty)
+        let dismissed = alerts.mail.shell.told(of: "web").filter { $0.contains("dismissed") }
+        #expect(dismissed.count == 1 && dismissed[0].hasSuffix("has its alert tea dismissed"), "\(dismissed)")
         // Another helper, which shows nothing.
         alerts.screen.onReport?(.here(ids: [], server: nil))
         #expect(alerts.screen.shown.count == 2, "what has left the screen is not shown again")
@@ -191,6 +193,8 @@ import Varlink
             try alerts.bring(to: .active)
             for title in ["fire", "flood"] { try alerts.add(title) { ($0.urgency, $0.sound) = ("critical", "bell") } }
             #expect(alerts.mail.shell.state("web") == .inactive)
+            let why = alerts.mail.shell.told(of: "web").filter { $0.contains("is interrupted by") }
+            #expect(why.count == 1 && why[0].hasSuffix("by the critical alert fire of web"), "\(why)")
             let ids = alerts.screen.shown.map(\.id)
             alerts.screen.onReport?(.closed(id: ids[0], .dismissed))
             try alerts.turn()

@@ -258,6 +258,12 @@ import Varlink
         // A click is for the newest, and the others are gone.
         alerts.screen.onReport?(.answered(id: last.id, action: "default", token: nil))
         #expect(alerts.told == ["didReceiveLocalNotification a16 default"] && alerts.open.count == 5)
+        let history = alerts.mail.shell.told(of: "web")
+        #expect(history.count { $0.contains("shows its alert") } == 5, "\(history)")
+        #expect(history.count { $0.contains("counts among its alerts that are shown as one") } == 12)
+        let names = (5...15).map { "a\($0)" }.joined(separator: ", ")
+        let end = "closes 11 alerts that were shown as one with a16, which is answered: \(names)"
+        #expect(history.contains { $0.hasSuffix(end) }, "\(history)")
     }
 
     @Test("at most 64 are scheduled, and the 65th is refused; one of the same id replaces the other")
