@@ -442,10 +442,12 @@ extension ControlService {
             // Round to tenths of a second: the client may have subtracted the time that it took to connect.
             let time = milliseconds < 1000 ? milliseconds : (milliseconds + 50) / 100 * 100
             let isThere = machine.transition == nil && machine.state.rawValue == machine.goal.rawValue
-            let then =
-                isThere
-                ? "nothing will change that now (‘torpor status \(app.name)’ says what can)"
-                : "it is still on its way to \(machine.goal.rawValue)"
+            var then = "it is still on its way to \(machine.goal.rawValue)"
+            if isThere {
+                let isAwaited = if case .state(.suspended) = waiter.items[index].target { true } else { false }
+                let next = isAwaited ? suspension(of: app) : nil
+                then = next ?? "nothing will change that now (‘torpor status \(app.name)’ says what can)"
+            }
             waiter.answer(
                 index,
                 result(

@@ -94,6 +94,19 @@ import TorporAPI
         }
     }
 
+    @Test("wait: a policy will suspend the app, and the answer after the time says when")
+    func suspendedLater() throws {
+        let mobile = "path = \"\(Built.path("libMobilePolicy.so"))\"\n"
+        let apps = "[apps.web]\nexec = [\"/bin/sleep\", \"1000\"]\nbackground_time = \"1h\"\nlaunch = \"background\"\n"
+        try withDaemon(Governed.toml([("mobile", mobile)], apps: apps)) { daemon in
+            try daemon.waitFor("web", "background")
+            let answer = try Self.torpor(daemon, "wait", "web", "--for", "suspended", "--timeout", "100ms")
+            #expect(answer.code == 1 && answer.output.contains("; a policy may suspend it, in "), "\(answer)")
+            let other = try Self.torpor(daemon, "wait", "web", "--for", "active", "--timeout", "100ms")
+            #expect(other.output.contains("nothing will change that now"), "\(other)")
+        }
+    }
+
     @Test("suspend: what an app in use requires is suspended with it, or by force")
     func required() throws {
         try withDaemon(Self.toml) { daemon in
