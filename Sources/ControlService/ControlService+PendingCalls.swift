@@ -182,6 +182,17 @@ extension ControlService {
         }
     }
 
+    /// Whether a verb is for this app. A pattern stands for all apps that can be interrupted, or are; an app that is
+    /// named exactly gets its own answer.
+    func applies(_ request: VerbRequest, to app: AppRuntime) -> Bool {
+        guard request.verb == .interrupt, !selection.isNamed(app, by: request.apps) else { return true }
+        // A repeated request counts for the apps that it has interrupted.
+        if app.tokens.standing(of: request.token) != .unknown { return true }
+        let machine = coordinator.machine(app.id)
+        if request.end { return machine.interruptions > 0 }
+        return machine.goal == .active && (machine.isAlive || machine.isWaitingToLaunch)
+    }
+
     private func request(for request: VerbRequest, _ machine: AppMachine) -> Request? {
         switch request.verb {
         case .start: .start(background: request.background)
