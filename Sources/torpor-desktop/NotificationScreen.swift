@@ -40,6 +40,8 @@ final class NotificationScreen {
     private let service: BusService
     /// What the server can do; nil until it has said so.
     private var server: DesktopServer?
+    /// The server by a name that no other has; nil until the bus has told its id.
+    private var serverName: String?
     private var open: [Int64: OpenAlert] = [:]
     /// Reports that torpord has not acknowledged, in their order.
     private var endings: [(id: Int64, report: DesktopReport)] = []
@@ -62,6 +64,8 @@ final class NotificationScreen {
     /// Alerts that are older are not shown again by another server.
     private static let memory = Duration.seconds(3600)
     private static let retryDelay = Duration.seconds(5)
+    /// How long to wait for the server at the end.
+    private static let patience = Duration.seconds(1)
     private static let mostFailures = 5
     /// In bytes, of what the server says.
     private static let longestText = 1024
@@ -116,9 +120,25 @@ final class NotificationScreen {
             shown.isClosed = true
         } else {
             open[id] = nil
-            if let number = shown.number { closeOnScreen(number) }
+            if let number = numbered(shown) { closeOnScreen(number) }
         }
         end(id, .closed(id: id, .closed))
+    }
+
+    /// Takes all alerts off the screen, and calls `then` when the server has answered, or after a while.
+    func closeAll(_ then: @escaping () -> Void) {
+        let numbers = open.values.compactMap { numbered($0) }.sorted()
+        guard !numbers.isEmpty, let owner = service.owner, let connection = service.connection else { return then() }
+        open = [:]
+        retry = try? loop.timer { then() }
+        retry?.arm(after: Self.patience)
+        var left = numbers.count
+        for number in numbers {
+            ask(connection, owner, Self.path, Self.name, "CloseNotification", [.number(number)]) { _ in
+                left -= 1
+                if left == 0 { then() }
+            }
+        }
     }
 
     func acknowledge(_ id: Int64) { endings.removeAll { $0.id == id } }
@@ -217,6 +237,10 @@ final class NotificationScreen {
 
     private func appeared(_ connection: BusConnection) {
         guard let owner = service.owner else { return }
+        ask(connection, Self.bus, Self.busPath, Self.bus, "GetId", []) { [weak self] answer in
+            guard let self, self.service.owner == owner else { return }
+            self.serverName = (try? answer.get())?.text().map { "\(Self.bounded($0)) \(Self.bounded(owner))" }
+        }
         ask(connection, owner, Self.path, Self.name, "GetServerInformation", []) { [weak self] answer in
             guard let self, self.service.owner == owner else { return }
             let words = ((try? answer.get())?.values() ?? []).prefix(3).map { $0.text ?? "" }
@@ -252,7 +276,7 @@ final class NotificationScreen {
         retry?.disarm()
         questions = []
         let wasThere = server != nil
-        server = nil
+        (server, serverName) = (nil, nil)
         for (id, shown) in open {
             (shown.number, shown.pending, shown.isOutdated, shown.token) = (nil, nil, false, nil)
             if shown.isClosed { open[id] = nil }
@@ -268,7 +292,8 @@ final class NotificationScreen {
             shown.isOutdated = true
             return
         }
-        let content = NotificationContent(shown.alert, for: server, isSilent: shown.wasShown)
+        let isSilent = shown.wasShown || shown.alert.place != nil
+        let content = NotificationContent(shown.alert, for: server, isSilent: isSilent)
         let hints = content.hints.sorted { $0.key < $1.key }.map { name, value in
             switch value {
             case .text(let text): (name, BusVariant.text(text))
@@ -277,7 +302,7 @@ final class NotificationScreen {
             }
         }
         let arguments: [BusArgument] = [
-            .text(shown.alert.app), .number(shown.number ?? 0), .text(""), .text(content.summary),
+            .text(shown.alert.app), .number(numbered(shown) ?? 0), .text(""), .text(content.summary),
             .text(content.body), .texts(content.actions), .variants(hints), .signed(content.timeout),
         ]
         shown.pending = connection.call(owner, Self.path, Self.name, "Notify", arguments) {
@@ -291,6 +316,15 @@ final class NotificationScreen {
         }
     }
 
+    /// The server's number for an alert, which an earlier helper may have learnt; nil if it has none.
+    private func numbered(_ shown: OpenAlert) -> UInt32? {
+        if let number = shown.number { return number }
+        guard let place = shown.alert.place, let serverName, place.server.utf8.elementsEqual(serverName.utf8) else {
+            return nil
+        }
+        return place.number
+    }
+
     private func presented(_ shown: OpenAlert, _ number: UInt32?) {
         let id = shown.alert.id
         shown.number = number
@@ -301,7 +335,8 @@ final class NotificationScreen {
         }
         let isOutdated = shown.isOutdated
         (shown.wasShown, shown.isOutdated, shown.failures, shown.hasFailed) = (true, false, 0, false)
-        report(.shown(id: id))
+        let place = serverName.flatMap { name in number.map { ScreenPlace(server: name, number: $0) } }
+        report(.shown(id: id, place: place))
         if isOutdated { present(shown) }
     }
 

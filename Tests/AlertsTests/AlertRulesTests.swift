@@ -79,6 +79,7 @@ struct FakeClock {
         opening.interrupted = [Opening.Interrupted(app: "b", incarnation: 4)]
         opening.answer = Opening.Answer(action: "x", token: "y")
         (opening.bundle, opening.tries) = (9, 2)
+        opening.place = Opening.Place(server: ":1.7", number: 8)
         (opening.isDelivered, opening.isRun, opening.isShown) = (true, true, true)
         (open.opening, open.heldUntil, open.isOperators) = (opening, 11, true)
         #expect(try Alert(json: try JSON.parse(open.json.description)) == open)

@@ -149,10 +149,14 @@ extension AppAlerts {
         case .server(let server):
             isServerThere = server != nil
             boundInterruptions()
-        case .shown(let id):
+        case .shown(let id, let place):
             lastFailure = nil
-            for alert in members(of: id) where !(alert.opening?.isShown ?? true) {
-                table.update(alert.number) { $0.isShown = true }
+            let place = place.map { Opening.Place(server: $0.server, number: Int64($0.number)) }
+            for alert in members(of: id) {
+                guard let opening = alert.opening, !opening.isShown || place != nil && place != opening.place else {
+                    continue
+                }
+                table.update(alert.number) { ($0.isShown, $0.place) = (true, place ?? $0.place) }
                 save(alert.number)
             }
         case .failed(let id, let reason):

@@ -169,6 +169,9 @@ extension AppAlerts {
         shown.actions = alert.actions.map { DesktopAlert.Action(id: $0.id, label: $0.label) }
         shown.icon = app.specification.presentation.icon
         shown.entry = Self.entry(of: app.name)
+        shown.place = alert.opening?.place.map {
+            ScreenPlace(server: $0.server, number: UInt32(clamping: $0.number))
+        }
         if others > 0 {
             shown.body = Self.more(others)
             shown.actions = []

@@ -239,6 +239,28 @@ import Varlink
         #expect(alerts.mail.shell.state("web") == .active && alerts.open == ["fire", "flood"])
     }
 
+    @Test("where one is on the screen is kept for the next helper, and for the next torpord")
+    func places() throws {
+        let alerts = try FakeAlerts()
+        alerts.room.screen = alerts.screen
+        try alerts.add("tea")
+        let id = try #require(alerts.screen.shown.first).id
+        #expect(alerts.screen.shown[0].place == nil)
+        for number in [7, 8] as [UInt32] {
+            let place = ScreenPlace(server: "b :1.\(number)", number: number)
+            alerts.screen.onReport?(.shown(id: id, place: place))
+            alerts.screen.onReport?(.here(ids: [], server: nil))
+            #expect(alerts.screen.shown.last?.place == place)
+        }
+        let contents = try alerts.mail.stored()
+        alerts.restart()
+        alerts.room.screen = alerts.screen
+        alerts.begin(contents)
+        alerts.screen.onReport?(.here(ids: [], server: nil))
+        #expect(alerts.screen.shown.count == 4)
+        #expect(alerts.screen.shown.last?.place == ScreenPlace(server: "b :1.8", number: 8))
+    }
+
     @Test("badges are numbers from 0 to 9999")
     func badges() throws {
         let alerts = try FakeAlerts()
