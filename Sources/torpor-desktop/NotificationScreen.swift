@@ -42,6 +42,10 @@ final class NotificationScreen {
     private var server: DesktopServer?
     /// The server by a name that no other has; nil until the bus has told its id.
     private var serverName: String?
+    /// Starts a server again that has ended.
+    private var restart: TimerSource?
+    private var restartDelay = NotificationScreen.firstRestart
+    private var appearedAt = Duration.zero
     private var open: [Int64: OpenAlert] = [:]
     /// Reports that torpord has not acknowledged, in their order.
     private var endings: [(id: Int64, report: DesktopReport)] = []
@@ -57,6 +61,7 @@ final class NotificationScreen {
     private static let path = "/org/freedesktop/Notifications"
     private static let bus = "org.freedesktop.DBus"
     private static let busPath = "/org/freedesktop/DBus"
+    private static let unknownService = "org.freedesktop.DBus.Error.ServiceUnknown"
     private static let noServer = "there is no notification server in the session"
     private static let launcher = "com.canonical.Unity.LauncherEntry"
     /// Open alerts, badges and unacknowledged reports.
@@ -64,6 +69,11 @@ final class NotificationScreen {
     /// Alerts that are older are not shown again by another server.
     private static let memory = Duration.seconds(3600)
     private static let retryDelay = Duration.seconds(5)
+    /// A server that ends is started again after this time, and later each time if it ends soon.
+    private static let firstRestart = Duration.seconds(1)
+    private static let longestRestart = Duration.seconds(300)
+    /// A server that has run for this long counts as working.
+    private static let stableAfter = Duration.seconds(60)
     /// How long to wait for the server at the end.
     private static let patience = Duration.seconds(1)
     private static let mostFailures = 5
@@ -78,6 +88,7 @@ final class NotificationScreen {
         service.onDisappear = { [weak self] in self?.disappeared() }
         service.onChange = { [weak self] in self?.assess() }
         retry = try? loop.timer { [weak self] in self?.tryAgain() }
+        restart = try? loop.timer { [weak self] in self?.startAgain() }
     }
 
     // MARK: Commands
@@ -130,6 +141,7 @@ final class NotificationScreen {
         let numbers = open.values.compactMap { numbered($0) }.sorted()
         guard !numbers.isEmpty, let owner = service.owner, let connection = service.connection else { return then() }
         open = [:]
+        restart?.disarm()
         retry = try? loop.timer { then() }
         retry?.arm(after: Self.patience)
         var left = numbers.count
@@ -213,12 +225,30 @@ final class NotificationScreen {
         guard let connection = service.connection else { return }
         let arguments: [BusArgument] = [.text(Self.name), .number(0)]
         ask(connection, Self.bus, Self.busPath, Self.bus, "StartServiceByName", arguments) { [weak self] answer in
-            guard let self, case .failure = answer, self.service.owner == nil else { return }
+            guard let self, case .failure(let error) = answer, self.service.owner == nil else { return }
             self.isUnseen(Self.noServer)
+            // One that is installed may start the next time.
+            if error.name != Self.unknownService { self.startLater() }
             for shown in self.open.values.filter({ !$0.wasShown }).sorted(by: { $0.alert.id < $1.alert.id }) {
                 self.hasFailed(shown, Self.noServer)
             }
         }
+    }
+
+    /// Whether an alert is open that another server is to show.
+    private var needsServer: Bool {
+        open.values.contains { !$0.isClosed && (!$0.wasShown || loop.now - $0.since <= Self.memory) }
+    }
+
+    private func startLater() {
+        guard needsServer, service.isAnswered else { return }
+        restart?.arm(after: restartDelay)
+        restartDelay = min(restartDelay * 2, Self.longestRestart)
+    }
+
+    private func startAgain() {
+        restart?.disarm()
+        if needsServer, service.owner == nil { startServer() }
     }
 
     private func ask(
@@ -237,6 +267,8 @@ final class NotificationScreen {
 
     private func appeared(_ connection: BusConnection) {
         guard let owner = service.owner else { return }
+        restart?.disarm()
+        appearedAt = loop.now
         ask(connection, Self.bus, Self.busPath, Self.bus, "GetId", []) { [weak self] answer in
             guard let self, self.service.owner == owner else { return }
             self.serverName = (try? answer.get())?.text().map { "\(Self.bounded($0)) \(Self.bounded(owner))" }
@@ -282,6 +314,8 @@ final class NotificationScreen {
             if shown.isClosed { open[id] = nil }
         }
         if wasThere { report(.server(nil)) }
+        if loop.now - appearedAt >= Self.stableAfter { restartDelay = Self.firstRestart }
+        startLater()
     }
 
     // MARK: One alert

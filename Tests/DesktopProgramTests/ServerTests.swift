@@ -190,6 +190,34 @@ struct ServerTests {
         #expect(bench.program?.reap() == 0)
     }
 
+    @Test func `a server that ends is started again for what is open, again and again if it does not stay`() throws {
+        let bench = try Bench(hasBus: false)
+        try File.makeDirectory(bench.directory + "/services", mode: 0o755)
+        let started = bench.directory + "/started"
+        try File.write(
+            bench.directory + "/services/n.service",
+            "[D-BUS Service]\nName=org.freedesktop.Notifications\nExec=/bin/sh -c \"echo x >>\(started); exit 1\"\n"
+        )
+        try bench.startBus()
+        let server = try Helper(bench, "server", "body")
+        try bench.show(Self.alert())
+        try server.run("stop()")
+        try bench.hear(.server(nil))
+        try bench.eventually("it is started twice") { (try? File.readString(started))?.utf8.count ?? 0 >= 4 }
+        try bench.hear(.unseen(problem: "there is no notification server in the session"))
+        try server.run("del shown[:]; start('body')")
+        try bench.hear(shown: 1)
+        // Nothing is open: nobody needs a server.
+        try server.run("emit('NotificationClosed', 'uu', shown[0]['number'], 2)")
+        try bench.hear(.closed(id: 1, .dismissed))
+        let count = try File.readString(started).utf8.count
+        try server.run("stop()")
+        try bench.hear(.server(nil))
+        try server.run("start('body')")
+        try bench.hear { report in if case .server(.some) = report { () } else { nil } }
+        #expect(try File.readString(started).utf8.count == count)
+    }
+
     @Test func `the bus may come late, go and return`() throws {
         let bench = try Bench(hasBus: false)
         try bench.say(.show(Self.alert(1)))
