@@ -137,7 +137,7 @@ extension AppAlerts {
     private func take(_ report: DesktopReport) {
         switch report {
         case .here(let ids, let server, _):
-            isServerThere = server != nil
+            self.server = server
             let ours = Set(ids)
             for id in ids where members(of: id).isEmpty { screen?.close(id) }
             let wall = host.clocks.wall
@@ -147,7 +147,7 @@ extension AppAlerts {
             }
             boundInterruptions()
         case .server(let server):
-            isServerThere = server != nil
+            self.server = server
             boundInterruptions()
         case .shown(let id, let place):
             lastFailure = nil

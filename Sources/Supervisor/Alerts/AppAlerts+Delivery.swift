@@ -238,7 +238,7 @@ extension AppAlerts {
     // MARK: Critical ones interrupt
 
     /// Whether a screen shows alerts, and reports when a user closes one.
-    private var isOnScreen: Bool { shownOn != nil && isServerThere }
+    private var isOnScreen: Bool { shownOn != nil && server != nil }
 
     private func appsToInterrupt(_ alert: Alert) -> [Opening.Interrupted] {
         // Apps that do not play any more, because of an earlier alert.

@@ -2,6 +2,7 @@
 
 import Alerts
 import Configuration
+import DesktopProtocol
 package import Engine
 import EventLoop
 import Lifecycle
@@ -31,8 +32,8 @@ extension AppAlerts {
     package struct Scheduled {
         /// The alert, with the time at which it is due.
         package var info: AlertInfo
-        /// A sentence for the user; nil for none. It says that no app can open the alert's URL now. The alert is not
-        /// refused for that, since such an app may be added before a user answers the alert.
+        /// For the user; nil for none. It says that no app can open the alert's URL now, or that the notification
+        /// server plays no sounds. The alert is not refused for that, since both may change before it comes.
         package var warning: String?
     }
 
@@ -108,6 +109,14 @@ extension AppAlerts {
     }
 
     private func warning(about alert: Alert) -> String? {
+        let plays = server?.capabilities.contains("sound") ?? true
+        let isSilent = alert.sound != nil && shownOn != nil && !plays
+        let silence = isSilent ? "the notification server of the session plays no sounds: the alert is silent" : nil
+        let warnings = [warning(aboutURLOf: alert), silence].compactMap(\.self)
+        return warnings.isEmpty ? nil : warnings.joined(separator: "; ")
+    }
+
+    private func warning(aboutURLOf alert: Alert) -> String? {
         guard let url = alert.url, host.mailboxes.handlers(of: .url(url)).isEmpty else { return nil }
         // Only operators may learn which URL schemes other apps open.
         let scheme = OpenedURL.scheme(url) ?? ""

@@ -261,6 +261,28 @@ import Varlink
         #expect(alerts.screen.shown.last?.place == ScreenPlace(server: "b :1.8", number: 8))
     }
 
+    @Test("a sound that the notification server does not play is taken, with a warning")
+    func sounds() throws {
+        let alerts = try FakeAlerts()
+        alerts.room.screen = alerts.screen
+        func warning(_ capabilities: [String]?) throws -> String? {
+            let server = capabilities.map { DesktopServer(name: "s", capabilities: $0) }
+            alerts.screen.onReport?(.server(server))
+            try alerts.add("tea") { ($0.sound, $0.url) = ("bell", "mail:1") }
+            return alerts.warning
+        }
+        #expect(
+            try warning(["body"])?.hasSuffix(
+                "; the notification server of the session plays no sounds: "
+                    + "the alert is silent"
+            ) == true
+        )
+        #expect(try warning(["body", "sound"])?.contains("silent") == false)
+        #expect(try warning(nil)?.contains("silent") == false)
+        alerts.alertRules.desktop = .none
+        #expect(try warning(["body"])?.contains("silent") == false)
+    }
+
     @Test("badges are numbers from 0 to 9999")
     func badges() throws {
         let alerts = try FakeAlerts()
