@@ -210,6 +210,24 @@ struct FakeClock {
         #expect(try due("02:30", nil, at: "2026-03-29T01:00") == FakeClock.moment("2026-03-29T03:00"))
         #expect(throws: FieldError.self) { try due("12:00", "Nowhere/Land", at: midnight) }
     }
+
+    @Test("that are repeated are left out on the day on which clocks skip them, and come once if they show them twice")
+    func repeated() throws {
+        func times(from time: String) throws -> [String] {
+            var clock = FakeClock(time)
+            var request = ScheduleAlertRequest(title: "t")
+            request.calendar = "02:30"
+            var alert = try Alert(request, number: 1, app: "a", clock: clock.clock)
+            return try (0..<2).map { _ in
+                let due = try #require(clock.clock.due(alert))
+                (clock.wall, alert.base) = (due, due)
+                let local = LocalTime(due, in: FakeClock.berlin)
+                return "\(local.month)-\(local.day) \(local.hour):\(local.minute)"
+            }
+        }
+        #expect(try times(from: "2026-03-28T02:00") == ["3-28 2:30", "3-30 2:30"])
+        #expect(try times(from: "2026-10-25T01:00") == ["10-25 2:30", "10-26 2:30"])
+    }
 }
 
 @Suite("Written times") struct WrittenTimeTests {
