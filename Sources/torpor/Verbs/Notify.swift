@@ -116,6 +116,14 @@ struct BadgeVerb: ParsableCommand {
     var number: Int64
     @OptionGroup var options: GlobalOptions
 
+    static func problem(_ word: String) -> String {
+        "\(word) is no badge: write a number from 1 to 9999, or 0 for none"
+    }
+
+    func validate() throws {
+        guard (0...9999).contains(number) else { throw ValidationError(Self.problem("\(number)")) }
+    }
+
     package func run() throws {
         _ = try Manager(options).call(.setBadge(app: app.app, count: number))
         if options.json { Output.document(["ok": true]) }

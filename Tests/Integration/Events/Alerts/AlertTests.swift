@@ -211,11 +211,12 @@ struct AlertScene {
             #expect(try scene.torpor("alerts", "x*", "--answer", "now").code == 4)
             for (words, said) in [
                 (["badge", "web", "-5"], "-5 is no badge: write a number from 1 to 9999, or 0 for none"),
+                (["badge", "web", "10000"], "10000 is no badge: write a number from 1 to 9999, or 0 for none"),
                 (["notify", "web", "t", "--after", "-5s"], "the value '-5s' is invalid for '--after <duration>'"),
                 (["notify", "web", "t", "--badge", "-5"], "badge must be 0, for none, to 9999"),
             ] {
                 let refused = try Spawn.run([Built.path("torpor")] + words + ["--socket", daemon.socket])
-                #expect(refused.code != 0 && refused.output.contains(said), "\(refused)")
+                #expect(refused.code == 2 && refused.output.contains(said), "\(refused)")
             }
             let warned = try scene.torpor("notify", "web", "Link", "--id", "link", "--after", "1h", "--url", "none:1")
             #expect(warned.code == 0 && warned.output.contains("none"), "\(warned)")
@@ -302,6 +303,24 @@ struct AlertScene {
             try scene.notify("milk")
             try daemon.eventually("it is told") { scene.shown.count == 2 }
             #expect(scene.shown == [#"tea|later||{"cups":2}"#, "milk|||"])
+        }
+    }
+
+    @Test("A mistake of an app has the exit status that it has at the command line, and says what the app can do")
+    func mistakes() throws {
+        let script = """
+            for words in 'notify x --urgency loud' 'badge 10000' 'alerts --cancel none'; do
+                \(Built.path("torpor")) app $words 2>>$1/said
+                echo $? >>$1/codes
+            done
+            exec sleep 1000
+            """
+        let toml = "[apps.web]\nexec = [\"/bin/sh\", \"@D/web.sh\", \"@D\"]\n"
+        try withDaemon(toml, files: ["web.sh": script]) { daemon in
+            func file(_ name: String) -> String { (try? File.readString(daemon.directory + "/" + name)) ?? "" }
+            try daemon.eventually("all have ended") { file("codes").utf8.count == 6 }
+            #expect(file("codes") == "2\n2\n1\n", "\(file("said"))")
+            #expect(file("said").contains("there is no alert none: ‘torpor app alerts’ lists them"), "\(file("said"))")
         }
     }
 
