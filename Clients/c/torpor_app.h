@@ -351,7 +351,7 @@ typedef struct torpor_alert_request {
     const char *title;     /* One line of at most 80 characters. */
     const char *id;        /* The app's name for it; one of the same name is replaced. */
     const char *body;      /* More text, at most 1 KiB. */
-    const char *at;        /* RFC 3339, or without an offset a time of day in time_zone. */
+    const char *at;        /* RFC 3339, or without an offset a local time in time_zone; or only 14:30. */
     const char *time_zone; /* "local" (the default), or such as "Europe/Berlin". */
     int64_t after_ms;      /* From now. Without at, after_ms and calendar it comes now. */
     const char *calendar;  /* Again and again, as in systemd's timers: "Mon..Fri 9:55". */

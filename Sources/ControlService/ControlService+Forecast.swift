@@ -89,6 +89,21 @@ extension ControlService {
         return supervisor.policyManager.map(\.chain.slots.isEmpty) ?? true ? .nobody : .policy
     }
 
+    /// What will suspend the app although nobody asks for that, as a sentence; nil if nothing will.
+    func suspension(of app: AppRuntime) -> String? {
+        let machine = coordinator.machine(app.id)
+        // The clock of the deadline stands still while the app is traced.
+        let deadline = machine.isTraced ? nil : machine.deadlines.first { $0.kind == .backgroundTime }
+        let left = deadline.map { deadline in
+            Quantity.text(.seconds(max(1, Int64((deadline.at - loop.now).inSeconds.rounded(.up)))))
+        }
+        switch suspender(of: machine) {
+        case nil, .nobody, .asked: return nil
+        case .eventTime, .launch: return "it is suspended " + (left.map { "in \($0)" } ?? "soon")
+        case .policy: return "a policy may suspend it" + (left.map { ", in \($0) at the earliest" } ?? "")
+        }
+    }
+
     private func wakers(of app: AppRuntime, connections: [String]) -> [String] {
         let specification = app.specification
         guard specification.wakeOnConnect != .none, app.run.tree != nil || !connections.isEmpty else {

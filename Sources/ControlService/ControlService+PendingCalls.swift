@@ -187,6 +187,17 @@ extension ControlService {
         }
     }
 
+    /// Whether a verb is for this app. A pattern stands for all apps that can be interrupted, or are; an app that is
+    /// named exactly gets its own answer.
+    func applies(_ request: VerbRequest, to app: AppRuntime) -> Bool {
+        guard request.verb == .interrupt, !selection.isNamed(app, by: request.apps) else { return true }
+        // A repeated request counts for the apps that it has interrupted.
+        if app.tokens.standing(of: request.token) != .unknown { return true }
+        let machine = coordinator.machine(app.id)
+        if request.end { return machine.interruptions > 0 }
+        return machine.goal == .active && (machine.isAlive || machine.isWaitingToLaunch)
+    }
+
     private func request(for request: VerbRequest, _ machine: AppMachine) -> Request? {
         switch request.verb {
         case .start: request.standby ? .standby : .start(background: request.background)
@@ -452,10 +463,12 @@ extension ControlService {
             // Round to tenths of a second: the client may have subtracted the time that it took to connect.
             let time = milliseconds < 1000 ? milliseconds : (milliseconds + 50) / 100 * 100
             let isThere = machine.transition == nil && machine.state.rawValue == machine.goal.rawValue
-            let then =
-                isThere
-                ? "nothing will change that now (‘torpor status \(app.name)’ says what can)"
-                : "it is still on its way to \(machine.goal.rawValue)"
+            var then = "it is still on its way to \(machine.goal.rawValue)"
+            if isThere {
+                let isAwaited = if case .state(.suspended) = waiter.items[index].target { true } else { false }
+                let next = isAwaited ? suspension(of: app) : nil
+                then = next ?? "nothing will change that now (‘torpor status \(app.name)’ says what can)"
+            }
             waiter.answer(
                 index,
                 result(

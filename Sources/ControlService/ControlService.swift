@@ -122,7 +122,7 @@ package final class ControlService: ShellRoom, ClientService {
                 if carryOutInside(verb, for: peer, reply) { return }
                 let chosen = try selection.resolve(verb.apps)
                 if verb.verb == .discard { return discard(verb, chosen, for: peer, reply) }
-                carryOut(verb, chosen, for: peer, reply)
+                carryOut(verb, chosen.filter { applies(verb, to: $0) }, for: peer, reply)
             case .openScene(let request): openScene(request, for: peer, reply)
             case .scenes(let template): try scenes(of: template, reply)
             case .apply(let request): apply(request, by: Self.name(of: peer), reply)

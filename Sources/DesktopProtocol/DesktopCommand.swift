@@ -122,6 +122,8 @@ public struct DesktopAlert: Hashable, Sendable {
     public var icon: String?
     /// The name of the app's desktop entry, without `.desktop`.
     public var entry: String?
+    /// Where a helper has shown it last; nil if none has. It makes no sound then, and replaces what is there.
+    public var place: ScreenPlace?
 
     /// Creates an alert.
     public init(id: Int64, app: String, title: String) {
@@ -150,6 +152,7 @@ public struct DesktopAlert: Hashable, Sendable {
             }
         icon = try fields.optionalString("icon")
         entry = try fields.optionalString("entry")
+        place = try ScreenPlace(optional: fields["place"])
     }
 
     /// The encoded alert.
@@ -158,7 +161,7 @@ public struct DesktopAlert: Hashable, Sendable {
             "id": .int(id), "app": .string(app), "title": .string(title), "body": .string(body),
             "urgency": .string(urgency.rawValue), "sound": .optional(sound),
             "actions": .array(actions.map { ["id": .string($0.id), "label": .string($0.label)] }),
-            "icon": .optional(icon), "entry": .optional(entry),
+            "icon": .optional(icon), "entry": .optional(entry), "place": place?.json ?? .null,
         ]
     }
 }

@@ -281,9 +281,9 @@ public enum AppInterface {
         # asked again.
         method AnswerLogin(id: int, user: ?string, password: ?string, header: ?string, cancel: ?bool) -> ()
 
-        # Schedules an alert for people, and replaces one of the same id. at is RFC 3339, or without an offset a time of
-        # day in time_zone (local, or a name such as Europe/Berlin); calendar is a calendar expression, for an alert that
-        # is repeated; with none of at, after_ms and calendar it comes now. urgency: low, normal or critical. At most 4
+        # Schedules an alert for people, and replaces one of the same id. at is RFC 3339, or without an offset a local
+        # time in time_zone (local, or a name such as Europe/Berlin), or only 14:30, which is the next time that clocks
+        # there show it; calendar is a calendar expression, for an alert that is repeated; with none of at, after_ms and calendar it comes now. urgency: low, normal or critical. At most 4
         # actions, whose ids the app is told. payload is an object that the app is told. wake: also wake the app in the
         # background when it comes. If the app is in the foreground then, it is told and nothing is shown. Replies when
         # the alert is durable. The message that follows: didReceiveLocalNotification.

@@ -879,7 +879,8 @@ public enum ManagerInterface {
         method Alerts(apps: ?[]string) -> (alerts: []Alert, problem: ?string)
 
         # Cancels scheduled alerts and dismisses open ones: those of these apps with these ids or numbers, or all if
-        # neither is given; an empty list is no alert. Their apps are not told. Returns the alerts and their numbers.
+        # neither is given; an empty list is no alert. Without apps, an id that alerts of several apps have is refused.
+        # Their apps are not told. Returns the alerts and their numbers.
         method CancelAlerts(apps: ?[]string, ids: ?[]string, numbers: ?[]int) -> (numbers: []int, alerts: []Alert)
 
         # Answers an open alert as a click does: by its number, or by its id, if only one app has an open alert of that

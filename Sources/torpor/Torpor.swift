@@ -105,7 +105,7 @@ package struct Torpor: ParsableCommand {
         guard let word = arguments.dropFirst(count).first(where: { $0.wholeMatch(of: /-[0-9].*/) != nil }) else {
             return
         }
-        throw Failure(status: .usage, message: "\(word) is no badge: write a number from 1 to 9999, or 0 for none")
+        throw Failure(status: .usage, message: BadgeVerb.problem(word))
     }
 
     /// The parser would write all its help as JSON, for which release builds lack the encoder (packaging/link/foundation).

@@ -460,7 +460,7 @@ struct ForeignKeyTests {
         arguments: [
             ("command = \"x\"", "exec ="), ("script = \"x\"", "exec ="), ("cmd = \"x\"", "exec ="),
             ("working_directory = \"/\"", "directory ="), ("env = {}", "environment ="),
-            ("autostart = true", "launch ="),
+            ("autostart = true", "launch ="), ("oneshot = true", "type = \"oneshot\""),
             ("autorestart = true", "restart ="), ("user_name = \"web\"", "user ="), ("depends_on = []", "requires ="),
             ("stopsignal = \"QUIT\"", "stop_signal ="), ("log_file = \"/x\"", "log ="), ("replicas = 2", "instances ="),
         ]

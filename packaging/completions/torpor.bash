@@ -779,11 +779,14 @@ _torpor_alerts() {
     repeating_flags=()
     non_repeating_flags=(--all --utc --json --verbose -v --version -h --help)
     repeating_options=(--cancel)
-    non_repeating_options=(--answer --action --socket)
+    non_repeating_options=(--dismiss --answer --action --socket)
     __torpor_offer_flags_options -1
 
     # Offer option value completions
     case "${prev}" in
+    '--dismiss')
+        return
+        ;;
     '--cancel')
         return
         ;;

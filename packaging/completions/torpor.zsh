@@ -554,7 +554,8 @@ _torpor_alerts() {
     local -i ret=1
     local -ar arg_specs=(
         '*:app:{__torpor_custom_complete ---completion alerts -- positional@0 "${current_word_index}" "$(__torpor_cursor_index_in_current_word)"}'
-        '*--cancel[Cancel or dismiss the alert of this id; once for each.]:id:'
+        '--dismiss[Dismiss the open alert of this id; if it is repeated, it comes again.]:id:'
+        '*--cancel[Cancel the alert of this id, open or scheduled; once for each.]:id:'
         '--all[Cancel or dismiss all alerts of the apps.]'
         '--answer[Answer the open alert of this id.]:id:'
         '--action[With --answer\: the id of the alert'\''s action.]:id:'
@@ -1087,7 +1088,7 @@ _torpor_notify() {
         '--at[Show it at this time\: 14\:30 (today or tomorrow), 2026-03-29T14\:30\:00, or that with Z or an offset.]:time:'
         '--after[Show it after this time, such as 10min.]:duration:'
         '--calendar[Show it again and again, as in systemd'\''s timers\: '\''Mon..Fri 9\:55'\''.]:expression:'
-        '--time-zone[The zone of --at, such as Europe/Berlin; else the machine'\''s.]:zone:'
+        '--time-zone[The zone of --at\: Europe/Berlin, or local, which is the machine'\''s; else TZ, else the machine'\''s.]:zone:'
         '--id[Replace the app'\''s alert of this id.]:id:'
         '--urgency[low, normal or critical; a critical one on the desktop interrupts apps.]:word:{__torpor_complete "${___urgency[@]}"}'
         '--sound[A sound of the XDG sound theme.]:name:'
@@ -1977,7 +1978,7 @@ _torpor_app_notify() {
         '--at[Show it at this time\: 14\:30 (today or tomorrow), 2026-03-29T14\:30\:00, or that with Z or an offset.]:time:'
         '--after[Show it after this time, such as 10min.]:duration:'
         '--calendar[Show it again and again, as in systemd'\''s timers\: '\''Mon..Fri 9\:55'\''.]:expression:'
-        '--time-zone[The zone of --at, such as Europe/Berlin; else the machine'\''s.]:zone:'
+        '--time-zone[The zone of --at\: Europe/Berlin, or local, which is the machine'\''s; else TZ, else the machine'\''s.]:zone:'
         '--id[Replace the app'\''s alert of this id.]:id:'
         '--urgency[low, normal or critical; a critical one on the desktop interrupts apps.]:word:{__torpor_complete "${___urgency[@]}"}'
         '--sound[A sound of the XDG sound theme.]:name:'

@@ -239,13 +239,13 @@ package final class Wakes: Room, LifecycleObserver {
     }
 
     /// Wakes the app for a queued message that could not wake it before.
-    package func wake(_ app: AppRuntime, for mail: Mail) {
-        guard let how = mail.draft.wake else { return }
+    package func wake(_ app: AppRuntime, for mail: Mail) -> WakeOutcome {
+        guard let how = mail.draft.wake else { return .runs }
         let text = "\(mail.draft.topic) from \(mail.draft.sender), which waited"
         let order = Wake(foreground: how == .foreground)
         var event = WakeEvent(.message, mail.draft.topic, text, wake: order, at: now)
         event.mail = mail.draft
-        wake(app, event)
+        return wake(app, event)
     }
 
     /// Wakes the app as `event.wake` says, and delivers its queued messages.

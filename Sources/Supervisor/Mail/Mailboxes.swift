@@ -326,7 +326,7 @@ package final class Mailboxes: Room, LifecycleObserver {
         touched([app])
         let waiting = boxes[app.id]?.items.filter { $0.draft.wake != nil && !isBeingTold($0.id, to: app) } ?? []
         guard let first = waiting.first(where: { $0.draft.wake == .foreground }) ?? waiting.first else { return }
-        host.wake(app, for: first)
+        haveWoken(host.wake(app, for: first), app)
     }
 
     /// Called when the app was removed for good. The store removes all its mail at once.
