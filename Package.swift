@@ -28,6 +28,7 @@ let package = Package(
         .executable(name: "torpor-desktop", targets: ["torpor-desktop"]),
         .executable(name: "torpor-holding", targets: ["torpor-holding"]),
         .executable(name: "torpor-transfer", targets: ["torpor-transfer"]),
+        .executable(name: "torpor-protect", targets: ["torpor-protect"]),
         .executable(name: "torpor-verify", targets: ["torpor-verify"]),
         .executable(name: "torpor-web", targets: ["torpor-web"]),
         .executable(name: "torpord", targets: ["torpord"]),
@@ -127,10 +128,12 @@ let package = Package(
                 "Linux", "PolicyLibraries", "TorporAPI", "Varlink", "torpor", "torpor-container", "torpor-holding",
                 "torpor-keeper",
                 "torpor-policy-host",
-                "torpor-desktop", "torpor-transfer", "torpor-verify", "torpord",
+                "torpor-desktop", "torpor-protect", "torpor-transfer", "torpor-verify", "torpord",
             ],
             path: "Tests/Support/DaemonHarness"
         ),
+        .target(name: "DataProtection", dependencies: ["Varlink"]),
+        .target(name: "ProtectionKeys", dependencies: ["CSodium", "DataProtection", "Linux", "WireText"]),
         .target(
             name: "DesktopEntries",
             dependencies: ["Configuration", "Lifecycle", "Linux", "TorporAPI", "WireText"]
@@ -249,7 +252,8 @@ let package = Package(
         .target(
             name: "Supervisor",
             dependencies: [
-                "Alerts", "Archives", "CalendarTime", "Configuration", "DesktopEntries", "DesktopProtocol", "Engine",
+                "Alerts", "Archives", "CalendarTime", "Configuration", "DataProtection", "DesktopEntries",
+                "DesktopProtocol", "Engine",
                 "EventLoop", "EventSources", "HTTPAsking", "KeeperProtocol", "Lifecycle", "Linux", "LoginManager",
                 "Mailbox", "MemoryPressure", "Notify", "Output", "Permissions", "Policies", "PolicyHost", "Processes",
                 "Recovery", "Schedules", "ServiceManager", "Store", "TorporAPI", "TorporPolicyABI", "TransferProtocol",
@@ -296,7 +300,8 @@ let package = Package(
             dependencies: [
                 "AppConnection", "BundleSeals", "Bundles", "CNCurses", "CommandLinePages", "Configuration",
                 "DesktopEntries", "Importing",
-                "Lifecycle", "Linux", "Policies", "PolicyTools", "Telemetry", "TopView", "TorporAPI",
+                "DataProtection", "Lifecycle", "Linux", "Policies", "PolicyTools", "ProtectionKeys", "Telemetry",
+                "TopView", "TorporAPI",
                 "TransferProtocol", "Varlink",
                 "WireText",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
@@ -410,6 +415,11 @@ let package = Package(
             ],
             linkerSettings: sharedRuntime
         ),
+        .executableTarget(
+            name: "torpor-protect",
+            dependencies: ["DataProtection", "Linux", "Varlink", "WireText"],
+            linkerSettings: sharedRuntime
+        ),
         // In release without what nothing calls: it is started before each launch of an app of a bundle.
         .executableTarget(
             name: "torpor-verify",
@@ -463,6 +473,10 @@ let package = Package(
                 "MeasuredProgram", "MemoryPressure", "Notify", "Processes", "TorporAPI",
             ]
         ),
+        .testTarget(
+            name: "DataProtectionTests",
+            dependencies: ["DataProtection", "Linux", "ProtectionKeys", "Varlink"]
+        ),
         .testTarget(name: "CalendarTimeTests", dependencies: ["CalendarTime", "Linux"]),
         .testTarget(
             name: "BundlesTests",
@@ -511,7 +525,10 @@ let package = Package(
             name: "GatewayTests",
             dependencies: ["Configuration", "Gateway", "GatewayConfiguration", "Linux", "ScriptedServer", "Varlink"]
         ),
-        .testTarget(name: "ImportingTests", dependencies: ["Configuration", "Importing", "Lifecycle", "Linux"]),
+        .testTarget(
+            name: "ImportingTests",
+            dependencies: ["Configuration", "Importing", "Lifecycle", "Linux", "WireText"]
+        ),
         .testTarget(
             name: "KeeperTests",
             dependencies: ["EventLoop", "KeeperProtocol", "Linux", "Processes", "torpor-keeper"]

@@ -999,6 +999,7 @@ static torpor_handler *handler_of(const torpor_delegate *delegate, const char *n
         {"didDiscardScenes", delegate->did_discard_scenes, false},
         {"settingsDidChange", delegate->settings_did_change, false},
         {"identityDidChange", delegate->identity_did_change, false},
+        {"refresh", delegate->refresh, false},
         {"significantTimeChange", delegate->significant_time_change, false},
         {"protectedDataWillBecomeUnavailable", delegate->protected_data_will_become_unavailable, false},
         {"protectedDataDidBecomeAvailable", delegate->protected_data_did_become_available, false},
@@ -1693,6 +1694,21 @@ int torpor_app_request_permission(torpor_app *app, const char *name, torpor_ques
     return state;
 }
 
+int torpor_app_set_needs_refresh(torpor_app *app, const char *const *names, size_t count)
+{
+    if (app->path == NULL)
+        return 0;
+    struct text call = start_call("SetNeedsRefresh");
+    put(&call, "\"names\":[");
+    for (size_t index = 0; index < count; index++) {
+        if (index > 0)
+            put(&call, ",");
+        put_string(&call, names[index]);
+    }
+    put(&call, "]");
+    return call_and_wait(app, &call, SAVE_MS, NULL);
+}
+
 /* ---- Settings ---------------------------------------------------------------------------------------------------- */
 
 static int no_settings(torpor_app *app)
@@ -2070,6 +2086,11 @@ const char *torpor_message_discarded(const torpor_message *message, size_t index
 {
     const torpor_json *names = torpor_json_get(torpor_json_get(message->parameters, "payload"), "names");
     return torpor_json_string(torpor_json_at(names, index), NULL);
+}
+
+const char *torpor_message_refresh(const torpor_message *message, size_t index)
+{
+    return torpor_message_discarded(message, index);
 }
 
 torpor_time_change torpor_message_time_change(const torpor_message *message)

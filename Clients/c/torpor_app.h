@@ -222,6 +222,8 @@ const char *torpor_message_changed(const torpor_message *message, size_t index);
 /* restore_state, scene_will_connect: the path of the saved state. settings_did_change, identity_did_change: the path
  * of the changed file. */
 const char *torpor_message_path(const torpor_message *message);
+/* refresh: what must be refreshed, from 0 up to NULL; "*" stands for everything. */
+const char *torpor_message_refresh(const torpor_message *message, size_t index);
 /* significant_time_change: the change. */
 torpor_time_change torpor_message_time_change(const torpor_message *message);
 
@@ -267,6 +269,9 @@ typedef struct torpor_delegate {
     torpor_handler *did_receive_local_notification; /* torpor_message_alert; torpor_app_schedule_alert */
     /* These scenes were discarded: remove the data that the app has stored for them. */
     torpor_handler *did_discard_scenes;         /* torpor_message_discarded */
+    /* The app comes to the foreground, and what torpor_app_set_needs_refresh and topics with refresh = true have named must
+     * be refreshed first. */
+    torpor_handler *refresh;                    /* torpor_message_refresh */
     /* Called for every message whose function above is NULL, or that has none. */
     torpor_handler *other;
     /* Called before the first message, and again after the supervisor was replaced, with the app's situation (app,
@@ -357,7 +362,7 @@ typedef struct torpor_alert_request {
     const char *title;     /* One line of at most 80 characters. */
     const char *id;        /* The app's name for the alert; replaces an alert of the same name. */
     const char *body;      /* More text, at most 1 KiB. */
-    const char *at;        /* A time in RFC 3339; without an offset, a local time in time_zone. */
+    const char *at;        /* A time in RFC 3339; without an offset, local time in time_zone; or 14:30. */
     const char *time_zone; /* "local" (the default), or a name such as "Europe/Berlin". */
     int64_t after_ms;      /* Milliseconds from now. Without at, after_ms and calendar, the alert is due now. */
     const char *calendar;  /* Repeats the alert, as in systemd's timers: "Mon..Fri 9:55". */
@@ -395,6 +400,10 @@ int torpor_app_permission(torpor_app *app, const char *name);
  * most once an hour for each app. Does not wait for the answer. question may be NULL. Without a supervisor, the
  * permission counts as allowed. */
 int torpor_app_request_permission(torpor_app *app, const char *name, torpor_question *question);
+
+/* Names count things that must be refreshed before people see the app again. The names gather while it is not in the
+ * foreground, and refresh gets them when it comes there, or at once. Without a supervisor it does nothing. */
+int torpor_app_set_needs_refresh(torpor_app *app, const char *const *names, size_t count);
 
 /* ---- Settings ---------------------------------------------------------------------------------------------------- */
 

@@ -73,6 +73,7 @@ class FakeSupervisor:
         self.alerts: List[Json] = []
         self.badge = 0
         self.requested: List[str] = []
+        self.refreshed: List[str] = []
         self.logins: List[Tuple[int, Json]] = []
         self.theme: Any = "light"
         self.limit = 16 << 20
@@ -370,6 +371,12 @@ class FakeSupervisor:
             return {"state": "deny", "asked": False, "next_at": None, "message": None}
         isFirst = self.requested.count(name) == 1
         return {"state": "ask", "asked": isFirst, "next_at": None if isFirst else 7, "message": None if isFirst else "wait"}
+
+    def _SetNeedsRefresh(self, connection: Connection, names: List[str]) -> Json:
+        if not names:
+            raise Refusal("Failed", message="names is empty")
+        self.refreshed += names
+        return {}
 
     def _Settings(self, connection: Connection) -> Json:
         return {"settings": {"port": 8000, "theme": self.theme, "quota": None}}

@@ -139,6 +139,8 @@ class CLibraryTests(SupervisedTestCase):
             ("significantTimeChange", {"payload": {"clock": True, "time_zone": "Europe/Berlin", "utc_offset_s": 3600,
                                                    "day": "2026-11-23"}}, ["clock 1 Europe/Berlin 3600 2026-11-23"]),
             ("significantTimeChange", {}, ["clock 0 - -1 -"]),
+            ("refresh", {"payload": {"names": ["inbox", "to do"]}}, ["refresh inbox", "refresh to do", "refresh -"]),
+            ("refresh", {"payload": {"names": 4}}, ["refresh -"]),
             ("handleEventsForBackgroundTransfer", {"session": "mine"}, ["transfer 0 mine - - 0 -1", "end - - - -"]),
             ("transferDidFinish", {"transfer": 1 << 40, "session": "mine", "url": "http://h/a", "path": "/s/a",
                                    "bytes": 7, "status": 200, "sha256": "00", "error": None},
@@ -160,13 +162,21 @@ class CLibraryTests(SupervisedTestCase):
             self.assertEqual([line for line in probe.seen[seen:] if not line.startswith("message")][-len(lines):], lines)
         probe.finish()
 
+    def test_what_must_be_refreshed_is_named(self) -> None:
+        probe = self.probe()
+        self.supervisor.wait_attached()
+        probe.do("needs-refresh in \"box")
+        self.assertIn("needs refresh 0 ", probe.seen)
+        self.assertEqual(self.supervisor.refreshed, ["in \"box", "more"])
+        probe.finish()
+
     def test_what_there_is_no_function_for_is_unhandled(self) -> None:
         probe = self.probe("--bare")
         self.supervisor.wait_attached()
         for name in ["openURL", "didReceiveEvent", "didReceiveNotification", "didReceiveRemoteNotification", "unheardOf"]:
             self.assertEqual(self.supervisor.told(name), {"result": "unhandled"}, name)
         for name in ["didBecomeActive", "settingsDidChange", "identityDidChange", "significantTimeChange",
-                     "sceneWillConnect", "sceneDidEnterBackground", "didDiscardScenes"]:
+                     "sceneWillConnect", "sceneDidEnterBackground", "didDiscardScenes", "refresh"]:
             self.assertEqual(self.supervisor.told(name), {"result": "done"}, name)
         probe.finish()
 

@@ -207,6 +207,8 @@ class AsyncioTests(SupervisedTestCase):
             self.assertEqual((await app.request_permission("camera"))["asked"], True)
             await app.schedule_alert("Tea", after=timedelta(minutes=2))
             self.assertEqual((await app.alerts())[0]["after_ms"], 120_000)
+            await app.set_needs_refresh(["inbox"])
+            self.assertEqual(self.supervisor.refreshed, ["inbox"])
             await app.cancel_all_alerts()
             self.assertEqual(await app.alerts(), [])
 

@@ -107,7 +107,7 @@ class ThreadsTests(SupervisedTestCase):
         self.app(torpor.Delegate())
         for name in ["didReceiveEvent", "didReceiveNotification", "didReceiveRemoteNotification", "openURL", "unheardOf"]:
             self.assertEqual(self.supervisor.told(name, topic="jobs"), {"result": "unhandled"}, name)
-        for name in ["settingsDidChange", "significantTimeChange", "didBecomeActive", "didReceiveMemoryWarning",
+        for name in ["settingsDidChange", "refresh", "significantTimeChange", "didBecomeActive", "didReceiveMemoryWarning",
                      "handleEventsForBackgroundTransfer", "transferDidFinish", "transferNeedsLogin",
                      "didReceiveLocalNotification"]:
             self.assertEqual(self.supervisor.told(name), {"result": "done"}, name)
@@ -381,6 +381,22 @@ class ThreadsTests(SupervisedTestCase):
         self.assertEqual(app.request_permission("gpu")["state"], "deny")
         with self.assertRaisesRegex(torpor.TorporError, "no permission netwrk"):
             app.request_permission("netwrk")
+
+    def test_what_must_be_refreshed_is_named_and_told(self) -> None:
+        names: List[List[str]] = []
+
+        class Screen(torpor.Delegate):
+            def refresh(self, message: torpor.Message) -> None:
+                names.append(message.names)
+
+        app = self.app(Screen())
+        app.set_needs_refresh(["inbox", "to do"])
+        self.assertEqual(self.supervisor.refreshed, ["inbox", "to do"])
+        with self.assertRaisesRegex(torpor.TorporError, "empty"):
+            app.set_needs_refresh([])
+        self.supervisor.told("refresh", payload={"names": ["inbox", 4, "to do"]})
+        self.supervisor.told("refresh", payload=None)
+        self.assertEqual(names, [["inbox", "to do"], []])
 
     def test_alerts_are_scheduled_and_cancelled(self) -> None:
         app = self.app(Recorder())

@@ -102,6 +102,17 @@ public struct Opening: Hashable, Sendable {
         public init(action: String, token: String?) { (self.action, self.token) = (action, token) }
     }
 
+    /// Where an alert is on the screen.
+    public struct Place: Hashable, Sendable {
+        /// The notification server, by a name that no other has.
+        public var server: String
+        /// The server's number for the alert.
+        public var number: Int64
+
+        /// Memberwise initializer.
+        public init(server: String, number: Int64) { (self.server, self.number) = (server, number) }
+    }
+
     /// The time for which the alert was scheduled, in microseconds since 1970.
     public var scheduledAt: Int64
     /// When the alert came, in microseconds since 1970.
@@ -116,6 +127,8 @@ public struct Opening: Hashable, Sendable {
     public var isRun = false
     /// Whether a screen has shown the alert.
     public var isShown = false
+    /// The notification server that has shown the alert last, and its number there; nil if none has.
+    public var place: Place?
     /// Whether the alert has left the screen because its time there was over: then it is not shown again.
     public var hasLeft = false
     /// The number under which this alert and others are shown as one alert; nil if this alert is shown alone.
@@ -227,6 +240,9 @@ extension Opening {
         isShown = try fields.optionalBool("shown") ?? false
         hasLeft = try fields.optionalBool("left") ?? false
         bundle = try fields.optionalInt("bundle")
+        if let server = try fields.optionalString("server") {
+            place = Place(server: server, number: try fields.int("server_number"))
+        }
         interrupted = try fields.list("interrupted") { json throws(FieldError) in
             let fields = try Fields(json)
             return Interrupted(
@@ -248,6 +264,7 @@ extension Opening {
         if isShown { object["shown"] = true }
         if hasLeft { object["left"] = true }
         if let bundle { object["bundle"] = .int(bundle) }
+        if let place { (object["server"], object["server_number"]) = (.string(place.server), .int(place.number)) }
         if !interrupted.isEmpty {
             object["interrupted"] = .array(
                 interrupted.map { ["app": .string($0.app), "incarnation": .int(Int64($0.incarnation))] }

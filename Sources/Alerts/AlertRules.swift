@@ -245,6 +245,11 @@ extension Alert {
     }
 
     private static func time(at text: String, _ zone: String?, _ clock: AlertClock) throws(FieldError) -> Time {
+        if text.utf8.count <= 8, let ofDay = WrittenTimeOfDay(text) {
+            let other = try named(zone, clock)
+            let local = ofDay.next(notBefore: clock.wall, in: other ?? clock.zone)
+            return .local(local, zone: other.flatMap { _ in zone })
+        }
         guard text.utf8.count <= 64, let written = WrittenTime(text) else {
             let shape = /\d{4}-\d{2}-\d{2}[Tt ]\d{2}:\d{2}.*/
             let what =
@@ -253,7 +258,7 @@ extension Alert {
             throw FieldError(
                 field: "at",
                 problem: "\(what): write a date and a time to the year 2199, such as 2026-03-29T14:30:00+02:00, or "
-                    + "2026-03-29T14:30 for local time"
+                    + "2026-03-29T14:30 for local time, or only 14:30 for the next time that clocks show it"
             )
         }
         let time: Time
@@ -262,13 +267,8 @@ extension Alert {
                 throw FieldError(field: "time_zone", problem: "is for times without an offset, and at has one")
             }
             time = .at(written.local - Int64(offset) * 1_000_000)
-        } else if let zone, zone != "local" {
-            guard zone.utf8.count <= 64, clock.zoneNamed(zone) != nil else {
-                throw FieldError(field: "time_zone", problem: "must be local, or a zone such as Europe/Berlin")
-            }
-            time = .local(written.local, zone: zone)
         } else {
-            time = .local(written.local, zone: nil)
+            time = .local(written.local, zone: try named(zone, clock).flatMap { _ in zone })
         }
         let probe = Alert(number: 0, app: "", id: "", title: "", time: time, base: 0)
         guard let due = clock.due(probe), due >= clock.wall - AlertRules.grace else {
@@ -278,6 +278,15 @@ extension Alert {
             )
         }
         return time
+    }
+
+    /// The zone that a request names; nil for the machine's.
+    private static func named(_ zone: String?, _ clock: AlertClock) throws(FieldError) -> TimeZone? {
+        guard let zone, zone != "local" else { return nil }
+        guard zone.utf8.count <= 64, let found = clock.zoneNamed(zone) else {
+            throw FieldError(field: "time_zone", problem: "must be local, or a zone such as Europe/Berlin")
+        }
+        return found
     }
 
     private static func time(calendar text: String, _ clock: AlertClock) throws(FieldError) -> Time {

@@ -74,14 +74,16 @@ public struct AlertTable: Sendable {
         numbers[app] == nil ? [] : scheduled(of: app).filter { $0.heldUntil != nil }
     }
 
-    /// Makes an alert due at once that quiet hours hold back. Returns the alert; nil if quiet hours do not hold it
-    /// back.
-    public mutating func release(_ number: Int64, _ clock: AlertClock) -> Alert? {
-        guard var alert = alerts[number], alert.opening == nil, let end = alert.heldUntil, end > clock.wall else {
+    /// Lets an alert come earlier that quiet hours hold back. Returns the alert; nil if it is not held back until later.
+    ///
+    /// - Parameter moment: when it comes, in microseconds since 1970; nil for at once.
+    public mutating func release(_ number: Int64, at moment: Int64? = nil, _ clock: AlertClock) -> Alert? {
+        // At the current time, not nil: the alert waited for this moment, so it does not count as missed.
+        let moment = max(moment ?? clock.wall, clock.wall)
+        guard var alert = alerts[number], alert.opening == nil, let end = alert.heldUntil, end > moment else {
             return nil
         }
-        // Set to the current time, not to nil: the alert waited for this moment, so it does not count as missed.
-        alert.heldUntil = clock.wall
+        alert.heldUntil = moment
         set(alert, clock)
         return alert
     }

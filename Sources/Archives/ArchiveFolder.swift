@@ -3,6 +3,7 @@
 import Engine
 import Linux
 package import SystemPackage
+import TorporAPI
 import Varlink
 
 /// The state archives of one app on disk. The next launch gets `current`; `set-aside` is the archive with which a
@@ -36,6 +37,21 @@ package struct ArchiveFolder: Sendable {
     }
 
     // MARK: What waits for the disk
+
+    /// A part of the current archive, from the byte `offset` on.
+    func part(at offset: UInt64) -> StatePart {
+        // Try again if another archive has replaced the one that was found.
+        for _ in 0..<4 {
+            guard let found else { break }
+            let part = StatePart(savedAt: found.savedAt, bytes: Int64(clamping: found.bytes))
+            guard offset < found.bytes else { return part }
+            guard let file = try? File.open(current, [.read, .noFollow]),
+                let data = try? File.read(file.raw, at: offset, maximum: StatePart.mostBytes)
+            else { continue }
+            return StatePart(savedAt: part.savedAt, bytes: part.bytes, data: data)
+        }
+        return StatePart(savedAt: nil)
+    }
 
     /// Saves an archive in place of the current one, which stays if anything fails. When this function returns, the
     /// archive is durable. Returns its size in bytes.
@@ -80,6 +96,17 @@ package struct ArchiveFolder: Sendable {
             throw error
         }
         try Self.synchronise(path)
+    }
+
+    /// Makes the current archive as new as now, durably. It is no error if there is none.
+    func renew() throws(Errno) {
+        do throws(Errno) {
+            try File.markChanged(current)
+            try File.synchronise(try File.open(current, [.read, .noFollow]).raw)
+        } catch {
+            if error == .noSuchFileOrDirectory || error == .notDirectory { return }
+            throw error
+        }
     }
 
     /// Renames the current archive to `set-aside`, so that no launch gets it; an archive set aside earlier is

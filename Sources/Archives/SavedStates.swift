@@ -17,17 +17,22 @@ package final class SavedStates: Room, LifecycleObserver {
     /// The rest of the supervisor, which owns this object.
     package unowned(unsafe) let host: any ArchiveHost
     private let folders: StateArchives
+    private let imports = StateImports()
+    private let reads: BackgroundWorker
 
     package init(_ engine: Engine, _ recorder: Recorder, _ host: any ArchiveHost) {
         self.engine = engine
         self.recorder = recorder
         self.host = host
         folders = StateArchives(loop: engine.loop)
+        reads = BackgroundWorker(engine.loop, named: "archives")
     }
 
     /// Discards the app's archive, sets it aside or leaves it, depending on how the app ended.
     package func ended(_ app: AppRuntime, _ ending: Ending) {
-        let isOver = !(machine(app).lastEnding ?? ending.reason).keepsState
+        let isKept = app.keepsStateWhenStopped == true
+        let isOver = !isKept && !(machine(app).lastEnding ?? ending.reason).keepsState
+        if isKept { keepArchive(of: app) }
         let isDone = isOver && app.specification.rules.isOneshot
         if app.restoration == .offered, ending.transition == .launching, ending.cause != nil, !isDone,
             !ending.reason.wasAskedFor, !ending.reason.isReplacement
@@ -170,6 +175,42 @@ package final class SavedStates: Room, LifecycleObserver {
         return ArchiveOwner(uid: user.uid, gid: user.gid)
     }
 
+    // MARK: What clients move to another machine
+
+    /// Reads a part of the app's archive.
+    package func export(_ app: AppRuntime, at offset: UInt64, _ completion: @escaping (StatePart) -> Void) {
+        let folder = archives(of: app)
+        guard !folders.takesAway(folder) else { return completion(StatePart(savedAt: nil)) }
+        reads.ask({ folder.part(at: offset) }, completion)
+    }
+
+    /// Takes a part of a state for the app's next launch; `completion` gets the size of the whole state once that is
+    /// durable, or the number of bytes so far.
+    package func take(
+        _ request: ImportStateRequest,
+        for app: AppRuntime,
+        _ completion: @escaping (Result<UInt64, ArchiveFailure>) -> Void
+    ) {
+        let state: [UInt8]?
+        do throws(ArchiveFailure) {
+            state = try imports.take(request, now: now)
+        } catch {
+            return completion(.failure(error))
+        }
+        guard let state else { return completion(.success(UInt64(request.offset) + UInt64(request.data.count))) }
+        let work: StateArchives.Work =
+            state.isEmpty
+            ? .discard : .save(.bytes(state), limit: app.specification.stateLimit, owner: archiveOwner(app))
+        folders.ask(work, in: archives(of: app)) { [weak self, weak app] outcome in
+            if let self, let app, case .success(let bytes) = outcome {
+                app.restoration = nil
+                self.record(app)
+                self.note(app, .stateKept, text: "got a state from elsewhere, \(bytes) byte\(bytes == 1 ? "" : "s")")
+            }
+            completion(outcome)
+        }
+    }
+
     // MARK: What launches get
 
     /// The archive that this launch gets; nil for none. An archive that no launch may get any longer is discarded.
@@ -181,8 +222,11 @@ package final class SavedStates: Room, LifecycleObserver {
             return nil
         }
         app.restoration = nil
+        // The archive may not have become newer yet (``keepArchive(of:)``).
+        let isKept = app.keepsStateWhenStopped == true
+        app.keepsStateWhenStopped = nil
         guard let found = folder.found, !folders.takesAway(folder) else { return nil }
-        guard isRestorable(found, app, order) else {
+        guard isKept || isRestorable(found, app, order) else {
             discardArchive(app)
             return nil
         }
@@ -214,6 +258,17 @@ package final class SavedStates: Room, LifecycleObserver {
     /// Discards the archive of an app that does not run, because a user stopped or force-quit it.
     package func personEnds(_ app: AppRuntime) {
         if !coordinator.machine(app.id).isAlive { discardArchive(app) }
+    }
+
+    /// Keeps the archive of an app that a user has stopped for the next launch (``isRestorable(_:_:_:)``), by making it
+    /// newer than the app's end.
+    package func keepArchive(of app: AppRuntime) {
+        let folder = archives(of: app)
+        guard folder.found != nil else { return }
+        folders.ask(.renew, in: folder) { [weak self, weak app] outcome in
+            guard let app, case .failure(let failure) = outcome else { return }
+            self?.log.warning("\(app.name): its state archive cannot be kept for the next launch: \(failure)")
+        }
     }
 
     private func discardArchive(_ app: AppRuntime) {
@@ -276,6 +331,16 @@ extension AppRuntime {
 }
 
 private enum RestorationSlot: Slot { typealias Value = Restoration }
+
+extension AppRuntime {
+    /// Whether a user stops the app, or has stopped it, and wants the next launch to get its state; nil for no.
+    package var keepsStateWhenStopped: Bool? {
+        get { slots[KeepsStateSlot.self] }
+        set { slots[KeepsStateSlot.self] = newValue }
+    }
+}
+
+private enum KeepsStateSlot: Slot { typealias Value = Bool }
 
 extension Incarnation {
     /// The incarnation (run of the app) for which a failure to save its state was already reported. Its later

@@ -16,6 +16,8 @@ final class StateArchives {
         /// Save a snapshot in place of the previous one. The number of the incarnation becomes part of the file name.
         case saveSnapshot(ArchiveContent, incarnation: UInt32)
         case discard
+        /// Make the archive newer than the app's end.
+        case renew
         case setAside
         case remove
 
@@ -23,14 +25,14 @@ final class StateArchives {
         var content: ArchiveContent? {
             switch self {
             case .save(let content, _, _), .saveSnapshot(let content, _): content
-            case .discard, .setAside, .remove: nil
+            case .discard, .renew, .setAside, .remove: nil
             }
         }
 
         /// Whether the work removes or renames the current file.
         var takesAway: Bool {
             switch self {
-            case .save, .saveSnapshot: false
+            case .save, .saveSnapshot, .renew: false
             case .discard, .setAside, .remove: true
             }
         }
@@ -55,6 +57,7 @@ final class StateArchives {
                         try folder.saveSnapshot(content, incarnation: incarnation)
                     }
                 case .discard: try folder.discard()
+                case .renew: try folder.renew()
                 case .setAside: try folder.setAside()
                 case .remove: try folder.remove()
                 }

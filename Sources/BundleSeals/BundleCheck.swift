@@ -304,9 +304,6 @@ extension BundleFault {
     /// Creates a fault for an error of the kernel. A lack of memory, descriptors or the like is no fault of the
     /// bundle.
     init(_ what: String, _ errno: Errno) {
-        let passing: [Errno] = [
-            .tooManyOpenFiles, .tooManyOpenFilesInSystem, .noMemory, .interrupted, .resourceTemporarilyUnavailable,
-        ]
-        self.init("\(what): \(errno)", isPassing: passing.contains(errno))
+        self.init("\(what): \(errno)", isPassing: errno.isPassing)
     }
 }

@@ -67,8 +67,20 @@ public struct BundleStore: Sendable {
         public let comment: String
         /// Whether the kernel verifies each block of every file when it is read (fs-verity).
         public let isByKernel: Bool
+        /// What was there before.
+        public let presence: Presence
         /// Whether this version was the current one already, so that nothing changed.
-        public let wasThere: Bool
+        public var wasThere: Bool { presence == .whole }
+    }
+
+    /// What an install finds of the same version.
+    public enum Presence: Sendable {
+        /// It was not the current one.
+        case other
+        /// It was the current one, with another signature, which was replaced.
+        case signedOtherwise
+        /// It was the current one.
+        case whole
     }
 
     /// Unpacks a bundle, checks it, and makes it the current version.
@@ -99,7 +111,7 @@ public struct BundleStore: Sendable {
         defer { withExtendedLifetime(held) {} }
         let before = current(name)
         try mayFollow(name, before, version, archive.head, signer, keys: keys, force: force)
-        func result(_ isByKernel: Bool, wasThere: Bool = false) -> Installed {
+        func result(_ isByKernel: Bool, _ presence: Presence = .other) -> Installed {
             Installed(
                 name: name,
                 version: version,
@@ -107,12 +119,15 @@ public struct BundleStore: Sendable {
                 signer: signer,
                 comment: signature.comment,
                 isByKernel: isByKernel,
-                wasThere: wasThere
+                presence: presence
             )
         }
+        sweepRemoved()
         if before == version {
+            let isSame = try self.signature(of: name, version) == archive.head.signature
+            if !isSame { try sign(name, version, archive.head.signature ?? []) }
             let found = try check(name, version, keys: keys)
-            return result(found.isByKernel, wasThere: true)
+            return result(found.isByKernel, isSame ? .whole : .signedOtherwise)
         }
         try sweep(name)
         // The version may still be there: as the previous one, or because an app was last launched from it.
@@ -174,16 +189,14 @@ public struct BundleStore: Sendable {
     ) throws(BundleFault) {
         guard let before else { return }
         let path = place(name, before)
-        guard before != version else {
-            _ = try isThere(name, version, head)
-            return
-        }
+        if before == version { _ = try isThere(name, version, head) }
         if BundleWord.isLower(version, than: before), !force {
             throw BundleFault("\(name) \(before) is installed, and \(version) is lower: --force installs it")
         }
-        // The manifest is written only by an install, so its timestamp is the time of that.
-        guard let text = try? File.read(path + "/manifest.toml.minisig", limit: BundleLimit.signature),
-            let signature = try? MinisignSignature(text: text), let status = try? File.status(path + "/manifest.toml")
+        // The manifest's status changes only when it is installed, that of its signature also when another one replaces it.
+        guard let text = try? self.signature(of: name, before), let signature = try? MinisignSignature(text: text),
+            let installed = try? File.status(path + "/manifest.toml").changedNanoseconds,
+            let sealed = try? File.status(path + "/manifest.toml.minisig").changedNanoseconds
         else {
             throw BundleFault("the signature of \(name) \(before), which is installed, cannot be read: uninstall it")
         }
@@ -191,7 +204,7 @@ public struct BundleStore: Sendable {
         // the installed version; nil if it is no longer trusted.
         let manifest = (try? File.read(path + "/manifest.toml", limit: BundleLimit.manifest)) ?? []
         let earlier = try? Seal.signer(of: manifest, signature, among: keys)
-        guard earlier?.key.key != signer.key.key, signer.changed <= status.changedNanoseconds else { return }
+        guard earlier?.key.key != signer.key.key, signer.changed <= max(installed, sealed) else { return }
         throw BundleFault(
             "\(name) \(before) is signed by the key \(MinisignKey.name(signature.key)), and \(version) by "
                 + "\(signer.key.name), which was trusted before that: if it may sign \(name), copy its file \(signer.path) "
@@ -199,7 +212,7 @@ public struct BundleStore: Sendable {
         )
     }
 
-    private func kernel<T>(_ what: String, _ body: () throws(Errno) -> T) throws(BundleFault) -> T {
+    func kernel<T>(_ what: String, _ body: () throws(Errno) -> T) throws(BundleFault) -> T {
         do throws(Errno) { return try body() } catch { throw BundleFault("\(what): \(error)") }
     }
 
@@ -275,7 +288,7 @@ public struct BundleStore: Sendable {
     }
 
     /// Points a symlink at another version atomically.
-    private func point(_ link: String, of name: String, to version: String) throws(BundleFault) {
+    func point(_ link: String, of name: String, to version: String) throws(BundleFault) {
         try kernel("the link \(place(name))/\(link) cannot be set") { () throws(Errno) in
             let draft = "\(place(name))/.\(link)"
             if try File.kind(draft) != nil { try File.remove(draft) }
@@ -359,50 +372,6 @@ public struct BundleStore: Sendable {
     private func protect(_ name: FileName, in folder: Folder, _ digest: [UInt8]) -> Bool {
         guard let file = try? folder.openFile(name), (try? Verity.enable(file.raw)) != nil else { return false }
         return Verity.digest(file.raw) == digest
-    }
-
-    // MARK: Going back
-
-    /// Exchanges the current and the previous version.
-    ///
-    /// - Returns: the version that is current now.
-    public func rollBack(_ name: String) throws(BundleFault) -> String {
-        guard current(name) != nil else { throw BundleFault("there is no bundle \(name)") }
-        let held = try lock(name)
-        defer { withExtendedLifetime(held) {} }
-        guard let now = current(name) else { throw BundleFault("there is no bundle \(name)") }
-        guard let before = previous(name) else {
-            throw BundleFault("\(name) has no version before \(now)")
-        }
-        // A user who rolls back wants this version tried again, even if its launches have failed before.
-        try? File.remove(failures(name, before))
-        try exchange(name, now, before)
-        return before
-    }
-
-    func exchange(_ name: String, _ now: String, _ before: String) throws(BundleFault) {
-        do throws(Errno) {
-            try File.exchange("\(place(name))/current", "\(place(name))/previous")
-            try File.synchroniseFolder(place(name))
-        } catch {
-            // The filesystem does not support RENAME_EXCHANGE (renameat2(2)).
-            try point("current", of: name, to: before)
-            try point("previous", of: name, to: now)
-        }
-    }
-
-    /// Removes all versions of a bundle.
-    public func uninstall(_ name: String) throws(BundleFault) {
-        guard current(name) != nil else { throw BundleFault("there is no bundle \(name)") }
-        let held = try lock(name)
-        defer { withExtendedLifetime(held) {} }
-        try kernel("the bundle \(name) cannot be removed") { () throws(Errno) in
-            // Remove this link first: without it the bundle counts as uninstalled, even if the rest is interrupted.
-            try File.remove("\(place(name))/current")
-            try File.synchroniseFolder(place(name))
-            try File.removeTree(place(name))
-            try File.synchroniseFolder(folder)
-        }
     }
 }
 

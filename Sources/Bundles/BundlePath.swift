@@ -94,6 +94,9 @@ public enum BundleWord {
         }
     }
 
+    /// How the name of a bundle's folder begins while it is removed.
+    public static let removedMark = ".removed-"
+
     /// Checks a bundle's version: it becomes a folder's name.
     public static func checkVersion(_ text: String) throws(BundleFault) {
         let bytes = Array(text.utf8)

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/signalfd.h>
+#include <termios.h>
 #include <unistd.h>
 #include <wchar.h>
 
@@ -84,4 +85,17 @@ void tlx_take_signal(int signo) {
     sigprocmask(SIG_UNBLOCK, &one, &mask);
     sigprocmask(SIG_SETMASK, &mask, NULL);
     sigaction(signo, &before, NULL);
+}
+
+int tlx_set_echo(int fd, int on)
+{
+    struct termios now;
+    if (tcgetattr(fd, &now) < 0)
+        return -1;
+    // Without signals too: one that ended the process now would leave the terminal without echo.
+    if (on)
+        now.c_lflag |= ECHO | ISIG;
+    else
+        now.c_lflag &= ~(tcflag_t)(ECHO | ISIG);
+    return tcsetattr(fd, TCSAFLUSH, &now);
 }

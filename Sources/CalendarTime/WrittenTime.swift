@@ -8,7 +8,8 @@ public struct WrittenTime: Sendable, Hashable {
     /// Seconds ahead of UTC; nil if none was written.
     public let offset: Int?
 
-    /// Parses `2026-03-29T02:30:00+01:00`. Seconds, fractions and the offset may be missing, and `T` may be a space.
+    /// Parses `2026-03-29T02:30:00+01:00`. Seconds, fractions and the offset may be missing, `T` may be a space, and the
+    /// offset may be `+0100`.
     public init?(_ text: some StringProtocol) {
         var scanner = DigitScanner(Array(text.utf8))
         guard let year = scanner.number(4), scanner.skip("-"), let month = scanner.number(2), scanner.skip("-"),
@@ -38,9 +39,9 @@ public struct WrittenTime: Sendable, Hashable {
             offset = 0
         } else {
             let isAhead = scanner.skip("+")
-            guard isAhead || scanner.skip("-"), let hours = scanner.number(2), scanner.skip(":"),
-                let minutes = scanner.number(2), hours < 24, minutes < 60
-            else { return nil }
+            guard isAhead || scanner.skip("-"), let hours = scanner.number(2) else { return nil }
+            _ = scanner.skip(":")
+            guard let minutes = scanner.number(2), hours < 24, minutes < 60 else { return nil }
             offset = (hours * 3_600 + minutes * 60) * (isAhead ? 1 : -1)
         }
         guard scanner.isAtEnd else { return nil }
@@ -53,45 +54,77 @@ public struct WrittenTime: Sendable, Hashable {
         return zone.moment(ofLocal: local)
     }
 
-    /// Reads digits and single characters from the start.
-    private struct DigitScanner {
-        private let bytes: [UInt8]
-        private var place = 0
+}
 
-        init(_ bytes: [UInt8]) { self.bytes = bytes }
+/// A time of the day as people write it: `14:30`, `9:55` or `09:55:30`.
+public struct WrittenTimeOfDay: Sendable, Hashable {
+    /// Microseconds since midnight.
+    public let sinceMidnight: Int64
 
-        var isAtEnd: Bool { place == bytes.count }
-
-        /// Exactly that many digits.
-        mutating func number(_ count: Int) -> Int? {
-            guard place + count <= bytes.count else { return nil }
-            var value = 0
-            for byte in bytes[place..<place + count] {
-                guard isDigit(byte) else { return nil }
-                value = value * 10 + Int(byte - UInt8(ascii: "0"))
-            }
-            place += count
-            return value
+    /// Parses a time of the day; nil if `text` is none.
+    public init?(_ text: some StringProtocol) {
+        var scanner = DigitScanner(Array(text.utf8))
+        guard let hour = scanner.number(2) ?? scanner.number(1), scanner.skip(":"), let minute = scanner.number(2),
+            hour < 24, minute < 60
+        else { return nil }
+        var second = 0
+        if scanner.skip(":") {
+            guard let written = scanner.number(2), written < 60 else { return nil }
+            second = written
         }
+        guard scanner.isAtEnd else { return nil }
+        sinceMidnight = Int64(hour * 3_600 + minute * 60 + second) * microsecondsPerSecond
+    }
 
-        /// Digits after a point, in microseconds; further ones are ignored.
-        mutating func fraction() -> Int64? {
-            var value: Int64 = 0
-            var weight: Int64 = 100_000
-            let start = place
-            while place < bytes.count, isDigit(bytes[place]), place - start < 32 {
-                value += Int64(bytes[place] - UInt8(ascii: "0")) * weight
-                weight /= 10
-                place += 1
-            }
-            return place == start ? nil : value
+    /// What clocks of `zone` show when they next show this time: today or tomorrow there, in microseconds as if it were
+    /// UTC.
+    ///
+    /// - Parameter moment: the present time, in microseconds since 1970.
+    public func next(notBefore moment: Int64, in zone: TimeZone) -> Int64 {
+        let day = Int64(86_400) * microsecondsPerSecond
+        let today = Int64(LocalTime(moment, in: zone).dayNumber) * day + sinceMidnight
+        return zone.moment(ofLocal: today) >= moment ? today : today + day
+    }
+}
+
+/// Reads digits and single characters from the start.
+private struct DigitScanner {
+    private let bytes: [UInt8]
+    private var place = 0
+
+    init(_ bytes: [UInt8]) { self.bytes = bytes }
+
+    var isAtEnd: Bool { place == bytes.count }
+
+    /// Exactly that many digits; nil, with nothing read, if there are fewer.
+    mutating func number(_ count: Int) -> Int? {
+        guard place + count <= bytes.count else { return nil }
+        var value = 0
+        for byte in bytes[place..<place + count] {
+            guard isDigit(byte) else { return nil }
+            value = value * 10 + Int(byte - UInt8(ascii: "0"))
         }
+        place += count
+        return value
+    }
 
-        mutating func skip(_ character: Unicode.Scalar) -> Bool {
-            guard place < bytes.count, bytes[place] == UInt8(ascii: character) else { return false }
+    /// Digits after a point, in microseconds; further ones are ignored.
+    mutating func fraction() -> Int64? {
+        var value: Int64 = 0
+        var weight: Int64 = 100_000
+        let start = place
+        while place < bytes.count, isDigit(bytes[place]), place - start < 32 {
+            value += Int64(bytes[place] - UInt8(ascii: "0")) * weight
+            weight /= 10
             place += 1
-            return true
         }
+        return place == start ? nil : value
+    }
+
+    mutating func skip(_ character: Unicode.Scalar) -> Bool {
+        guard place < bytes.count, bytes[place] == UInt8(ascii: character) else { return false }
+        place += 1
+        return true
     }
 }
 

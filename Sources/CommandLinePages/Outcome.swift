@@ -6,7 +6,10 @@ package enum Outcome: Int32 {
     case failed = 1
     case usage = 2
     case notRunning = 3
+    /// No app has the name.
     case unknown = 4
+    /// No supervisor answers.
+    case noSupervisor = 5
     /// The program to run is not executable (the status that shells use).
     case notExecutable = 126
     /// The program to run does not exist (the status that shells use).

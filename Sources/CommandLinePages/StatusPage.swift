@@ -54,6 +54,18 @@ package struct StatusPage {
         return text
     }
 
+    private var owner: String? {
+        let name = status.summary.name
+        return switch status.summary.owner {
+        case "here":
+            "this machine"
+                + (status.summary.ownedMilliseconds.map { ", for " + Times.duration(milliseconds: $0) } ?? "")
+        case "forced": "not this machine; a user runs it all the same (start --force)"
+        case nil: nil
+        default: "not this machine: nothing launches or wakes it (‘torpor own \(name)’)"
+        }
+    }
+
     private var facts: [(String, String)] {
         let app = status.summary
         var facts: [(String, String)] = []
@@ -63,6 +75,7 @@ package struct StatusPage {
         add("title", app.title(in: Languages.wanted))
         add("summary", app.summary(in: Languages.wanted))
         add("since", status.stateSince.map(Self.since))
+        add("owner", owner)
         add("waits", status.heldBack)
         add("force-quit", status.forceQuit.map { "\($0) (‘torpor start \(app.name)’ does)" })
         add("suspended by", suspender)
@@ -116,6 +129,7 @@ package struct StatusPage {
         add("image", status.container.map { $0.image + ($0.digest.map { "@" + $0 } ?? "") })
         add("ports", status.container?.ports.joined(separator: ", "))
         add("networks", status.container?.networks.joined(separator: ", "))
+        add("protected", status.protection?.text)
         add("sandbox", status.sandbox.map { $0.mode == "agent" ? "as code of strangers" : "yes" })
         for permission in status.sandbox?.permissions ?? [] { add(permission.state, Self.permission(permission)) }
         for sentence in status.sandbox?.unenforced ?? [] { add("not enforced", sentence) }

@@ -34,7 +34,12 @@ extension ControlService {
         }
         let chosen = request.apps.isEmpty ? Array(apps) : try selection.resolve(request.apps)
         supervisor.alerts.whenLoaded { [self] in
-            supervisor.alerts.cancel(chosen, ids: request.ids, numbers: request.numbers) { result in
+            supervisor.alerts.cancel(
+                chosen,
+                ids: request.ids,
+                numbers: request.numbers,
+                namesApps: !request.apps.isEmpty
+            ) { result in
                 switch result {
                 case .success(let alerts): reply.send(AppAlerts.json(ofCancelled: alerts))
                 case .failure(let problem): Self.refuse(problem, reply)

@@ -67,7 +67,7 @@ extension ControlService {
     /// Whether the app has `restart = "always"` but was evicted, and no event launches it again.
     func isStranded(_ app: AppRuntime) -> Bool {
         let machine = coordinator.machine(app.id)
-        guard app.wasCutShort == true, !machine.isAlive, !machine.isWaitingToLaunch, !machine.failed,
+        guard app.wasCutShort == true, machine.mayRun, !machine.isAlive, !machine.isWaitingToLaunch, !machine.failed,
             machine.rules.restart == .always, app.specification.wakeOnConnect == .none
         else { return false }
         return wakers(of: app, connections: []).isEmpty
@@ -87,6 +87,21 @@ extension ControlService {
         if machine.goal == .suspended { return machine.settlesIn && !machine.isHeld ? .launch : .asked }
         if machine.sleepsAgain { return .eventTime }
         return supervisor.policyManager.map(\.chain.slots.isEmpty) ?? true ? .nobody : .policy
+    }
+
+    /// What will suspend the app although nobody asks for that, as a sentence; nil if nothing will.
+    func suspension(of app: AppRuntime) -> String? {
+        let machine = coordinator.machine(app.id)
+        // The clock of the deadline stands still while the app is traced.
+        let deadline = machine.isTraced ? nil : machine.deadlines.first { $0.kind == .backgroundTime }
+        let left = deadline.map { deadline in
+            Quantity.text(.seconds(max(1, Int64((deadline.at - loop.now).inSeconds.rounded(.up)))))
+        }
+        switch suspender(of: machine) {
+        case nil, .nobody, .asked: return nil
+        case .eventTime, .launch: return "it is suspended " + (left.map { "in \($0)" } ?? "soon")
+        case .policy: return "a policy may suspend it" + (left.map { ", in \($0) at the earliest" } ?? "")
+        }
     }
 
     private func wakers(of app: AppRuntime, connections: [String]) -> [String] {

@@ -103,7 +103,7 @@ extension ControlService {
         switch verb {
         case .start, .foreground, .background, .disconnect, .discard: nil
         case .stop, .kill: "‘torpor scene disconnect’ and ‘torpor scene discard’ end scenes"
-        case .restart, .suspend, .resume, .interrupt, .reset, .hold, .wait:
+        case .restart, .suspend, .resume, .interrupt, .reset, .hold, .wait, .own, .disown:
             "it has no process of its own, and \(verb.rawValue.lowercased()) is for apps"
         }
     }

@@ -44,6 +44,7 @@ extension ControlService {
             each(.appAlertsShown) { $0.alertsShown },
             each(.appBadge) { Int(supervisor.alerts.badge(of: $0)) },
             ofScenes,
+            ofOwners,
             each(.appAsleep) { app in
                 app.run.tree == nil ? 0 : Int(app.times.asleep(until: loop.now).components.seconds)
             },
@@ -54,6 +55,14 @@ extension ControlService {
                 app.counters.endings.map { ($0.reason.rawValue, Int(clamping: $0.count)) }
             },
         ]
+    }
+
+    private var ofOwners: MetricFamily {
+        let owned = apps.all.filter { machine($0).rules.owner == .external }
+        return MetricFamily(
+            .appOwned,
+            owned.map { MetricSample([MetricLabel("app", $0.name)], machine($0).mayRun ? 1 : 0) }
+        )
     }
 
     private var ofScenes: MetricFamily {

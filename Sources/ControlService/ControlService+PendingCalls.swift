@@ -48,6 +48,7 @@ extension ControlService {
             if app.tokens.standing(of: token) != .unknown {
                 let along = stopped.dependents(of: app) { $0.tokens.standing(of: token) != .unknown }
                 var item = repeated(request, app)
+                if item.target == .done, let text = owning(request) { item.result = result(app, ok: true, text) }
                 if request.verb == .restart { item.restartedToo = along.map(\.name) }
                 items.append(item)
                 items += companions(stopped.newOnes(along), of: app, request, isRepeated: true)
@@ -74,8 +75,11 @@ extension ControlService {
                 if request.verb == .foreground { try requireScene(inside: app) }
                 if request.verb == .start { app.skipsAdmission = request.force && !before.isAlive ? true : nil }
                 if request.verb == .suspend, !request.force { try coordinator.requireSuspendable(app.id) }
+                if request.verb == .start, request.force, !before.mayRun { try self.request(.runUnowned, of: app.id) }
                 if request.verb == .discard {
                     supervisor.scenes.end(app)
+                } else if request.verb == .own || request.verb == .disown {
+                    try changeOwner(request, of: app, by: peer)
                 } else if let asked = self.request(for: request, before) {
                     try self.request(asked, of: app.id)
                 }
@@ -100,6 +104,7 @@ extension ControlService {
                 )
                 if request.verb == .restart { item.restartedToo = along.map(\.name) }
                 if request.verb == .hold { item.result = result(app, ok: true, holding(app)) }
+                if item.target == .done, let text = owning(request) { item.result = result(app, ok: true, text) }
             } catch {
                 app.tokens.giveBack(token)
                 app.kept.goalOfPerson = goalOfPerson
@@ -181,9 +186,20 @@ extension ControlService {
         }
     }
 
+    /// Whether a verb is for this app. A pattern stands for all apps that can be interrupted, or are; an app that is
+    /// named exactly gets its own answer.
+    func applies(_ request: VerbRequest, to app: AppRuntime) -> Bool {
+        guard request.verb == .interrupt, !selection.isNamed(app, by: request.apps) else { return true }
+        // A repeated request counts for the apps that it has interrupted.
+        if app.tokens.standing(of: request.token) != .unknown { return true }
+        let machine = coordinator.machine(app.id)
+        if request.end { return machine.interruptions > 0 }
+        return machine.goal == .active && (machine.isAlive || machine.isWaitingToLaunch)
+    }
+
     private func request(for request: VerbRequest, _ machine: AppMachine) -> Request? {
         switch request.verb {
-        case .start: .start(background: request.background)
+        case .start: request.standby ? .standby : .start(background: request.background)
         case .stop: .stop(.stopped)
         case .restart: .restart
         case .foreground: .foreground
@@ -198,12 +214,13 @@ extension ControlService {
             .hold(reason: request.reason ?? "", until: request.forMilliseconds.map { loop.now + .milliseconds($0) })
         case .disconnect where machine.isAlive && machine.transition == nil: .evict
         case .disconnect: machine.isAlive || machine.isWaitingToLaunch ? .stop(.evicted) : nil
-        case .discard, .wait: nil
+        case .discard, .wait, .own, .disown: nil
         }
     }
 
     private func target(of request: VerbRequest, _ app: AppRuntime, _ before: AppMachine) -> PendingCall.Target {
         switch request.verb {
+        case .start where request.standby: return .goal(.suspended)
         case .start:
             // An app with scenes inside comes to the foreground only together with one of its scenes.
             if app.specification.innerScenes != nil {
@@ -217,6 +234,10 @@ extension ControlService {
         case .background, .resume: return .goal(.background)
         case .suspend: return .goal(.suspended)
         case .interrupt: return .interruption(of: before.goal)
+        case .own:
+            let goal = coordinator.machine(app.id).goal
+            return goal == before.goal || goal == .notRunning ? .done : .goal(goal)
+        case .disown: return before.isAlive ? request.stop ? .gone : .goal(.suspended) : .done
         case .reset, .hold: return .done
         case .wait: return request.state.flatMap(AppState.init).map(PendingCall.Target.state) ?? .done
         }
@@ -441,10 +462,12 @@ extension ControlService {
             // Round to tenths of a second, because the client may have subtracted the time that it took to connect.
             let time = milliseconds < 1000 ? milliseconds : (milliseconds + 50) / 100 * 100
             let isThere = machine.transition == nil && machine.state.rawValue == machine.goal.rawValue
-            let then =
-                isThere
-                ? "nothing will change that now (‘torpor status \(app.name)’ says what can)"
-                : "it is still on its way to \(machine.goal.rawValue)"
+            var then = "it is still on its way to \(machine.goal.rawValue)"
+            if isThere {
+                let isAwaited = if case .state(.suspended) = waiter.items[index].target { true } else { false }
+                let next = isAwaited ? suspension(of: app) : nil
+                then = next ?? "nothing will change that now (‘torpor status \(app.name)’ says what can)"
+            }
             waiter.answer(
                 index,
                 result(

@@ -46,7 +46,26 @@ extension ControlService {
             let whose = "process \(peer.pid) belongs to \(app.name), which is in a sandbox"
             return whose + ": only the app's own socket is for it"
         }
-        return nil
+        return isConfinedByAnother(peer)
+            ? "process \(peer.pid) may be in a sandbox of another supervisor: only its app's own socket is for it" : nil
+    }
+
+    /// Whether a peer may be a process of a sandboxed app of another supervisor, whose user this supervisor trusts.
+    private func isConfinedByAnother(_ peer: Peer) -> Bool {
+        // Process 0 is one outside of this pid namespace: no supervisor inside has launched it.
+        guard peer.pid != 0 else { return false }
+        // A process that has connected and ended may have left the connection to any other.
+        guard let filter = try? ProcFS.statusField(peer.pid, "Seccomp") else { return true }
+        // Every sandbox has a filter of system calls and no new privileges, neither of which a process can lose.
+        guard filter == "2", (try? ProcFS.statusField(peer.pid, "NoNewPrivs")) == "1" else { return false }
+        var pid = peer.pid
+        // Orphans of an app become children of its keeper, so that all its processes descend from that.
+        while pid > 1 {
+            guard let stat = try? ProcFS.stat(pid) else { return true }
+            if stat.comm.utf8.elementsEqual("torpor-keeper".utf8) { return pid != supervisor.keeper.pid }
+            pid = stat.parent
+        }
+        return false
     }
 
     private func isDoubtful(_ peer: Peer) -> Bool {

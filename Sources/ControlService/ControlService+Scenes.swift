@@ -20,7 +20,7 @@ extension ControlService {
             case .start, .foreground, .background, .restart, .resume: supervisor.scenes.refusalToLaunch(app)
             case .disconnect: supervisor.scenes.refusalToDisconnect(app)
             case .discard: app.specification.scene == nil ? "is not a scene" : nil
-            case .stop, .suspend, .interrupt, .kill, .reset, .hold, .wait: nil
+            case .stop, .suspend, .interrupt, .kill, .reset, .hold, .wait, .own, .disown: nil
             }
         if let refusal { throw RequestError(refusal) }
     }

@@ -122,7 +122,7 @@ package final class ControlService: ShellRoom, ClientService {
                 if carryOutInside(verb, for: peer, reply) { return }
                 let chosen = try selection.resolve(verb.apps)
                 if verb.verb == .discard { return discard(verb, chosen, for: peer, reply) }
-                carryOut(verb, chosen, for: peer, reply)
+                carryOut(verb, chosen.filter { applies(verb, to: $0) }, for: peer, reply)
             case .openScene(let request): openScene(request, for: peer, reply)
             case .scenes(let template): try scenes(of: template, reply)
             case .apply(let request): apply(request, by: Self.name(of: peer), reply)
@@ -156,6 +156,9 @@ package final class ControlService: ShellRoom, ClientService {
                 try permissions(of: patterns.isEmpty ? selection.apps : selection.resolve(patterns), reply)
             case .answerPermissions(let request):
                 try answer(request, by: Self.name(of: peer), reply)
+            case .protection: reply.send(["apps": .array(supervisor.protection.infos.map(\.json))])
+            case .lockData: lockData(by: Self.name(of: peer), reply)
+            case .unlockData: unlockData(by: Self.name(of: peer), reply)
             case .settings(let name):
                 let app = try selection.one(name)
                 supervisor.settings.whenLoaded { [self] in
@@ -176,6 +179,8 @@ package final class ControlService: ShellRoom, ClientService {
                 let chosen = try name.map { name throws(Selection.Unknown) in try selection.resolve([name]) }
                 let reports = (chosen ?? selection.apps).flatMap(\.reports)
                 reply.send(Replies.reports(reports.sorted { $0.at > $1.at }))
+            case .exportState(let name, let offset): exportState(of: try selection.one(name), at: offset, reply)
+            case .importState(let request): importState(request, of: try selection.one(request.app), reply)
             case .snapshot(let name, let offset):
                 if let (app, session) = supervisor.innerScenes.scene(named: name) {
                     return supervisor.snapshots.sendSnapshot(of: app, scene: session.name, at: offset, reply)
@@ -340,6 +345,7 @@ package final class ControlService: ShellRoom, ClientService {
         summary.pictureAt = app.pictureAt
         let badge = supervisor.alerts.badge(of: app)
         summary.badge = badge == 0 ? nil : badge
+        addOwner(of: machine, to: &summary)
         if app.specification.innerScenes != nil {
             summary.scenesInside = SceneCount(
                 sessions: Int64(supervisor.innerScenes.count(of: app)),
@@ -375,6 +381,7 @@ package final class ControlService: ShellRoom, ClientService {
         status.exec = specification.exec
         status.container = supervisor.launcher.containers.info(of: app)
         status.sandbox = sandbox(of: app)
+        status.protection = supervisor.protection.info(of: app)
         status.sleep = sleep(of: app, status.summary)
         status.health = specification.check.map {
             HealthInfo(check: $0.text, isKnown: app.run.health?.isKnown ?? false)

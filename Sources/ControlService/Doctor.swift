@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Configuration
 import Engine
 import EventSources
 import Lifecycle
 import Linux
 import MemoryPressure
+import Permissions
 import Policies
 import PolicyHost
 import Processes
@@ -26,12 +28,12 @@ struct Doctor {
             + session + controllers
             + [
                 shortMemory, ownMemory,
-            ] + bundles + policies + MachineChecks(apps: supervisor.apps.count).all
+            ] + sandboxes + bundles + policies + MachineChecks(apps: supervisor.apps.count).all
     }
 
     private var session: [DoctorCheck] {
         let modes = [supervisor.wakes.locationMode.check, supervisor.wakes.bluetoothMode.check]
-        return modes.compactMap(\.self) + supervisor.desktop.checks
+        return modes.compactMap(\.self) + [supervisor.protection.check].compactMap(\.self) + supervisor.desktop.checks
     }
 
     private var controllers: [DoctorCheck] {
@@ -41,6 +43,24 @@ struct Doctor {
         return MachineChecks.controllers(tree.controllers) {
             Cgroup.obstacle(to: $0, at: tree.place, mount: mount) ?? "it could not be enabled for \(tree.base)"
         }
+    }
+
+    /// Whether the kernel can confine apps; no check if no app wants that.
+    private var sandboxes: [DoctorCheck] {
+        let names = supervisor.apps.filter { $0.specification.sandbox.mode != nil }.map(\.name)
+        guard let first = names.first else { return [] }
+        let version = Landlock.version
+        let whose = names.count == 1 ? "\(first) is" : "\(first) and \(names.count - 1) more are"
+        return [
+            DoctorCheck(
+                name: "sandboxes",
+                ok: version > 0,
+                value: version > 0 ? "Landlock \(version)" : nil,
+                message: version > 0
+                    ? nil
+                    : "\(whose) not launched, since \(KernelRelease.landlockObstacle), or remove sandbox"
+            )
+        ]
     }
 
     /// A check for each bundle whose latest version failed its first launches.
@@ -87,9 +107,9 @@ struct Doctor {
         let path = supervisor.runtime.state + "/torpor.db"
         return DoctorCheck(
             name: "store",
-            ok: supervisor.persistence.trouble == nil,
+            ok: supervisor.persistence.trouble == nil && supervisor.persistence.loss == nil,
             value: path,
-            message: supervisor.persistence.trouble
+            message: supervisor.persistence.trouble ?? supervisor.persistence.loss
         )
     }
 

@@ -28,6 +28,7 @@ extension ControlService {
 
     private func targetAgain(_ request: VerbRequest, _ app: AppRuntime, _ machine: AppMachine) -> PendingCall.Target {
         switch request.verb {
+        case .start where request.standby: return .goal(.suspended)
         case .start:
             let isElsewhere = request.background && machine.goal != .notRunning
             return .goal(isElsewhere ? machine.goal : request.background ? .background : .active)
@@ -45,7 +46,8 @@ extension ControlService {
         case .suspend: return .goal(.suspended)
         case .interrupt: return .interruption(of: machine.goal)
         // A `wait` never gets here: it has no token, so it never counts as repeated.
-        case .reset, .hold, .wait: return .done
+        case .disown: return machine.isAlive ? request.stop ? .gone : .goal(.suspended) : .done
+        case .reset, .hold, .wait, .own: return .done
         }
     }
 

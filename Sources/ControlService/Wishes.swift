@@ -17,19 +17,26 @@ extension ControlService {
     func personAsks(_ request: VerbRequest, of app: AppRuntime, goal: Goal) {
         switch request.verb {
         case .start, .foreground, .background, .resume, .restart, .reset: supervisor.wakes.startedByPerson(app)
-        case .suspend, .stop, .kill, .disconnect, .discard, .interrupt, .hold, .wait: break
+        case .suspend, .stop, .kill, .disconnect, .discard, .interrupt, .hold, .wait, .own, .disown: break
         }
         switch request.verb {
+        // An app is left standing by for a cluster engine, not for a user.
+        case .start where request.standby: return
         case .start: app.kept.goalOfPerson = request.background ? (goal == .notRunning ? .background : goal) : .active
         case .foreground: app.kept.goalOfPerson = .active
         case .background, .resume: app.kept.goalOfPerson = .background
         case .suspend: app.kept.goalOfPerson = .suspended
         case .stop, .kill:
             app.kept.goalOfPerson = .notRunning
-            supervisor.savedStates.personEnds(app)
+            app.keepsStateWhenStopped = request.keepState ? true : nil
+            if !request.keepState {
+                supervisor.savedStates.personEnds(app)
+            } else if !coordinator.machine(app.id).isAlive {
+                supervisor.savedStates.keepArchive(of: app)
+            }
         case .disconnect, .discard: app.kept.goalOfPerson = nil
         case .restart: if app.kept.goalOfPerson == .notRunning { app.kept.goalOfPerson = .active }
-        case .interrupt, .reset, .hold, .wait: return
+        case .interrupt, .reset, .hold, .wait, .own, .disown: return
         }
         // With `exits_on_suspend`, the app exits in the background. The configuration, not the user's goal, then
         // decides whether the app is launched again.
@@ -48,6 +55,7 @@ extension ControlService {
         let what: String
         switch request.verb {
         case .wait: return
+        case .start where request.standby: what = "stand by"
         case .start: what = request.background ? "start in the background" : "start"
         case .interrupt: what = request.end ? "end an interruption" : "be interrupted"
         case .kill: what = "be force-quit"
@@ -57,6 +65,9 @@ extension ControlService {
         case .hold:
             let time = request.forMilliseconds.map { " for " + Quantity.text(.milliseconds($0)) } ?? ""
             what = "be kept in the background\(time)" + (request.reason.map { ": \($0)" } ?? "")
+        // An owner renews its ownership often: only a change of it is an event.
+        case .own: return
+        case .disown: what = request.stop ? "be disowned and stopped" : "be disowned"
         case .disconnect: what = "be disconnected"
         case .discard: what = "be discarded"
         case .stop, .restart, .suspend, .resume: what = request.verb.rawValue.lowercased()

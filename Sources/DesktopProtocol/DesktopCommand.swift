@@ -124,6 +124,8 @@ public struct DesktopAlert: Hashable, Sendable {
     public var icon: String?
     /// The name of the app's desktop entry, without `.desktop`.
     public var entry: String?
+    /// Where a helper has shown it last; nil if none has. It makes no sound then, and replaces what is there.
+    public var place: ScreenPlace?
 
     /// Creates an alert without options.
     public init(id: Int64, app: String, title: String) {
@@ -152,6 +154,7 @@ public struct DesktopAlert: Hashable, Sendable {
             }
         icon = try fields.optionalString("icon")
         entry = try fields.optionalString("entry")
+        place = try ScreenPlace(optional: fields["place"])
     }
 
     /// The encoded alert.
@@ -160,7 +163,7 @@ public struct DesktopAlert: Hashable, Sendable {
             "id": .int(id), "app": .string(app), "title": .string(title), "body": .string(body),
             "urgency": .string(urgency.rawValue), "sound": .optional(sound),
             "actions": .array(actions.map { ["id": .string($0.id), "label": .string($0.label)] }),
-            "icon": .optional(icon), "entry": .optional(entry),
+            "icon": .optional(icon), "entry": .optional(entry), "place": place?.json ?? .null,
         ]
     }
 }

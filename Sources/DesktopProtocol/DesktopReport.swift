@@ -11,8 +11,9 @@ public enum DesktopReport: Hashable, Sendable {
     case server(DesktopServer?)
     /// Why an alert would not be seen now, as a sentence; nil if a notification server runs or can be started.
     case unseen(problem: String?)
-    /// The notification server has accepted an alert. It may still delay the alert.
-    case shown(id: Int64)
+    /// An alert is on the screen, or was accepted by the server, which may hold it back. `place` is where: a later
+    /// helper is told, so that it replaces the notification.
+    case shown(id: Int64, place: ScreenPlace? = nil)
     /// An alert could not be shown. Unless it is closed, it is shown once a server can.
     case failed(id: Int64, reason: String)
     /// An alert left the screen without an answer.
@@ -45,7 +46,7 @@ public enum DesktopReport: Hashable, Sendable {
             )
         case "server": self = .server(try Self.server(fields))
         case "unseen": self = .unseen(problem: try fields.optionalString("problem"))
-        case "shown": self = .shown(id: try fields.int("id"))
+        case "shown": self = .shown(id: try fields.int("id"), place: try ScreenPlace(optional: fields["place"]))
         case "failed": self = .failed(id: try fields.int("id"), reason: try fields.string("reason"))
         case "closed":
             guard let why = DesktopClosing(rawValue: try fields.string("why")) else {
@@ -88,7 +89,8 @@ public enum DesktopReport: Hashable, Sendable {
             ]
         case .server(let server): ["report": "server", "server": server?.json ?? .null]
         case .unseen(let problem): ["report": "unseen", "problem": .optional(problem)]
-        case .shown(let id): ["report": "shown", "id": .int(id)]
+        case .shown(let id, let place):
+            ["report": "shown", "id": .int(id), "place": place?.json ?? .null]
         case .failed(let id, let reason): ["report": "failed", "id": .int(id), "reason": .string(reason)]
         case .closed(let id, let why): ["report": "closed", "id": .int(id), "why": .string(why.rawValue)]
         case .answered(let id, let action, let token):
@@ -99,6 +101,32 @@ public enum DesktopReport: Hashable, Sendable {
         case .listening(let problem): ["report": "listening", "problem": .optional(problem)]
         }
     }
+}
+
+/// Where a notification server shows an alert.
+public struct ScreenPlace: Hashable, Sendable {
+    /// The server: the id of the bus, and the server's unique name there. No two servers have the same.
+    public var server: String
+    /// The server's number for the notification.
+    public var number: UInt32
+
+    /// The longest name of a server, in bytes.
+    private static let longestName = 320
+
+    /// Creates a place.
+    public init(server: String, number: UInt32) { (self.server, self.number) = (server, number) }
+
+    init?(optional json: JSON?) throws(FieldError) {
+        guard let json, json != .null else { return nil }
+        let fields = try Fields(json)
+        let server = try fields.string("server")
+        guard server.utf8.count <= Self.longestName, let number = UInt32(exactly: try fields.int("number")) else {
+            throw FieldError(field: "place", problem: "is out of range")
+        }
+        self.init(server: server, number: number)
+    }
+
+    var json: JSON { ["server": .string(server), "number": .int(Int64(number))] }
 }
 
 /// Why an alert left the screen without an answer.

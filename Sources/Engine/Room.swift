@@ -4,6 +4,7 @@ package import Configuration
 package import EventLoop
 package import Lifecycle
 import Linux
+package import Varlink
 
 /// A part of torpord with its own state, in its own folder. All rooms share the engine, to reach apps and the core,
 /// and the recorder, to record events.
@@ -70,6 +71,7 @@ extension Room {
         text: String,
         reason: String? = nil,
         level: LogLevel? = nil,
+        details: JSON = .emptyObject,
         fields: @autoclosure () -> [(name: String, value: String)] = []
     ) {
         recorder.note(
@@ -80,6 +82,7 @@ extension Room {
             text: text,
             reason: reason,
             level: level,
+            details: details,
             fields: fields()
         )
     }

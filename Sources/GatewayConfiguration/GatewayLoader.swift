@@ -28,7 +28,7 @@ public enum GatewayLoader {
         switch system.read(absolute) {
         case .success(let bytes): read(context, bytes, into: &gateway)
         case .failure(.missing): context.error("there is no such file", at: .unknown)
-        case .failure(.unusable(let reason)): context.error(reason, at: .unknown)
+        case .failure(.unusable(let reason)), .failure(.passing(let reason)): context.error(reason, at: .unknown)
         }
         gateway.warnings = sink.sorted
         return sink.hasErrors ? .failure(DiagnosticList(diagnostics: sink.sorted)) : .success(gateway)

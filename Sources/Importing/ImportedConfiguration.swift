@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Configuration
+import WireText
 
 /// The configuration of another supervisor, translated to Torpor's keys.
 public struct ImportedConfiguration: Sendable {
@@ -208,7 +209,7 @@ public struct ImportError: Error, Sendable, Hashable, CustomStringConvertible {
 func quoted(_ text: String) -> String {
     var result = "\""
     for scalar in text.unicodeScalars.prefix(100) {
-        result.unicodeScalars.append(scalar.value < 0x20 || scalar.value == 0x7f ? " " : scalar)
+        result.unicodeScalars.append(scalar.steersTerminals ? " " : scalar)
     }
     return result + (text.unicodeScalars.count > 100 ? "…\"" : "\"")
 }

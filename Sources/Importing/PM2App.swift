@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CalendarTime
+import Configuration
 
 /// Translates one app of an ecosystem file.
 struct PM2App {
@@ -31,7 +32,7 @@ struct PM2App {
         "env_file", "port", "instance_var", "increment_var",
     ]
     private static let log = "the log of an app has its own timestamps, both streams, and a file for each instance"
-    private static let watch = "Torpor restarts nothing when a file changes"
+    private static let watch = "watch is not translated"
     private static let monitor = "Torpor measures an app only from outside, through the kernel"
     private static let daemon = "it concerns PM2 itself"
     /// Keys without a meaning for an app, with the reason.
@@ -141,7 +142,11 @@ struct PM2App {
     }
 
     private func environment(_ program: inout ImportedProgram) {
-        if let file = node["env_file"]?.text { program["environment_file"] = .string(SourceTree.join(folder, file)) }
+        if let file = node["env_file"]?.text {
+            let path = SourceTree.join(folder, file)
+            program["environment_file"] = .string(path)
+            if let difference = Dotenv.difference(path, tree) { program.remark(difference) }
+        }
         // PM2 also passes the key `port` as an environment variable.
         if let port = node["port"]?.text { program.setVariable("PORT", port) }
         put("env", &program)
@@ -152,7 +157,8 @@ struct PM2App {
             if name == tree.environmentName { put(key, &program) } else { others.append(name) }
         }
         if let name = tree.environmentName, node[prefix + name] == nil {
-            program.remark("has no \(prefix)\(name)")
+            let hint = Nearest.name(to: name, among: others).map { ": did you mean --env \($0)?" } ?? ""
+            program.remark("has no \(prefix)\(name)\(hint)")
         }
         if !others.isEmpty {
             let names = others.map { prefix + $0 }.joined(separator: ", ")
@@ -247,9 +253,11 @@ struct PM2App {
         if flag("autostart", &program) == false { program["launch"] = .string("on-demand") }
         program["grace"] = Amounts.duration(seconds: seconds("kill_timeout", &program) ?? 1.6).map(TOMLValue.string)
         if flag("wait_ready", &program) == true {
+            // Torpor itself holds the ports of `sockets`, so they accept connections before the program listens.
+            let port = program["sockets"] == nil ? "ready = { tcp = \"127.0.0.1:PORT\" }, or " : ""
             program.remark(
-                "wait_ready is not translated: Torpor does not receive process.send('ready'). Write ready = { tcp = "
-                    + "\"127.0.0.1:PORT\" }, or ready = \"notify\" and in the program "
+                "wait_ready is not translated: Torpor does not receive process.send('ready'). Write \(port)"
+                    + "ready = \"notify\" and in the program "
                     + "require('child_process').execFile('systemd-notify', ['--ready'])"
             )
         }
@@ -282,10 +290,7 @@ struct PM2App {
 
     private func others(_ program: inout ImportedProgram) {
         if let watch = node["watch"], watch.flag != false, !watch.isNull {
-            program.remark(
-                "watch is not translated: Torpor restarts nothing when a file changes (settings_files tells an app "
-                    + "that one did)"
-            )
+            self.watch(watch, &program)
         }
         if let cron = (node["cron_restart"] ?? node["cron"])?.text, cron != "0" {
             self.cron(cron, &program)
@@ -304,6 +309,23 @@ struct PM2App {
             leftOut.add(key, because: Self.idle[key] ?? "PM2's documentation has no such key", at: place)
         }
         program.remark(leftOut)
+    }
+
+    /// Describes, in a remark, a second app that restarts this one when a file changes.
+    private func watch(_ node: DataNode, _ program: inout ImportedProgram) {
+        var folder = self.folder
+        if case .string(let directory)? = program["directory"] { folder = directory }
+        let named = (node.list ?? [node]).filter { $0.flag == nil }.compactMap(\.text)
+        let paths = (named.isEmpty ? ["."] : named).map { path in
+            TOMLValue.table([("changed", .string(SourceTree.join(folder, path)))])
+        }
+        let name = Names.valid(program.name)
+        program.remark(
+            "watch is not translated: write a separate app for it, [apps.\(TOMLValue.key(name + "-watch"))] with "
+                + "type = \"oneshot\", launch = \"on-demand\", launch_deadline = \"none\", exec = [\"torpor\", "
+                + "\"restart\", \"\(name)\"] and paths = \(TOMLValue.array(paths).text), with an entry for each "
+                + "folder below that must be watched too"
+        )
     }
 
     /// Translates `cron_restart`. A job that ends by itself is started by a timer. For an app that runs forever, a

@@ -68,7 +68,7 @@ struct PM2Instances {
     private func cluster(_ program: inout ImportedProgram) {
         guard node["increment_var"]?.text != "PORT" else { return }
         let howto =
-            "howto/from-pm2.md of Torpor's documentation has a short file for it, which node loads with --require"
+            "Torpor's package has \(Self.helper) for it, which node loads with --require: howto/from-pm2.md"
         guard case .table(let variables)? = program["environment"], case .string(let text)? = variables["PORT"],
             let port = Int(text), (1...65_535).contains(port)
         else {
@@ -82,9 +82,35 @@ struct PM2Instances {
             to: "sockets",
             .table([("stream", .string("\(port)")), ("name", .string("\(port)")), ("reuse_port", .boolean(true))])
         )
-        program.remark(
-            "is in cluster mode (exec_mode, instances): each instance has its own socket on port \(port), and ends "
-                + "with EADDRINUSE unless it listens on that one (\(howto))"
-        )
+        let mode = "is in cluster mode (exec_mode, instances): each instance has its own socket on port \(port), "
+        switch helper(&program) {
+        case .added:
+            program.remark(
+                mode + "and \(Self.helper), which node loads first, has it listen on that one: without that file it "
+                    + "ends with EADDRINUSE"
+            )
+        case .present:
+            program.remark(
+                mode + "and listens on that one by the file that node loads first: without it, it ends with EADDRINUSE"
+            )
+        case .none: program.remark(mode + "and ends with EADDRINUSE unless it listens on that one (\(howto))")
+        }
+    }
+
+    /// The file of Torpor's package by which a program that does not know of it listens on the sockets that it is
+    /// passed.
+    static let helper = "/usr/share/torpor/listen.cjs"
+
+    private enum Helper { case added, present, none }
+
+    /// Has node load ``helper`` before the program, if this machine has it and the command loads none.
+    private func helper(_ program: inout ImportedProgram) -> Helper {
+        guard isNode, case .array(var words)? = program["exec"], !words.isEmpty else { return .none }
+        let name = SourceTree.lastPart(Self.helper)
+        for case .string(let word) in words where SourceTree.lastPart(word) == name { return .present }
+        guard tree.exists(Self.helper) else { return .none }
+        words.insert(contentsOf: [.string("--require"), .string(Self.helper)], at: 1)
+        program["exec"] = .array(words)
+        return .added
     }
 }

@@ -42,6 +42,9 @@ enum Procfile {
         result.remark(
             "Programs like foreman end all processes when one ends; Torpor restarts each by itself when it fails."
         )
+        if hasVariables, let difference = Dotenv.difference(folder + "/.env", tree) {
+            result.remark("Each program \(difference).")
+        }
         for (name, what) in options.sorted(by: { $0.key < $1.key }) where tree.read(folder + "/" + name) != nil {
             result.remark("\(name) is not read. It has \(what).")
         }

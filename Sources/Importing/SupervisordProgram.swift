@@ -59,6 +59,7 @@ struct SupervisordProgram {
         let priority = self.number("priority", SupervisordPriority.usual, in: -1_000_000...1_000_000, &program)
         program.priority = SupervisordPriority(group: group?.priority ?? priority, own: priority)
         command(expansion, &program)
+        unset(&program)
         place(expansion, &program)
         starting(expansion, &program)
         stopping(&program)
@@ -104,6 +105,26 @@ struct SupervisordProgram {
             program["exec"] = .strings(Late.command(words, variables: late))
         } catch {
             program.cannot(error.message)
+        }
+    }
+
+    /// Names the variables that a shell expands at each launch, and that are not set here: supervisord does not start
+    /// then.
+    private func unset(_ program: inout ImportedProgram) {
+        let prefix = "%(ENV_"
+        for key in ["command", "environment"] {
+            guard let text = section[key], program.isTranslated else { continue }
+            var names: [String] = []
+            for range in text.ranges(of: prefix) {
+                let name = String(text[range.upperBound...].prefix { $0 != ")" })
+                if tree.variables[name] == nil, !names.contains(name) { names.append(name) }
+            }
+            guard !names.isEmpty else { continue }
+            program.remark(
+                "\(key): \(LeftOutKeys.list(names)) \(names.count == 1 ? "is" : "are") not set here: without a value in the "
+                    + "environment of torpord the text is empty, where supervisord would refuse to start",
+                at: section.line(of: key)
+            )
         }
     }
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import WireText
+
 /// A value of a TOML file.
 enum TOMLValue: Sendable {
     case string(String)
@@ -61,7 +63,7 @@ enum TOMLValue: Sendable {
     private var lines: String {
         guard case .string(let text) = self else { return self.text }
         let isPlain = text.unicodeScalars.allSatisfy {
-            $0.value >= 0x20 && $0.value != 0x7f || $0 == "\n" || $0 == "\t"
+            !$0.steersTerminals || $0 == "\n" || $0 == "\t"
         }
         if text.contains("\"") || text.contains("\\"), isPlain, !text.contains("'''"), !text.hasSuffix("'") {
             return "'''\n" + text + "'''"
@@ -84,7 +86,7 @@ enum TOMLValue: Sendable {
     /// The text as a TOML string: in single quotes if that saves backslashes, otherwise in double quotes.
     static func basic(_ text: String) -> String {
         let needs = text.contains("\"") || text.contains("\\")
-        let isPlain = text.unicodeScalars.allSatisfy { $0.value >= 0x20 && $0.value != 0x7f && $0 != "'" }
+        let isPlain = text.unicodeScalars.allSatisfy { !$0.steersTerminals && $0 != "'" }
         if needs, isPlain { return "'\(text)'" }
         return "\"\(escaped(text, keepsLines: false))\""
     }
@@ -96,7 +98,8 @@ enum TOMLValue: Sendable {
             case "\\", "\"": result += "\\" + String(scalar)
             case "\n": result += keepsLines ? "\n" : "\\n"
             case "\t": result += "\\t"
-            case _ where scalar.value < 0x20 || (0x7f...0x9f).contains(scalar.value):
+            // People read the file in a terminal.
+            case _ where scalar.steersTerminals:
                 let digits = String(scalar.value, radix: 16, uppercase: true)
                 result += "\\u" + String(repeating: "0", count: 4 - digits.count) + digits
             default: result.unicodeScalars.append(scalar)

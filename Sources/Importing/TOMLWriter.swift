@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import WireText
+
 extension ImportedConfiguration {
     /// The text of a torpor.toml with the configuration, and with remarks as comments.
     public var toml: String {
@@ -98,8 +100,7 @@ extension ImportedConfiguration {
     static func harmless(_ text: String) -> String {
         var result = ""
         for scalar in text.unicodeScalars {
-            let isControl = scalar.value < 0x20 || (0x7f...0x9f).contains(scalar.value)
-            result.unicodeScalars.append(isControl ? " " : scalar)
+            result.unicodeScalars.append(scalar.steersTerminals ? " " : scalar)
         }
         return result
     }

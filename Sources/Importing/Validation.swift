@@ -21,13 +21,32 @@ extension ImportedConfiguration {
             for part in parts() { validate(part, at: path, system, environment) }
             ContainerNames.assign(&self)
         }
-        guard !mend(at: path, system, environment) else { return }
+        guard !mend(at: path, system, environment) else { return remarkOnRoot(system) }
         // All errors with a known place were removed. If one is left, the whole file is invalid and useless.
         if let error = errors(at: path, system, environment).first {
             for index in programs.indices { programs[index].cannot(error.message) }
             remark(error.message)
         }
     }
+
+    /// Names the programs that get the rights of root without a word in the source, if torpord has them. Compose has a
+    /// remark of its own, and a container has the user of its image.
+    private mutating func remarkOnRoot(_ system: ConfigurationSystem) {
+        guard system.effectiveUserID == 0, kind != .compose else { return }
+        let names = programs.filter { program in
+            program.isTranslated && program["user"] == nil && program["container"] == nil
+                && !program.refused.contains { $0.key == "user" }
+        }.map(\.appName)
+        guard !names.isEmpty else { return }
+        let shown = names.count > Self.mostNames ? names.prefix(Self.mostNames - 1) + ["others"] : names[...]
+        remark(
+            "Without a user, \(LeftOutKeys.list(Array(shown))) \(names.count == 1 ? "runs" : "run") as root under the "
+                + "supervisor of the machine: write user = \"NAME\", or import it as the user whose supervisor runs it."
+        )
+    }
+
+    /// The most names in a remark.
+    private static let mostNames = 10
 
     /// With more errors than this, a configuration is validated in parts.
     private static let manyErrors = 100

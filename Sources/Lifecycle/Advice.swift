@@ -97,6 +97,7 @@ extension Coordinator {
         guard !isShuttingDown else { throw RequestError("is being ended: the supervisor is shutting down") }
         switch advice {
         case .goal(let goal):
+            if goal == .active || goal == .background { try nodes[app].machine.requireOwner() }
             guard let request = try request(for: goal, of: app) else {
                 forgetPending(app)
                 let foreground = goal == .active
@@ -208,6 +209,7 @@ extension AppMachine {
         phase = .notRunning(.resting)
         failed = true
         goal = .notRunning
+        endForcedRun()
     }
 
     private func requireDelayedRestart() throws(RequestError) {

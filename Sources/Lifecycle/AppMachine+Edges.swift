@@ -49,7 +49,7 @@ extension AppMachine {
         while case .running(let running) = phase {
             if let edge = running.edge {
                 // The app gets no message before it is suspended. So any other goal may still cancel the suspension.
-                guard edge.transition == .suspending, goal != .suspended || isKeptAwake else { return }
+                guard edge.transition == .suspending, effectiveGoal != .suspended || isKeptAwake else { return }
                 abandonSuspending(into: &actions, now: now)
                 continue
             }
@@ -81,7 +81,9 @@ extension AppMachine {
                 begin(.enteringForeground, Self.backgroundToInactive, into: &actions, now: now)
             case (.background, .suspended):
                 // Suspend the app as soon as nothing keeps it in the background.
-                if isKeptAwake || waitsForLocks || awaitsSnapshot || hasBusyScenes || settlesIn && grant != nil {
+                if isKeptAwake || mayRun && waitsForLocks || awaitsSnapshot || hasBusyScenes
+                    || settlesIn && grant != nil
+                {
                     return
                 }
                 beginSuspending(into: &actions, now: now)
@@ -114,7 +116,7 @@ extension AppMachine {
     func isAwaited(_ message: Message) -> Bool { hasDelegate || rules.answeredMessages.contains(message) }
 
     /// Whether tasks, holds or modes keep the app in the background although its goal is `suspended`.
-    private var isKeptAwake: Bool { isHeld && !isForced }
+    private var isKeptAwake: Bool { isHeld && !isForced && mayRun }
 
     /// Carries out the steps of the current edge until a step has to wait for the app's answer.
     mutating func advance(into actions: inout [Action], now: Duration) {
@@ -169,7 +171,7 @@ extension AppMachine {
     mutating func becomeReady(into actions: inout [Action], now: Duration) {
         edgeDeadline = nil
         armWatchdog(now: now)
-        settlesIn = goal == .suspended && (rules.readiness == .exec || rules.readiness == .probe)
+        settlesIn = effectiveGoal == .suspended && (rules.readiness == .exec || rules.readiness == .probe)
         if launchInForeground {
             phase = .running(Running(state: .inactive))
         } else {

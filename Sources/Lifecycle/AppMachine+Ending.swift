@@ -231,6 +231,7 @@ extension AppMachine {
         case .rest:
             goal = .notRunning
         }
+        endForcedRun()
     }
 
     private mutating func whatFollows(
@@ -238,16 +239,21 @@ extension AppMachine {
         relaunch: Relaunch?,
         now: Duration
     ) -> Ending.Next {
-        if relaunch != nil { return .relaunch }
+        if ranFor >= rules.backoff.stableAfter { attempt = 0 }
+        if let relaunch {
+            // A restart by a user counts like a stop and a start.
+            if relaunch.reason == .user { attempt = 0 }
+            return .relaunch
+        }
+        if !mayRun { return .rest }
         if goal == .notRunning || reason.wasAskedFor { return .rest }
-        if reason.isReplacement { return .restart(after: .zero) }
+        if reason.leadsToLaunch { return .restart(after: .zero) }
         if rules.isOneshot, reason == .exitSuccess { return .rest }
         switch rules.restart {
         case .never: return .rest
         case .onFailure: if !reason.isFailure { return .rest }
         case .always: break
         }
-        if ranFor >= rules.backoff.stableAfter { attempt = 0 }
         ledger.removeAll { now - $0 >= rules.backoff.window }
         guard ledger.count < rules.backoff.limit else { return .gaveUp }
         ledger.append(now)

@@ -167,7 +167,7 @@ extension AppMachine {
             .handleEventsForBackgroundTransfer, .transferDidFinish, .transferNeedsLogin, .didReceiveLocalNotification,
             .sceneWillConnect,
             .sceneDidBecomeActive, .sceneWillResignActive, .sceneDidEnterBackground, .sceneWillEnterForeground,
-            .sceneDidDisconnect, .didDiscardScenes:
+            .sceneDidDisconnect, .didDiscardScenes, .refresh:
             nil
         }
     }
@@ -208,7 +208,10 @@ extension AppMachine {
     private mutating func foundRunning(into actions: inout [Action], now: Duration) {
         guard case .running(var running) = phase, running.state == .suspended, running.edge == nil else { return }
         running.stoppedAgain += 1
-        if running.stoppedAgain <= 3 {
+        // Its owner may run elsewhere, so an app that this machine does not own is never left running.
+        if running.stoppedAgain > 3, !mayRun {
+            terminate(.unresponsive, politely: false, into: &actions, now: now)
+        } else if running.stoppedAgain <= 3 {
             actions.append(.report(.stoppedAgain(running.stoppedAgain)))
             actions.append(.stopProcesses)
             phase = .running(running)
@@ -273,6 +276,7 @@ extension AppMachine {
         lastEnding = reason
         goal = .notRunning
         scenes = nil
+        endForcedRun()
         let ending = Ending(
             incarnation: incarnation,
             reason: reason,
@@ -288,6 +292,11 @@ extension AppMachine {
 
     private mutating func deadline(into actions: inout [Action], now: Duration) {
         guard nextDeadline.map({ $0 <= now }) ?? false else { return }
+        if let at = ownedUntil, at <= now {
+            actions.append(.report(.ownershipExpired))
+            disown(into: &actions, now: now)
+        }
+        if tracedSince != nil, !isResting { return }
         if let deadline = edgeDeadline, deadline.at <= now {
             edgeDeadline = nil
             missed(deadline, into: &actions, now: now)
@@ -328,6 +337,7 @@ extension AppMachine {
             terminate(.backgroundDeadline, politely: false, into: &actions, now: now)
         case (.suspend, .running(var running)):
             actions.append(.report(.suspendFailed))
+            guard mayRun else { return terminate(.unresponsive, politely: false, into: &actions, now: now) }
             running.edge = nil
             phase = .running(running)
             actions.append(.continueProcesses)

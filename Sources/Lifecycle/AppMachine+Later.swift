@@ -59,7 +59,7 @@ extension AppMachine {
 /// Record fields for wake events and snapshots.
 extension AppMachine {
     /// The bytes that the fields of ``encodeWake(into:)`` take.
-    public static let wakeBytes = 20
+    public static let wakeBytes = 29
 
     /// Writes the record fields for wake events and snapshots.
     public func encodeWake(into record: inout RecordWriter) {
@@ -69,6 +69,8 @@ extension AppMachine {
         // Older versions read this byte as `declinesSnapshot`: if any flag is set, they only skip a snapshot.
         record.put(UInt8((declinesSnapshot ? 1 : 0) | (settlesIn ? 2 : 0) | (rules.hasScenes ? 4 : 0)))
         record.put(backgroundTime?.value.snapshotDue)
+        record.put(ownership.rawValue)
+        record.put(ownedUntil)
     }
 
     /// Reads the record fields for wake events and snapshots.
@@ -83,6 +85,8 @@ extension AppMachine {
         // The running incarnation may have been launched with an older definition than the current one.
         if isAlive { rules.hasScenes = flags & 4 != 0 }
         if let due = record.takeOptionalTime() { changeBackgroundTime { $0.snapshotDue = due } }
+        ownership = Ownership(rawValue: record.take(UInt8.self)) ?? .none
+        ownedUntil = record.takeOptionalTime()
     }
 }
 

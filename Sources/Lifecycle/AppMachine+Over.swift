@@ -12,9 +12,10 @@ extension AppMachine {
         case .evicted, .exitsOnSuspend: return failed
         case .exitSuccess, .exitFailure, .signal, .coreDump, .launchDeadline, .backgroundDeadline, .watchdog,
             .taskExpired, .lockWhileSuspending, .oomKill, .unknown, .dependencyFailed, .replaced, .permissionChanged,
+            .protectedDataOpen,
             .memoryLimit,
             .unresponsive, .wakeStorm, .stopped, .shutdown, .forceQuit,
-            .launchFailed:
+            .launchFailed, .gpuInBackground:
             return true
         }
     }

@@ -6,6 +6,7 @@ extension AppMachine {
     /// - Throws: ``RequestError`` when the request is not legal in the app's state; then nothing changes.
     public mutating func request(_ request: Request, now: Duration) throws(RequestError) -> [Action] {
         var actions: [Action] = []
+        try requireOwner(for: request)
         switch request {
         case .start(let background):
             start(foreground: !background, reason: .user, into: &actions, now: now)
@@ -54,6 +55,14 @@ extension AppMachine {
             restarts = 0
             attempt = 0
             ledger = []
+        case .own(let until):
+            try own(until: until)
+        case .runUnowned:
+            if !mayRun { ownership = .forced }
+        case .disown:
+            disown(into: &actions, now: now)
+        case .standby:
+            try standBy(into: &actions, now: now)
         case .scene(let id, let goal):
             try move(id, to: goal, into: &actions, now: now)
         }
@@ -62,7 +71,9 @@ extension AppMachine {
     }
 
     /// Launches the app for another reason than a user's request, such as the start of the supervisor or a dependent.
+    /// An app that this machine does not own is not launched.
     public mutating func launch(foreground: Bool, reason: LaunchReason, now: Duration) -> [Action] {
+        guard mayRun else { return [] }
         var actions: [Action] = []
         start(foreground: foreground, reason: reason, into: &actions, now: now)
         return actions
@@ -140,6 +151,7 @@ extension AppMachine {
             scenes = nil
             phase = .notRunning(.resting)
             if reason == .stopped { lastEnding = .stopped }
+            endForcedRun()
         case .launching, .running:
             terminate(reason, politely: true, into: &actions, now: now)
         case .terminating(var terminating):
@@ -224,6 +236,7 @@ extension AppMachine {
             scenes = nil
             phase = .notRunning(.resting)
             lastEnding = .forceQuit
+            endForcedRun()
         case .launching, .running:
             kill(.forceQuit, into: &actions, now: now)
         case .terminating(var terminating):

@@ -10,6 +10,7 @@ extension AppMachine {
         if watchdogInterval == nil { watchdogDeadline = nil }
         rules = new
         if !new.hasScenes { scenes = nil }
+        if !isAlive, !mayRun { cancelLaunch() }
     }
 
     /// Whether the app is terminating only to be launched again, with its new definition or permissions: no other launch

@@ -61,6 +61,11 @@ public struct AppMachine: Sendable {
     /// Whether the app declined snapshots until it enters the background again.
     public internal(set) var declinesSnapshot = false
 
+    /// Whether this machine owns the app; only matters if the rules say that an app needs an owner.
+    public internal(set) var ownership: Ownership = .none
+    /// Backs ``ownedUntil``.
+    @OptionallyPacked var lease: Duration? = nil
+
     var phase: Phase = .notRunning(.resting)
     var edgeDeadline: Deadline?
     var watchdogDeadline: Deadline?
@@ -220,7 +225,7 @@ public struct AppMachine: Sendable {
     public var isUp: Bool {
         if rules.isOneshot { return isDone }
         switch phase {
-        case .running(let running): return running.state != .suspended && goal != .suspended
+        case .running(let running): return mayRun && running.state != .suspended && goal != .suspended
         case .notRunning, .launching, .terminating: return false
         }
     }
@@ -264,7 +269,7 @@ public struct AppMachine: Sendable {
 
     /// Whether an event may launch the app.
     public var allowsLaunchByEvent: Bool {
-        !failed && (lastEnding?.allowsLaunchByEvent ?? true)
+        mayRun && !failed && (lastEnding?.allowsLaunchByEvent ?? true)
     }
 
     /// Whether an eviction sends SIGKILL at once: the rules say so, or the app has answered didEnterBackground.
@@ -284,8 +289,9 @@ public struct AppMachine: Sendable {
 
     /// When the caller must send ``AppEvent/deadline``; `nil` for never. Deadlines of a traced app are paused.
     public var nextDeadline: Duration? {
-        if tracedSince != nil, !isResting { return nil }
+        if tracedSince != nil, !isResting { return ownedUntil }
         var next = edgeDeadline?.at
+        if let at = ownedUntil { next = next.map { min($0, at) } ?? at }
         if let at = watchdogDeadline?.at { next = next.map { min($0, at) } ?? at }
         if let at = grant?.at { next = next.map { min($0, at) } ?? at }
         if backgroundTime != nil, let at = nextBackgroundDeadline { next = next.map { min($0, at) } ?? at }
@@ -293,13 +299,14 @@ public struct AppMachine: Sendable {
         return next
     }
 
-    private var isResting: Bool {
+    var isResting: Bool {
         if case .notRunning = phase { return true }
         return false
     }
 
     /// The goal that the app moves to: ``goal``, or a less active one while the app is interrupted or not visible.
     public var effectiveGoal: Goal {
+        if !mayRun { return goal == .notRunning ? .notRunning : .suspended }
         guard goal == .active else { return goal }
         // An app that exits on suspend must not be terminated just because the session is locked.
         if isCovered { return rules.exitsOnSuspend ? .inactive : .background }

@@ -85,7 +85,8 @@ extension Coordinator {
             nodes[app].pendingStop = .restart
             touch(app)
         }
-        guard nodes[app].pendingStop == nil, !machine.failed, !machine.isEndingByItself, !machine.isBeingReplaced
+        guard nodes[app].pendingStop == nil, machine.mayRun, !machine.failed, !machine.isEndingByItself,
+            !machine.isBeingReplaced
         else { return }
         if isResting(app) || (machine.transition == .terminating && !machine.isWaitingToLaunch) {
             // An app that was evicted while suspended returns as if from a suspension: into the background.

@@ -246,9 +246,9 @@ extension Coordinator {
         }
         switch request {
         case .stop(let reason) where !reason.isReplacement: return
-        case .forceQuit, .release, .mode, .cover, .scene(_, .unattached): return
+        case .forceQuit, .release, .mode, .cover, .scene(_, .unattached), .disown: return
         case .stop, .start, .restart, .foreground, .background, .suspend, .forceSuspend, .resume, .interrupt,
-            .evict, .wake, .reset, .hold, .scene:
+            .evict, .wake, .reset, .hold, .scene, .own, .runUnowned, .standby:
             throw RequestError("was removed from the configuration: put it back and apply that first")
         }
     }

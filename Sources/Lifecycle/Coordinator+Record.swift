@@ -90,7 +90,7 @@ extension Coordinator {
         // or a wake.
         case .scene: record.put(UInt8(0))
         // Requests of these kinds never wait for other apps.
-        case .hold, .release, .mode, .cover: record.put(UInt8(0))
+        case .hold, .release, .mode, .cover, .own, .runUnowned, .disown, .standby: record.put(UInt8(0))
         }
     }
 

@@ -215,8 +215,9 @@ public final class Coordinator {
     /// - Throws: ``RequestError`` when the request is not legal now; then nothing changes.
     public func request(_ request: Request, of app: AppID, now: Duration) throws(RequestError) -> [AppAction] {
         try requireDeclared(app, for: request)
+        try nodes[app].machine.requireOwner(for: request)
         switch request {
-        case .start, .foreground, .restart, .wake, .scene(_, .active), .scene(_, .background):
+        case .own, .standby, .start, .foreground, .restart, .wake, .scene(_, .active), .scene(_, .background):
             if isShuttingDown {
                 throw RequestError("is not started, since torpord is shutting down: start torpord again")
             }
@@ -224,12 +225,14 @@ public final class Coordinator {
             if isShuttingDown {
                 throw RequestError("is being ended, since torpord is shutting down: start torpord again")
             }
-        case .stop, .forceQuit, .evict, .reset, .hold, .release, .mode, .cover, .scene(_, .unattached): break
+        case .stop, .forceQuit, .evict, .reset, .hold, .release, .mode, .cover, .scene(_, .unattached), .disown,
+            .runUnowned:
+            break
         }
         switch request {
-        case .wake, .interrupt, .reset, .hold, .release, .mode, .cover, .scene: break
-        case .start, .foreground, .restart, .background, .suspend, .forceSuspend, .resume, .stop, .forceQuit,
-            .evict:
+        case .wake, .interrupt, .reset, .hold, .release, .mode, .cover, .scene, .own, .runUnowned: break
+        case .disown, .standby, .start, .foreground, .restart, .background, .suspend, .forceSuspend, .resume, .stop,
+            .forceQuit, .evict:
             nodes[app].machine.comesBack = false
         }
         if let stop = nodes[app].pendingStop, try requestWhileHeld(app, request, by: stop, now: now) {
@@ -247,7 +250,7 @@ public final class Coordinator {
             try bring(app, request, now: now)
         case .resume, .background, .wake, .scene(_, .active), .scene(_, .background):
             try bring(app, request, now: now)
-        case .suspend, .forceSuspend, .forceQuit, .evict:
+        case .suspend, .forceSuspend, .forceQuit, .evict, .disown, .standby:
             let actions = try nodes[app].machine.request(request, now: now)
             forgetPending(app)
             absorb(actions, of: app, now: now)
@@ -257,7 +260,7 @@ public final class Coordinator {
             nodes[app].machine.comesBack = false
             let machine = nodes[app].machine
             if machine.isAlive || machine.isWaitingToLaunch, !isShuttingDown { try bring(app, .foreground, now: now) }
-        case .interrupt, .reset, .hold, .release, .mode, .scene(_, .unattached):
+        case .interrupt, .reset, .hold, .release, .mode, .scene(_, .unattached), .own, .runUnowned:
             absorb(try nodes[app].machine.request(request, now: now), of: app, now: now)
         }
         return finish(now: now)
@@ -456,8 +459,9 @@ public final class Coordinator {
         var startsAgain = Self.comesBack(after: stop)
         switch request {
         case .start, .foreground, .scene(_, .active): startsAgain = true
-        case .background, .suspend, .forceSuspend, .resume, .interrupt, .wake, .scene(_, .background): break
-        case .stop, .restart, .forceQuit, .evict, .reset, .hold, .release, .mode, .cover, .scene(_, .unattached):
+        case .background, .suspend, .forceSuspend, .resume, .interrupt, .wake, .standby, .scene(_, .background): break
+        case .stop, .restart, .forceQuit, .evict, .reset, .hold, .release, .mode, .cover, .scene(_, .unattached),
+            .own, .runUnowned, .disown:
             return false
         }
         guard startsAgain else { throw RequestError("is about to end and will not run: start it first") }

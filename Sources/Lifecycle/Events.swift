@@ -107,6 +107,14 @@ public enum Request: Sendable, Hashable {
     case wake(Wake)
     /// Set the count of restarts to 0 and clear the failed mark.
     case reset
+    /// This machine owns the app until this time, or until ``Request/disown``: it may launch and wake the app.
+    case own(until: Duration?)
+    /// A user takes the decision to run an app that this machine does not own, until the app has ended.
+    case runUnowned
+    /// This machine no longer owns the app: the app goes to the background and is suspended.
+    case disown
+    /// Launch the app only to be suspended, even if this machine does not own it.
+    case standby
     /// Connect, move or disconnect a scene inside the app, and move the app to a state that allows it.
     case scene(SceneID, SceneGoal)
 }
@@ -240,6 +248,8 @@ public enum Notice: Sendable, Hashable {
     case sleepsAgain
     /// The grace is over, and SIGKILL was sent.
     case killed
+    /// The time for which this machine owned the app is over.
+    case ownershipExpired
     /// The snapshot missed its deadline: the app continues without it.
     case snapshotMissed
     /// The app did not answer a message to a scene in time, so the scene's transition continued without the answer.

@@ -219,7 +219,7 @@ extension Message: RecordCoded {
         .protectedDataWillBecomeUnavailable, .protectedDataDidBecomeAvailable, .handleEventsForBackgroundTransfer,
         .transferDidFinish, .transferNeedsLogin, .sceneWillConnect, .sceneDidBecomeActive, .sceneWillResignActive,
         .sceneDidEnterBackground, .sceneWillEnterForeground, .sceneDidDisconnect, .didDiscardScenes,
-        .didReceiveLocalNotification,
+        .didReceiveLocalNotification, .refresh,
     ]
 }
 
@@ -231,6 +231,6 @@ extension TerminationReason: RecordCoded {
         .exitSuccess, .exitFailure, .signal, .coreDump, .launchDeadline, .backgroundDeadline, .watchdog, .taskExpired,
         .lockWhileSuspending, .oomKill, .unknown, .dependencyFailed, .replaced, .memoryLimit, .unresponsive, nil,
         .wakeStorm, nil, nil, .evicted, .stopped, .exitsOnSuspend, .shutdown, .forceQuit,
-        .launchFailed, .permissionChanged,
+        .launchFailed, .permissionChanged, .gpuInBackground, .protectedDataOpen,
     ]
 }

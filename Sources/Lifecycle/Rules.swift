@@ -69,6 +69,8 @@ public struct AppRuleValues: Sendable, Hashable {
     public var hasScenes = false
     /// How the app is evicted.
     public var eviction: EvictionRule = .automatic
+    /// Who decides whether this machine may launch and wake the app.
+    public var owner: OwnerRule = .none
     /// Exit codes other than 0 that count as success.
     public var successExitCodes: Set<Int32> = []
     /// Signals that count as success.
@@ -114,6 +116,14 @@ public enum EvictionRule: String, Sendable, Hashable, CaseIterable {
     /// The app is continued and gets SIGTERM, then after a short grace SIGKILL.
     case terminate
     case never
+}
+
+/// The values of `owner`: who decides whether this machine may launch and wake the app.
+public enum OwnerRule: String, Sendable, Hashable, CaseIterable {
+    /// No one has to: the app is this machine's own.
+    case none
+    /// A user or a cluster engine, by `torpor own` and `torpor disown`.
+    case external
 }
 
 /// The values of `on_lock`: what happens if the app is to be suspended while it holds a file lock that another

@@ -72,6 +72,7 @@ public enum Message: String, Sendable, Hashable, CaseIterable {
     case sceneWillEnterForeground
     case sceneDidDisconnect
     case didDiscardScenes
+    case refresh
 
     /// Whether the message is about scenes inside the app.
     public var isAboutScenes: Bool {
@@ -82,9 +83,6 @@ public enum Message: String, Sendable, Hashable, CaseIterable {
         default: false
         }
     }
-
-    /// Names that configurations may contain but that nothing sends: `torpor check` warns of them.
-    public static let unsentNames = ["refresh"]
 }
 
 /// Why an incarnation ended. The table at the end of docs/lifecycle.md lists codes and consequences.
@@ -104,6 +102,7 @@ public enum TerminationReason: String, Sendable, Hashable, CaseIterable {
     case dependencyFailed = "dependency-failed"
     case replaced
     case permissionChanged = "permission-changed"
+    case protectedDataOpen = "protected-data-open"
     case memoryLimit = "memory-limit"
     case unresponsive
     case wakeStorm = "wake-storm"
@@ -113,6 +112,7 @@ public enum TerminationReason: String, Sendable, Hashable, CaseIterable {
     case shutdown
     case forceQuit = "force-quit"
     case launchFailed = "launch-failed"
+    case gpuInBackground = "gpu-in-background"
 
     /// The exception code that iOS uses for the same ending; nil if there is none.
     public var code: UInt32? {
@@ -122,8 +122,9 @@ public enum TerminationReason: String, Sendable, Hashable, CaseIterable {
         case .wakeStorm: 0xbad2_2222
         case .forceQuit: 0xdead_fa11
         case .exitSuccess, .exitFailure, .signal, .coreDump, .oomKill, .unknown, .dependencyFailed, .replaced,
-            .permissionChanged,
-            .memoryLimit, .unresponsive, .evicted, .stopped, .exitsOnSuspend, .shutdown, .launchFailed:
+            .permissionChanged, .protectedDataOpen,
+            .memoryLimit, .unresponsive, .evicted, .stopped, .exitsOnSuspend, .shutdown, .launchFailed,
+            .gpuInBackground:
             nil
         }
     }
@@ -132,9 +133,11 @@ public enum TerminationReason: String, Sendable, Hashable, CaseIterable {
     public var isFailure: Bool {
         switch self {
         case .exitFailure, .signal, .coreDump, .launchDeadline, .backgroundDeadline, .watchdog, .taskExpired,
-            .lockWhileSuspending, .oomKill, .unknown, .memoryLimit, .unresponsive, .wakeStorm, .launchFailed:
+            .lockWhileSuspending, .oomKill, .unknown, .memoryLimit, .unresponsive, .wakeStorm, .launchFailed,
+            .gpuInBackground:
             true
-        case .exitSuccess, .dependencyFailed, .replaced, .permissionChanged, .evicted, .stopped, .exitsOnSuspend,
+        case .exitSuccess, .dependencyFailed, .replaced, .permissionChanged, .protectedDataOpen, .evicted, .stopped,
+            .exitsOnSuspend,
             .shutdown, .forceQuit:
             false
         }
@@ -146,8 +149,9 @@ public enum TerminationReason: String, Sendable, Hashable, CaseIterable {
         case .stopped, .forceQuit, .evicted, .exitsOnSuspend, .shutdown: true
         case .exitSuccess, .exitFailure, .signal, .coreDump, .launchDeadline, .backgroundDeadline, .watchdog,
             .taskExpired, .lockWhileSuspending, .oomKill, .unknown, .dependencyFailed, .replaced, .permissionChanged,
+            .protectedDataOpen,
             .memoryLimit,
-            .unresponsive, .wakeStorm, .launchFailed:
+            .unresponsive, .wakeStorm, .launchFailed, .gpuInBackground:
             false
         }
     }
@@ -158,15 +162,19 @@ public enum TerminationReason: String, Sendable, Hashable, CaseIterable {
     /// Whether the app was terminated only to be launched again, with a new definition or other permissions.
     public var isReplacement: Bool { self == .replaced || self == .permissionChanged }
 
+    /// Whether the app is launched again to its goal at once, whatever `restart` says, and nothing counts as a crash.
+    public var leadsToLaunch: Bool { isReplacement || self == .protectedDataOpen }
+
     /// Whether the next launch gets the state that the app saved. It does not after a user stopped the app, or after
     /// the app exited successfully.
     public var keepsState: Bool {
         switch self {
         case .stopped, .forceQuit, .exitSuccess: false
         case .exitFailure, .signal, .coreDump, .launchDeadline, .backgroundDeadline, .watchdog, .taskExpired,
-            .lockWhileSuspending, .oomKill, .unknown, .dependencyFailed, .replaced, .permissionChanged, .memoryLimit,
+            .lockWhileSuspending, .oomKill, .unknown, .dependencyFailed, .replaced, .permissionChanged,
+            .protectedDataOpen, .memoryLimit,
             .unresponsive,
-            .wakeStorm, .evicted, .exitsOnSuspend, .shutdown, .launchFailed:
+            .wakeStorm, .evicted, .exitsOnSuspend, .shutdown, .launchFailed, .gpuInBackground:
             true
         }
     }
@@ -176,9 +184,10 @@ public enum TerminationReason: String, Sendable, Hashable, CaseIterable {
         switch self {
         case .stopped, .forceQuit, .dependencyFailed: false
         case .exitSuccess, .exitFailure, .signal, .coreDump, .launchDeadline, .backgroundDeadline, .watchdog,
-            .taskExpired, .lockWhileSuspending, .oomKill, .unknown, .replaced, .permissionChanged, .memoryLimit,
+            .taskExpired, .lockWhileSuspending, .oomKill, .unknown, .replaced, .permissionChanged, .protectedDataOpen,
+            .memoryLimit,
             .unresponsive,
-            .wakeStorm, .evicted, .exitsOnSuspend, .shutdown, .launchFailed:
+            .wakeStorm, .evicted, .exitsOnSuspend, .shutdown, .launchFailed, .gpuInBackground:
             true
         }
     }

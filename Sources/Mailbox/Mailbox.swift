@@ -115,6 +115,13 @@ public struct Mailbox: Sendable {
         if let index = items.firstIndex(where: { $0.id == id }) { items[index].isInFlight = isInFlight }
     }
 
+    /// Notes that a message wakes the app no more. Returns the changed message; nil if it wakes nothing.
+    public mutating func forgetWake(_ id: Int64) -> Mail? {
+        guard let index = items.firstIndex(where: { $0.id == id }), items[index].draft.wake != nil else { return nil }
+        items[index].draft.wake = nil
+        return items[index]
+    }
+
     /// Records that a message is about to be sent in a run of the app. Returns the changed message; nil if the
     /// message was sent in the same run before.
     ///

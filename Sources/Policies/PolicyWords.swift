@@ -24,7 +24,7 @@ public enum PolicyWords {
         "none", "exit-success", "exit-failure", "signal", "core-dump", "launch-deadline", "background-deadline",
         "watchdog", "task-expired", "lock-while-suspending", "oom-kill", "unknown", "dependency-failed", "replaced",
         "memory-limit", "unresponsive", "", "wake-storm", "", "", "evicted", "stopped", "exits-on-suspend", "shutdown",
-        "force-quit", "launch-failed", "permission-changed",
+        "force-quit", "launch-failed", "permission-changed", "gpu-in-background", "protected-data-open",
     ]
 
     /// The word for an event kind: `state` for 2.

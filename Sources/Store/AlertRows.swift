@@ -17,43 +17,28 @@ public struct StoredAlert: Sendable, Hashable {
     }
 }
 
-extension StoredAlert: StoredRow {
-    var rowKey: Int64 { id }
-    var rowApp: String { app }
+extension StoredAlert: NumberedRecord {
+    package static var table: RowTable { .alerts }
+    package static let shape = TableShape(
+        "alerts",
+        version: 7,
+        "id app json",
+        numbers: ["id"],
+        keyCount: 1,
+        frames: (16, 17)
+    )
+    package var values: [ColumnValue] { [.number(id), .text(app), .text(json)] }
+
+    package init?(_ values: [ColumnValue]) {
+        guard let id = values[0].number, let app = values[1].text, let json = values[2].text else { return nil }
+        self.init(id: id, app: app, json: json)
+    }
 }
 
 extension Store {
     /// Saves an alert; replaces an alert with the same number.
-    public func save(_ alert: StoredAlert) { change(.alert(alert)) }
+    public func save(_ alert: StoredAlert) { change(.save(alert)) }
 
     /// Removes an alert.
-    public func removeAlert(_ id: Int64, of app: String) { change(.alertRemoval(id, app: app)) }
-}
-
-extension Database {
-    /// Calls `each` for every stored alert and badge. If a read fails, the caller keeps the rows that it already got.
-    func alerts(_ each: (StoredAlert) -> Void) throws(DatabaseError) {
-        let statement = try prepare("SELECT id, app, json FROM alerts")
-        defer { statement.reset() }
-        while try statement.step() {
-            guard let app = statement.text(1), let json = statement.text(2) else { continue }
-            each(StoredAlert(id: statement.integer(0), app: app, json: json))
-        }
-    }
-
-    /// Writes the queued rows.
-    func save(_ alerts: PendingRows<StoredAlert>) throws(DatabaseError) {
-        for id in alerts.removed {
-            let statement = try prepare("DELETE FROM alerts WHERE id = ?")
-            statement.bind(1, id)
-            try statement.run()
-        }
-        for alert in alerts.changed.values {
-            let statement = try prepare("INSERT OR REPLACE INTO alerts (id, app, json) VALUES (?, ?, ?)")
-            statement.bind(1, alert.id)
-            statement.bind(2, alert.app)
-            statement.bind(3, alert.json)
-            try statement.run()
-        }
-    }
+    public func removeAlert(_ id: Int64, of app: String) { change(.remove(StoredAlert.self, id, of: app)) }
 }

@@ -1,12 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// A row that belongs to an app, and is removed together with the app.
+/// A row that belongs to an app.
 protocol StoredRow: Sendable, Hashable {
     associatedtype Key: Sendable, Hashable
     /// The row's key, unique among rows of its kind.
     var rowKey: Key { get }
     /// The app's name.
     var rowApp: String { get }
+    /// Whether the row is removed when its app is.
+    var leavesWithApp: Bool { get }
+}
+
+extension StoredRow {
+    var leavesWithApp: Bool { true }
 }
 
 extension StoredMail: StoredRow {
@@ -17,16 +23,6 @@ extension StoredMail: StoredRow {
 extension StoredUnhandled: StoredRow {
     var rowKey: Int64 { mail.id }
     var rowApp: String { mail.app }
-}
-
-extension StoredSchedule: StoredRow {
-    var rowKey: Key { key }
-    var rowApp: String { key.app }
-}
-
-extension StoredSubscription: StoredRow {
-    var rowKey: Key { key }
-    var rowApp: String { key.app }
 }
 
 /// Rows of one kind that wait to be written or removed, at most one change per key.
@@ -67,7 +63,7 @@ struct PendingRows<Row: StoredRow>: Sendable {
 
     /// Drops an app's queued rows when the app is removed: its rows in the database are deleted too.
     mutating func remove(app: String) {
-        for (key, row) in changed where row.rowApp == app {
+        for (key, row) in changed where row.rowApp == app && row.leavesWithApp {
             changed[key] = nil
             fresh.remove(key)
         }
@@ -76,7 +72,8 @@ struct PendingRows<Row: StoredRow>: Sendable {
     /// Requeues the rows of `older`, which could not be written, except those of removed apps. Rows that were queued
     /// after `older` was taken are newer and take precedence.
     mutating func putBack(_ older: PendingRows, removed apps: Set<String>) {
-        for (key, row) in older.changed where changed[key] == nil && !apps.contains(row.rowApp) {
+        for (key, row) in older.changed where changed[key] == nil {
+            if row.leavesWithApp, apps.contains(row.rowApp) { continue }
             if removed.contains(key) {
                 if older.fresh.contains(key) { removed.remove(key) }
                 continue
@@ -99,18 +96,8 @@ package enum MailChange: Sendable, Hashable {
     case mailRemoval(Int64, app: String)
     case unhandled(StoredUnhandled)
     case unhandledRemoval(Int64, app: String)
-    case schedule(StoredSchedule)
-    case scheduleRemoval(StoredSchedule.Key)
-    case subscription(StoredSubscription)
-    case subscriptionRemoval(StoredSubscription.Key)
-    /// Settings of an app were changed. Either all of them are saved or none.
-    case settings([StoredSetting], app: String)
-    case transfer(StoredTransfer)
-    case transferRemoval(Int64, app: String)
-    case alert(StoredAlert)
-    case alertRemoval(Int64, app: String)
-    case permission(StoredPermission)
-    case permissionRemoval(StoredPermission.Key)
+    /// Rows of one table were changed: either all of these changes are saved or none.
+    case rows([RowChange])
 }
 
 /// Changes that wait to be written, at most one per key.
@@ -119,12 +106,7 @@ struct MailWork: Sendable {
     /// New delivery states of messages whose row has no other queued change.
     private(set) var standings: [Int64: MailStanding] = [:]
     var unhandled = PendingRows<StoredUnhandled>()
-    var schedules = PendingRows<StoredSchedule>()
-    var subscriptions = PendingRows<StoredSubscription>()
-    var settings = PendingRows<StoredSetting>()
-    var transfers = PendingRows<StoredTransfer>()
-    var alerts = PendingRows<StoredAlert>()
-    var permissions = PendingRows<StoredPermission>()
+    var rows = PendingRows<TableRow>()
     /// Whether a client waits until these changes are on the disk and survive a power failure.
     var isSynced = false
 
@@ -134,19 +116,10 @@ struct MailWork: Sendable {
     init(_ contents: StoreContents) {
         mail = PendingRows(contents.mail)
         unhandled = PendingRows(contents.unhandled)
-        schedules = PendingRows(contents.schedules)
-        subscriptions = PendingRows(contents.subscriptions)
-        settings = PendingRows(contents.settings)
-        transfers = PendingRows(contents.transfers)
-        alerts = PendingRows(contents.alerts)
-        permissions = PendingRows(contents.permissions)
+        rows = PendingRows(contents.rows)
     }
 
-    var isEmpty: Bool {
-        mail.isEmpty && standings.isEmpty && unhandled.isEmpty && schedules.isEmpty && subscriptions.isEmpty
-            && settings.isEmpty && transfers.isEmpty && alerts.isEmpty && permissions.isEmpty
-            && !isSynced
-    }
+    var isEmpty: Bool { mail.isEmpty && standings.isEmpty && unhandled.isEmpty && rows.isEmpty && !isSynced }
 
     /// - Parameter isFresh: whether the changed row was never saved before.
     mutating func take(_ change: MailChange, isFresh: Bool = false) {
@@ -162,18 +135,13 @@ struct MailWork: Sendable {
             standings[id] = nil
         case .unhandled(let new): unhandled.save(new, isFresh: isFresh)
         case .unhandledRemoval(let id, _): unhandled.remove(id)
-        case .schedule(let new): schedules.save(new)
-        case .scheduleRemoval(let key): schedules.remove(key)
-        case .subscription(let new): subscriptions.save(new)
-        case .subscriptionRemoval(let key): subscriptions.remove(key)
-        case .settings(let rows, _):
-            for row in rows { if row.isNothing { settings.remove(row.key) } else { settings.save(row) } }
-        case .transfer(let new): transfers.save(new)
-        case .transferRemoval(let id, _): transfers.remove(id)
-        case .alert(let new): alerts.save(new)
-        case .alertRemoval(let id, _): alerts.remove(id)
-        case .permission(let new): permissions.save(new)
-        case .permissionRemoval(let key): permissions.remove(key)
+        case .rows(let changes):
+            for change in changes {
+                switch change {
+                case .save(let row): rows.save(row)
+                case .remove(let key, _): rows.remove(key)
+                }
+            }
         }
     }
 
@@ -181,11 +149,7 @@ struct MailWork: Sendable {
     mutating func remove(app: String) {
         mail.remove(app: app)
         unhandled.remove(app: app)
-        schedules.remove(app: app)
-        subscriptions.remove(app: app)
-        settings.remove(app: app)
-        transfers.remove(app: app)
-        alerts.remove(app: app)
+        rows.remove(app: app)
     }
 
     /// Requeues the changes of `older`, which could not be written, except those of removed apps. Changes that were
@@ -196,12 +160,7 @@ struct MailWork: Sendable {
         standings = older.standings.filter { !mail.removed.contains($0.key) && mail.changed[$0.key] == nil }
         for (id, standing) in newer where !mail.change(id, { $0.standing = standing }) { standings[id] = standing }
         unhandled.putBack(older.unhandled, removed: apps)
-        schedules.putBack(older.schedules, removed: apps)
-        subscriptions.putBack(older.subscriptions, removed: apps)
-        settings.putBack(older.settings, removed: apps)
-        transfers.putBack(older.transfers, removed: apps)
-        alerts.putBack(older.alerts, removed: apps)
-        permissions.putBack(older.permissions, removed: [])
+        rows.putBack(older.rows, removed: apps)
         isSynced = isSynced || older.isSynced
     }
 }
@@ -215,17 +174,13 @@ extension StoreContents {
         case .mailRemoval(let id, _): mail[id] = nil
         case .unhandled(let new): unhandled[new.mail.id] = new
         case .unhandledRemoval(let id, _): unhandled[id] = nil
-        case .schedule(let new): schedules[new.key] = new
-        case .scheduleRemoval(let key): schedules[key] = nil
-        case .subscription(let new): subscriptions[new.key] = new
-        case .subscriptionRemoval(let key): subscriptions[key] = nil
-        case .settings(let rows, _): for row in rows { settings[row.key] = row.isNothing ? nil : row }
-        case .transfer(let new): transfers[new.id] = new
-        case .transferRemoval(let id, _): transfers[id] = nil
-        case .alert(let new): alerts[new.id] = new
-        case .alertRemoval(let id, _): alerts[id] = nil
-        case .permission(let new): permissions[new.key] = new
-        case .permissionRemoval(let key): permissions[key] = nil
+        case .rows(let changes):
+            for change in changes {
+                switch change {
+                case .save(let row): rows[row.key] = row
+                case .remove(let key, _): rows[key] = nil
+                }
+            }
         }
     }
 
@@ -234,10 +189,6 @@ extension StoreContents {
         apps[app] = nil
         mail = mail.filter { $0.value.app != app }
         unhandled = unhandled.filter { $0.value.mail.app != app }
-        schedules = schedules.filter { $0.key.app != app }
-        subscriptions = subscriptions.filter { $0.key.app != app }
-        settings = settings.filter { $0.key.app != app }
-        transfers = transfers.filter { $0.value.app != app }
-        alerts = alerts.filter { $0.value.app != app }
+        rows = rows.filter { $0.value.rowApp != app || !$0.value.leavesWithApp }
     }
 }

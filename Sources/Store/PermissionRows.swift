@@ -62,66 +62,42 @@ extension StoredPermission {
     var number: Int64 { isAllowed.map { $0 ? 1 : 0 } ?? 2 }
 }
 
-extension StoredPermission: StoredRow {
-    var rowKey: Key { key }
-    var rowApp: String { key.app }
+extension StoredPermission: TableRecord {
+    package static var table: RowTable { .permissions }
+    // Answers stay when their app is removed: otherwise a denial would be forgotten when the app leaves the
+    // configuration and comes back.
+    package static let shape = TableShape(
+        "permissions",
+        version: 8,
+        "app name allowed scope by at pending",
+        numbers: ["allowed", "at", "pending"],
+        keyCount: 2,
+        frames: (18, 19),
+        leavesWithApp: false
+    )
+    package static func values(of key: Key) -> [ColumnValue] { [.text(key.app), .text(key.name)] }
+
+    package var recordKey: Key { key }
+    package var values: [ColumnValue] {
+        Self.values(of: key) + [.number(number), .text(scope), .text(by), .number(at), .number(isPending ? 1 : 0)]
+    }
+
+    package init?(_ values: [ColumnValue]) {
+        guard let app = values[0].text, let name = values[1].text, let number = values[2].number,
+            let scope = values[3].text, let by = values[4].text, let at = values[5].number
+        else { return nil }
+        let isAllowed = number == 2 ? nil : number != 0
+        self.init(app: app, name: name, isAllowed: isAllowed, scope: scope, by: by, at: at)
+        isPending = values[6].number ?? 0 != 0
+    }
 }
 
 extension Store {
     /// Saves an answer; replaces the app's earlier answer about the same permission.
-    public func save(_ permission: StoredPermission) { change(.permission(permission)) }
+    public func save(_ permission: StoredPermission) { change(.save(permission)) }
 
     /// Removes an answer.
-    public func removePermission(_ key: StoredPermission.Key) { change(.permissionRemoval(key)) }
-}
-
-extension Database {
-    /// Calls `each` for every answer and question. If a read fails, the caller keeps the rows that it already got.
-    func permissions(_ each: (StoredPermission) -> Void) throws(DatabaseError) {
-        let statement = try prepare("SELECT app, name, allowed, scope, by, at, pending FROM permissions")
-        defer { statement.reset() }
-        while try statement.step() {
-            guard let app = statement.text(0), let name = statement.text(1), let scope = statement.text(3),
-                let by = statement.text(4)
-            else { continue }
-            var row = StoredPermission(
-                app: app,
-                name: name,
-                isAllowed: Self.answer(statement.integer(2)),
-                scope: scope,
-                by: by,
-                at: statement.integer(5)
-            )
-            row.isPending = statement.integer(6) != 0
-            each(row)
-        }
-    }
-
-    private static func answer(_ number: Int64) -> Bool? { number == 2 ? nil : number != 0 }
-
-    /// Writes the queued rows.
-    func save(_ permissions: PendingRows<StoredPermission>) throws(DatabaseError) {
-        for key in permissions.removed {
-            let statement = try prepare("DELETE FROM permissions WHERE app = ? AND name = ?")
-            statement.bind(1, key.app)
-            statement.bind(2, key.name)
-            try statement.run()
-        }
-        for permission in permissions.changed.values {
-            let statement = try prepare(
-                """
-                INSERT OR REPLACE INTO permissions (app, name, allowed, scope, by, at, pending)
-                    VALUES (?, ?, ?, ?, ?, ?, ?)
-                """
-            )
-            statement.bind(1, permission.key.app)
-            statement.bind(2, permission.key.name)
-            statement.bind(3, permission.number)
-            statement.bind(4, permission.scope)
-            statement.bind(5, permission.by)
-            statement.bind(6, permission.at)
-            statement.bind(7, permission.isPending ? 1 : 0)
-            try statement.run()
-        }
+    public func removePermission(_ key: StoredPermission.Key) {
+        change(.remove(StoredPermission.self, key, of: key.app))
     }
 }

@@ -171,18 +171,8 @@ public struct StoreContents: Sendable, Hashable {
     public var mail: [Int64: StoredMail] = [:]
     /// Unhandled messages, by number, without their payload.
     public var unhandled: [Int64: StoredUnhandled] = [:]
-    /// When recurring events last occurred.
-    public var schedules: [StoredSchedule.Key: StoredSchedule] = [:]
-    /// The topics that apps subscribed to while they ran.
-    public var subscriptions: [StoredSubscription.Key: StoredSubscription] = [:]
-    /// The values of apps' settings.
-    public var settings: [StoredSetting.Key: StoredSetting] = [:]
-    /// Unfinished transfers of apps, by number.
-    public var transfers: [Int64: StoredTransfer] = [:]
-    /// Scheduled and open alerts of apps, and badges, by number.
-    public var alerts: [Int64: StoredAlert] = [:]
-    /// Answers to apps that asked for permissions.
-    public var permissions: [StoredPermission.Key: StoredPermission] = [:]
+    /// The rows of all tables of ``RowTable``.
+    var rows: [TableRow.Key: TableRow] = [:]
     /// Which torpord wrote the database last.
     public var origin = Origin.nobody
     /// The highest sequence number of the stored events; 0 if there are none.
@@ -193,8 +183,7 @@ public struct StoreContents: Sendable, Hashable {
 
     /// Whether the content has no data of any app.
     var holdsNothing: Bool {
-        apps.isEmpty && mail.isEmpty && unhandled.isEmpty && schedules.isEmpty && subscriptions.isEmpty
-            && settings.isEmpty && transfers.isEmpty && alerts.isEmpty && permissions.isEmpty
+        apps.isEmpty && mail.isEmpty && unhandled.isEmpty && rows.isEmpty
     }
 
     /// Frees the memory of the content, once a caller has its own copy.
@@ -202,12 +191,7 @@ public struct StoreContents: Sendable, Hashable {
         apps = [:]
         mail = [:]
         unhandled = [:]
-        schedules = [:]
-        subscriptions = [:]
-        settings = [:]
-        transfers = [:]
-        alerts = [:]
-        permissions = [:]
+        rows = [:]
     }
 
     /// Removes data of another boot or machine that no longer applies, such as force-quit marks. Goals that users set
@@ -228,4 +212,23 @@ public struct StoreContents: Sendable, Hashable {
             }
         }
     }
+}
+
+/// The rows by table. Each call reads all of them: keep the result.
+extension StoreContents {
+    /// When recurring events last occurred.
+    public var schedules: [StoredSchedule.Key: StoredSchedule] { records(StoredSchedule.self) }
+    /// The topics that apps subscribed to while they ran.
+    public var subscriptions: [StoredSubscription.Key: StoredSubscription] { records(StoredSubscription.self) }
+    /// The values of apps' settings.
+    public var settings: [StoredSetting.Key: StoredSetting] { records(StoredSetting.self) }
+    /// Unfinished transfers of apps, by number.
+    public var transfers: [Int64: StoredTransfer] { records(StoredTransfer.self) }
+    /// Scheduled and open alerts of apps, and badges, by number.
+    public var alerts: [Int64: StoredAlert] {
+        get { records(StoredAlert.self) }
+        set { set(newValue) }
+    }
+    /// Answers to apps that asked for permissions.
+    public var permissions: [StoredPermission.Key: StoredPermission] { records(StoredPermission.self) }
 }

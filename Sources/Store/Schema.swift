@@ -156,13 +156,10 @@ enum Schema {
         """,
     ]
 
-    /// The tables whose rows are removed together with their app, each with its column for the app's name. Answers to
-    /// permission requests are not among them: otherwise a denial would be forgotten when an app leaves the
-    /// configuration and returns.
-    static let rowsOfApps = [
-        ("apps", "name"), ("reports", "app"), ("mail", "app"), ("unhandled", "app"), ("schedules", "app"),
-        ("subscriptions", "app"), ("settings", "app"), ("transfers", "app"), ("alerts", "app"),
-    ]
+    /// The tables whose rows go with their app, each with its column for the app's name.
+    static let rowsOfApps =
+        [("apps", "name"), ("reports", "app"), ("mail", "app"), ("unhandled", "app")]
+        + RowTable.allCases.map(\.shape).filter(\.leavesWithApp).map { ($0.name, "app") }
 
     /// Migrates an older version or an empty file to version `target`. Must be called in a transaction.
     static func migrate(_ database: Database, from version: Int64, to target: Int64 = version) throws(DatabaseError) {

@@ -39,51 +39,46 @@ public struct StoredSetting: Sendable, Hashable {
     public var isNothing: Bool { value == nil && isTold }
 }
 
-extension StoredSetting: StoredRow {
-    var rowKey: Key { key }
-    var rowApp: String { key.app }
+extension StoredSetting: TableRecord {
+    package static var table: RowTable { .settings }
+    package static let shape = TableShape(
+        "settings",
+        version: 5,
+        "app name value at known told",
+        numbers: ["at", "told"],
+        keyCount: 2,
+        frames: (StoreJournal.settings, StoreJournal.settings)
+    )
+    package static func values(of key: Key) -> [ColumnValue] { [.text(key.app), .text(key.name)] }
+
+    package var recordKey: Key { key }
+    package var values: [ColumnValue] {
+        Self.values(of: key) + [.text(value), .number(at), .text(known), .number(isTold ? 1 : 0)]
+    }
+
+    package init?(_ values: [ColumnValue]) {
+        guard let app = values[0].text, let name = values[1].text, let at = values[3].number else { return nil }
+        self.init(app: app, name: name, value: values[2].text, at: at)
+        known = values[4].text
+        isTold = values[5].number ?? 1 != 0
+    }
+}
+
+extension MailChange {
+    /// Settings of an app were changed: either all of them are saved or none.
+    package static func settings(_ settings: [StoredSetting]) -> MailChange {
+        .rows(
+            settings.map { setting in
+                let row = TableRow(setting)
+                return setting.isNothing ? .remove(row.key, app: setting.key.app) : .save(row)
+            }
+        )
+    }
 }
 
 extension Store {
     /// Saves settings of an app. If torpord is killed, either all of them are saved or none.
     public func save(_ settings: [StoredSetting], of app: String) {
-        if !settings.isEmpty { change(.settings(settings, app: app)) }
-    }
-}
-
-extension Database {
-    /// Calls `each` for every stored setting. If a read fails, the caller keeps the rows that it already got.
-    func settings(_ each: (StoredSetting) -> Void) throws(DatabaseError) {
-        let statement = try prepare("SELECT app, name, value, at, known, told FROM settings")
-        defer { statement.reset() }
-        while try statement.step() {
-            guard let app = statement.text(0), let name = statement.text(1) else { continue }
-            var setting = StoredSetting(app: app, name: name, value: statement.text(2), at: statement.integer(3))
-            setting.known = statement.text(4)
-            setting.isTold = statement.integer(5) != 0
-            each(setting)
-        }
-    }
-
-    /// Writes the queued rows.
-    func save(_ settings: PendingRows<StoredSetting>) throws(DatabaseError) {
-        for key in settings.removed {
-            let statement = try prepare("DELETE FROM settings WHERE app = ? AND name = ?")
-            statement.bind(1, key.app)
-            statement.bind(2, key.name)
-            try statement.run()
-        }
-        for setting in settings.changed.values {
-            let statement = try prepare(
-                "INSERT OR REPLACE INTO settings (app, name, value, at, known, told) VALUES (?, ?, ?, ?, ?, ?)"
-            )
-            statement.bind(1, setting.key.app)
-            statement.bind(2, setting.key.name)
-            statement.bind(3, setting.value)
-            statement.bind(4, setting.at)
-            statement.bind(5, setting.known)
-            statement.bind(6, setting.isTold ? 1 : 0)
-            try statement.run()
-        }
+        if !settings.isEmpty { change(.settings(settings)) }
     }
 }

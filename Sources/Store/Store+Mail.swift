@@ -39,16 +39,16 @@ extension Store {
     }
 
     /// Saves the state of a schedule; replaces the earlier state.
-    public func save(_ schedule: StoredSchedule) { change(.schedule(schedule)) }
+    public func save(_ schedule: StoredSchedule) { change(.save(schedule)) }
 
     /// Removes a schedule.
-    public func remove(_ key: StoredSchedule.Key) { change(.scheduleRemoval(key)) }
+    public func remove(_ key: StoredSchedule.Key) { change(.remove(StoredSchedule.self, key, of: key.app)) }
 
     /// Saves a subscription of an app.
-    public func save(_ subscription: StoredSubscription) { change(.subscription(subscription)) }
+    public func save(_ subscription: StoredSubscription) { change(.save(subscription)) }
 
     /// Removes a subscription.
-    public func remove(_ key: StoredSubscription.Key) { change(.subscriptionRemoval(key)) }
+    public func remove(_ key: StoredSubscription.Key) { change(.remove(StoredSubscription.self, key, of: key.app)) }
 
     /// Writes all messages saved so far to the disk, so that they survive a power failure. Then calls back with nil
     /// on success, otherwise with the reason. Calls that wait at the same time share one write.

@@ -131,19 +131,9 @@ final class StoreFile {
             query.hasPayload = false
             try database.unhandled(query) { contents.unhandled[$0.mail.id] = $0 }
         }
-        try database.schedules { contents.schedules[$0.key] = $0 }
-        try database.subscriptions { contents.subscriptions[$0.key] = $0 }
-        if try database.integer("PRAGMA user_version") ?? 0 >= 5 {
-            try database.settings { contents.settings[$0.key] = $0 }
-        }
-        if try database.integer("PRAGMA user_version") ?? 0 >= 6 {
-            try database.transfers { contents.transfers[$0.id] = $0 }
-        }
-        if try database.integer("PRAGMA user_version") ?? 0 >= 7 {
-            try database.alerts { contents.alerts[$0.id] = $0 }
-        }
-        if try database.integer("PRAGMA user_version") ?? 0 >= 8 {
-            try database.permissions { contents.permissions[$0.key] = $0 }
+        let version = try database.integer("PRAGMA user_version") ?? 0
+        for table in RowTable.allCases where table.shape.version <= version {
+            try database.rows(of: table) { contents.rows[$0.key] = $0 }
         }
     }
 
@@ -176,12 +166,7 @@ final class StoreFile {
         try? database.apps { contents.apps[$0.name] = $0 }
         try? database.mail { contents.mail[$0.id] = $0 }
         try? database.unhandled(UnhandledQuery()) { contents.unhandled[$0.mail.id] = $0 }
-        try? database.schedules { contents.schedules[$0.key] = $0 }
-        try? database.subscriptions { contents.subscriptions[$0.key] = $0 }
-        try? database.settings { contents.settings[$0.key] = $0 }
-        try? database.transfers { contents.transfers[$0.id] = $0 }
-        try? database.alerts { contents.alerts[$0.id] = $0 }
-        try? database.permissions { contents.permissions[$0.key] = $0 }
+        for table in RowTable.allCases { try? database.rows(of: table) { contents.rows[$0.key] = $0 } }
         return contents
     }
 

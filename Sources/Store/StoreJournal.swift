@@ -110,12 +110,6 @@ public final class StoreJournal {
             // The delivery state is in a separate frame, because older versions of torpord skip unknown frames.
             if mail.standing != MailStanding() { append(.standing(mail.standing, of: mail.id, app: mail.app)) }
         case .mailRemoval(let id, let app): append(kind: 5, [id], [app])
-        case .schedule(let schedule):
-            let texts = [schedule.key.app, schedule.key.name, schedule.learned]
-            append(kind: 6, [schedule.lastFired ?? .min], texts)
-        case .scheduleRemoval(let key): append(kind: 7, [], [key.app, key.name])
-        case .subscription(let new): append(kind: 8, [], [new.key.app, new.key.topic, new.rule])
-        case .subscriptionRemoval(let key): append(kind: 9, [], [key.app, key.topic])
         case .standing(let standing, let id, let app):
             append(kind: 10, [id, standing.attempts, standing.run ?? .min], [app, standing.chain])
         case .unhandled(let unhandled):
@@ -130,25 +124,11 @@ public final class StoreJournal {
             ]
             append(kind: 11, numbers, texts)
         case .unhandledRemoval(let id, let app): append(kind: 12, [id], [app])
-        case .settings(let settings, let app):
-            // All settings are in one frame, because settings that a user changed together must not be saved in part.
-            append(
-                kind: 13,
-                [Int64(settings.count)] + settings.flatMap { [$0.at, $0.isTold ? 1 : 0] },
-                [app] + settings.flatMap { [$0.key.name, $0.value, $0.known] }
-            )
-        case .transfer(let new): append(kind: 14, [new.id], [new.app, new.json])
-        case .transferRemoval(let id, let app): append(kind: 15, [id], [app])
-        case .alert(let new): append(kind: 16, [new.id], [new.app, new.json])
-        case .alertRemoval(let id, let app): append(kind: 17, [id], [app])
-        case .permission(let new):
-            let numbers = [new.number, new.at, new.isPending ? 1 : 0]
-            append(kind: 18, numbers, [new.key.app, new.key.name, new.scope, new.by])
-        case .permissionRemoval(let key): append(kind: 19, [], [key.app, key.name])
+        case .rows(let changes): append(changes)
         }
     }
 
-    private func append(kind: UInt8, _ numbers: [Int64], _ texts: [String?]) {
+    func append(kind: UInt8, _ numbers: [Int64], _ texts: [String?]) {
         let length = texts.reduce(numbers.count * 8) { $0 + 4 + ($1?.utf8.count ?? 0) }
         let size = (Self.frameHead + length + 7) & ~7
         guard size <= capacity / 2 else { return }
@@ -253,8 +233,7 @@ public final class StoreJournal {
         case 3:
             guard let app = reader.text(), !reader.isShort else { return nil }
             return .removal(app: app)
-        case 4...19: return change(kind: kind, &reader).map { .change($0) }
-        default: return nil
+        default: return change(kind: kind, &reader).map { .change($0) }
         }
     }
 
@@ -308,82 +287,15 @@ public final class StoreJournal {
             let id = reader.number()
             guard let app = reader.text(), !reader.isShort else { return nil }
             return .unhandledRemoval(id, app: app)
-        case 13: return settings(&reader)
-        case 14:
-            let id = reader.number()
-            guard let app = reader.text(), let json = reader.text(), !reader.isShort else { return nil }
-            return .transfer(StoredTransfer(id: id, app: app, json: json))
-        case 15:
-            let id = reader.number()
-            guard let app = reader.text(), !reader.isShort else { return nil }
-            return .transferRemoval(id, app: app)
-        case 16:
-            let id = reader.number()
-            guard let app = reader.text(), let json = reader.text(), !reader.isShort else { return nil }
-            return .alert(StoredAlert(id: id, app: app, json: json))
-        case 17:
-            let id = reader.number()
-            guard let app = reader.text(), !reader.isShort else { return nil }
-            return .alertRemoval(id, app: app)
-        case 18:
-            let numbers = (0..<3).map { _ in reader.number() }
-            let texts = (0..<4).map { _ in reader.text() }
-            guard !reader.isShort, let app = texts[0], let name = texts[1], let scope = texts[2], let by = texts[3]
-            else { return nil }
-            let isAllowed = numbers[0] == 2 ? nil : numbers[0] != 0
-            var new = StoredPermission(app: app, name: name, isAllowed: isAllowed, scope: scope, by: by, at: numbers[1])
-            new.isPending = numbers[2] != 0
-            return .permission(new)
-        case 19:
-            guard let app = reader.text(), let name = reader.text(), !reader.isShort else { return nil }
-            return .permissionRemoval(StoredPermission.Key(app: app, name: name))
         case 5:
             let id = reader.number()
             guard let app = reader.text(), !reader.isShort else { return nil }
             return .mailRemoval(id, app: app)
-        case 6:
-            let lastFired = reader.number()
-            guard let app = reader.text(), let name = reader.text() else { return nil }
-            let learned = reader.text()
-            guard !reader.isShort else { return nil }
-            let schedule = StoredSchedule(
-                app: app,
-                name: name,
-                lastFired: lastFired == .min ? nil : lastFired,
-                learned: learned
-            )
-            return .schedule(schedule)
-        case 8:
-            guard let app = reader.text(), let topic = reader.text(), let rule = reader.text(), !reader.isShort else {
-                return nil
-            }
-            return .subscription(StoredSubscription(app: app, topic: topic, rule: rule))
-        default:
-            guard let app = reader.text(), let name = reader.text(), !reader.isShort else { return nil }
-            return kind == 7
-                ? .scheduleRemoval(StoredSchedule.Key(app: app, name: name))
-                : .subscriptionRemoval(StoredSubscription.Key(app: app, topic: name))
+        default: return rows(kind: kind, &reader)
         }
     }
 
-    private static func settings(_ reader: inout Reader) -> MailChange? {
-        let count = reader.number()
-        // Each setting takes at least 28 bytes: a greater count is invalid.
-        guard !reader.isShort, count >= 0, count <= Int64(reader.fields.count / 28) else { return nil }
-        let numbers = (0..<count * 2).map { _ in reader.number() }
-        guard let app = reader.text() else { return nil }
-        var settings: [StoredSetting] = []
-        for index in 0..<Int(count) {
-            guard let name = reader.text() else { return nil }
-            var setting = StoredSetting(app: app, name: name, value: reader.text(), at: numbers[index * 2])
-            setting.known = reader.text()
-            setting.isTold = numbers[index * 2 + 1] != 0
-            settings.append(setting)
-        }
-        return reader.isShort ? nil : .settings(settings, app: app)
-    }
-
-    private struct Reader {
+    struct Reader {
         let fields: UnsafeRawBufferPointer
         var place = 0
         var isShort = false

@@ -65,10 +65,7 @@ final class StoreWriter {
         for app in turn.work.removed { salvaged.forget(app: app) }
         for id in turn.work.mail.mail.removed { salvaged.mail[id] = nil }
         for id in turn.work.mail.unhandled.removed { salvaged.unhandled[id] = nil }
-        for key in turn.work.mail.settings.removed { salvaged.settings[key] = nil }
-        for id in turn.work.mail.transfers.removed { salvaged.transfers[id] = nil }
-        for id in turn.work.mail.alerts.removed { salvaged.alerts[id] = nil }
-        for key in turn.work.mail.permissions.removed { salvaged.permissions[key] = nil }
+        for key in turn.work.mail.rows.removed { salvaged.rows[key] = nil }
         let isLoading = turn.requests.contains { if case .load = $0.request { true } else { false } }
         let mustWrite = !turn.work.isEmpty || turn.tidies
         if mustWrite || isLoading || !turn.requests.isEmpty { write(turn, isLoading: isLoading) }
@@ -274,8 +271,15 @@ final class StoreWriter {
 
     private func answer(_ request: StoreRequest) -> StoreAnswer {
         if file == nil, retryAt != nil {
-            // A disk that cannot be written may still be readable.
-            if let readable = try? StoreFile(place, mode: .immutable, holds: true) { took(readable) }
+            // A disk that cannot be written may still be readable: with the write-ahead log, if the file may be opened
+            // for writing, and otherwise without it.
+            let readable =
+                (try? StoreFile(place, holds: true)) ?? (try? StoreFile(place, mode: .immutable, holds: true))
+            if let readable {
+                took(readable)
+                // The file is opened again before it is written: it may have to be migrated.
+                isSuspect = true
+            }
         }
         if case .load = request {
             defer { contents?.letGo() }

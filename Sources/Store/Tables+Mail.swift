@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Reads and writes the tables of mail, schedules and subscriptions.
+/// Reads and writes the tables of mail.
 extension Database {
     /// Writes the queued changes.
     func save(_ work: MailWork) throws(DatabaseError) {
@@ -9,46 +9,13 @@ extension Database {
         for (id, standing) in work.standings { try save(standing, of: id) }
         for id in work.unhandled.removed { try remove(id, from: "unhandled") }
         for unhandled in work.unhandled.changed.values { try save(unhandled) }
-        for key in work.schedules.removed {
-            let statement = try prepare("DELETE FROM schedules WHERE app = ? AND name = ?")
-            statement.bind(1, key.app)
-            statement.bind(2, key.name)
-            try statement.run()
-        }
-        for schedule in work.schedules.changed.values { try save(schedule) }
-        for key in work.subscriptions.removed {
-            let statement = try prepare("DELETE FROM subscriptions WHERE app = ? AND topic = ?")
-            statement.bind(1, key.app)
-            statement.bind(2, key.topic)
-            try statement.run()
-        }
-        for subscription in work.subscriptions.changed.values {
-            let statement = try prepare("INSERT OR REPLACE INTO subscriptions (app, topic, rule) VALUES (?, ?, ?)")
-            statement.bind(1, subscription.key.app)
-            statement.bind(2, subscription.key.topic)
-            statement.bind(3, subscription.rule)
-            try statement.run()
-        }
-        try save(work.settings)
-        try save(work.transfers)
-        try save(work.alerts)
-        try save(work.permissions)
+        try save(work.rows)
     }
 
     private func remove(_ id: Int64, from table: String) throws(DatabaseError) {
         let statement = try prepare("DELETE FROM \(table) WHERE id = ?")
         statement.bind(1, id)
         try statement.run()
-    }
-
-    /// Calls `each` for every subscription. If a read fails, the caller keeps the rows that it already got.
-    func subscriptions(_ each: (StoredSubscription) -> Void) throws(DatabaseError) {
-        let statement = try prepare("SELECT app, topic, rule FROM subscriptions")
-        defer { statement.reset() }
-        while try statement.step() {
-            guard let app = statement.text(0), let topic = statement.text(1) else { continue }
-            each(StoredSubscription(app: app, topic: topic, rule: statement.text(2) ?? "{}"))
-        }
     }
 
     // MARK: mail
@@ -183,36 +150,6 @@ extension Database {
         statement.bind(14, unhandled.why)
         statement.bind(15, unhandled.at)
         statement.bind(16, unhandled.run)
-        try statement.run()
-    }
-
-    // MARK: schedules
-
-    /// Calls `each` for every schedule. If a read fails, the caller keeps the rows that it already got.
-    func schedules(_ each: (StoredSchedule) -> Void) throws(DatabaseError) {
-        let statement = try prepare("SELECT app, name, last_fired, learned FROM schedules")
-        defer { statement.reset() }
-        while try statement.step() {
-            guard let app = statement.text(0), let name = statement.text(1) else { continue }
-            each(
-                StoredSchedule(
-                    app: app,
-                    name: name,
-                    lastFired: statement.optionalInteger(2),
-                    learned: statement.text(3)
-                )
-            )
-        }
-    }
-
-    private func save(_ schedule: StoredSchedule) throws(DatabaseError) {
-        let statement = try prepare(
-            "INSERT OR REPLACE INTO schedules (app, name, last_fired, learned) VALUES (?, ?, ?, ?)"
-        )
-        statement.bind(1, schedule.key.app)
-        statement.bind(2, schedule.key.name)
-        statement.bind(3, schedule.lastFired)
-        statement.bind(4, schedule.learned)
         try statement.run()
     }
 }

@@ -17,43 +17,28 @@ public struct StoredTransfer: Sendable, Hashable {
     }
 }
 
-extension StoredTransfer: StoredRow {
-    var rowKey: Int64 { id }
-    var rowApp: String { app }
+extension StoredTransfer: NumberedRecord {
+    package static var table: RowTable { .transfers }
+    package static let shape = TableShape(
+        "transfers",
+        version: 6,
+        "id app json",
+        numbers: ["id"],
+        keyCount: 1,
+        frames: (14, 15)
+    )
+    package var values: [ColumnValue] { [.number(id), .text(app), .text(json)] }
+
+    package init?(_ values: [ColumnValue]) {
+        guard let id = values[0].number, let app = values[1].text, let json = values[2].text else { return nil }
+        self.init(id: id, app: app, json: json)
+    }
 }
 
 extension Store {
     /// Saves a transfer; replaces a transfer with the same number.
-    public func save(_ transfer: StoredTransfer) { change(.transfer(transfer)) }
+    public func save(_ transfer: StoredTransfer) { change(.save(transfer)) }
 
     /// Removes a finished transfer.
-    public func removeTransfer(_ id: Int64, of app: String) { change(.transferRemoval(id, app: app)) }
-}
-
-extension Database {
-    /// Calls `each` for every stored transfer. If a read fails, the caller keeps the rows that it already got.
-    func transfers(_ each: (StoredTransfer) -> Void) throws(DatabaseError) {
-        let statement = try prepare("SELECT id, app, json FROM transfers")
-        defer { statement.reset() }
-        while try statement.step() {
-            guard let app = statement.text(1), let json = statement.text(2) else { continue }
-            each(StoredTransfer(id: statement.integer(0), app: app, json: json))
-        }
-    }
-
-    /// Writes the queued rows.
-    func save(_ transfers: PendingRows<StoredTransfer>) throws(DatabaseError) {
-        for id in transfers.removed {
-            let statement = try prepare("DELETE FROM transfers WHERE id = ?")
-            statement.bind(1, id)
-            try statement.run()
-        }
-        for transfer in transfers.changed.values {
-            let statement = try prepare("INSERT OR REPLACE INTO transfers (id, app, json) VALUES (?, ?, ?)")
-            statement.bind(1, transfer.id)
-            statement.bind(2, transfer.app)
-            statement.bind(3, transfer.json)
-            try statement.run()
-        }
-    }
+    public func removeTransfer(_ id: Int64, of app: String) { change(.remove(StoredTransfer.self, id, of: app)) }
 }

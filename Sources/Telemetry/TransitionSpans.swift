@@ -81,7 +81,7 @@ public struct TransitionSpans: Sendable {
     /// Reasons for an exit that are no errors.
     private static let harmless: Set = [
         "exit-success", "stopped", "force-quit", "evicted", "exits-on-suspend", "shutdown", "replaced",
-        "permission-changed",
+        "permission-changed", "protected-data-open",
     ]
 
     private func span(

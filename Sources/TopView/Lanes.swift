@@ -15,6 +15,7 @@ struct StateChange: Hashable, Sendable {
     /// Reasons for an exit that are no failures.
     private static let wanted: Set = [
         "exit-success", "stopped", "shutdown", "evicted", "exits-on-suspend", "replaced", "permission-changed",
+        "protected-data-open",
         "force-quit",
     ]
 

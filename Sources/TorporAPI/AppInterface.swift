@@ -236,6 +236,11 @@ public enum AppInterface {
         # the machine.
         method Subscribe(topic: string, coalesce: ?string, urgent: ?bool, wake: ?string, keep: ?bool, end: ?bool) -> ()
 
+        # Names what the app must refresh before people see it again: the names gather until it comes to the foreground, and
+        # the message refresh has them then; an app in the foreground gets it at once. At most 64 names, of 128 bytes each;
+        # if more have gathered, the message has only "*". Replies when that is durable.
+        method SetNeedsRefresh(names: []string) -> ()
+
         # The app's settings: a member for each, null where it has no value. Durations are in seconds, sizes in bytes.
         # The file that TORPOR_SETTINGS names has the same content.
         method Settings() -> (settings: object)
@@ -276,9 +281,9 @@ public enum AppInterface {
         # asked again.
         method AnswerLogin(id: int, user: ?string, password: ?string, header: ?string, cancel: ?bool) -> ()
 
-        # Schedules an alert for people, and replaces one of the same id. at is RFC 3339, or without an offset a time of
-        # day in time_zone (local, or a name such as Europe/Berlin); calendar is a calendar expression, for an alert that
-        # is repeated; with none of at, after_ms and calendar it comes now. urgency: low, normal or critical. At most 4
+        # Schedules an alert for people, and replaces one of the same id. at is RFC 3339, or without an offset a local
+        # time in time_zone (local, or a name such as Europe/Berlin), or only 14:30, which is the next time that clocks
+        # there show it; calendar is a calendar expression, for an alert that is repeated; with none of at, after_ms and calendar it comes now. urgency: low, normal or critical. At most 4
         # actions, whose ids the app is told. payload is an object that the app is told. wake: also wake the app in the
         # background when it comes. If the app is in the foreground then, it is told and nothing is shown. Replies when
         # the alert is durable. The message that follows: didReceiveLocalNotification.

@@ -53,6 +53,8 @@ public enum AppRequest: Hashable, Sendable {
     case permissions
     /// Ask users for a permission.
     case requestPermission(name: String)
+    /// Name what must be refreshed when the app comes to the foreground.
+    case setNeedsRefresh(names: [String])
 
     /// Decodes a call; nil if the interface has no such method.
     ///
@@ -99,6 +101,7 @@ public enum AppRequest: Hashable, Sendable {
         case "SetBadge": self = .setBadge(count: try fields.int("count"))
         case "Permissions": self = .permissions
         case "RequestPermission": self = .requestPermission(name: try fields.string("name"))
+        case "SetNeedsRefresh": self = .setNeedsRefresh(names: try fields.strings("names"))
         default: return nil
         }
     }
@@ -139,6 +142,7 @@ public enum AppRequest: Hashable, Sendable {
             case .setBadge(let count): ("SetBadge", ["count": .int(count)])
             case .permissions: ("Permissions", .emptyObject)
             case .requestPermission(let name): ("RequestPermission", ["name": .string(name)])
+            case .setNeedsRefresh(let names): ("SetNeedsRefresh", ["names": .strings(names)])
             }
         return VarlinkCall(
             method: "\(AppInterface.name).\(member)",

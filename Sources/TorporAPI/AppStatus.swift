@@ -244,6 +244,7 @@ public struct ContainerInfo: Hashable, Sendable {
 private struct Walls: Hashable, Sendable {
     var container: ContainerInfo?
     var sandbox: SandboxInfo?
+    var protection: ProtectionInfo?
 }
 
 /// Everything about one app. In JSON, the fields of `summary` are at the same level as the others.
@@ -340,6 +341,11 @@ public struct AppStatus: Hashable, Sendable {
         get { walls.container }
         set { walls.container = newValue }
     }
+    /// The app's protected data; nil if it has none.
+    public var protection: ProtectionInfo? {
+        get { walls.protection }
+        set { walls.protection = newValue }
+    }
     /// The app's sandbox; nil if it has none.
     public var sandbox: SandboxInfo? {
         get { walls.sandbox }
@@ -407,6 +413,7 @@ public struct AppStatus: Hashable, Sendable {
         sockets = try fields.list("sockets") { json throws(FieldError) in try SocketInfo(json: json) }
         container = try ContainerInfo.optional(fields, "container")
         sandbox = try SandboxInfo.optional(fields, "sandbox")
+        protection = try ProtectionInfo.optional(fields, "protection")
         if let check = try fields.optionalString("health") {
             health = HealthInfo(check: check, isKnown: try fields.optionalBool("health_known") ?? false)
         }
@@ -457,6 +464,7 @@ public struct AppStatus: Hashable, Sendable {
         object["sockets"] = .array(sockets.map(\.json))
         object["container"] = container?.json ?? .null
         object["sandbox"] = sandbox?.json ?? .null
+        object["protection"] = protection?.json ?? .null
         object["health"] = .optional(health?.check)
         object["health_known"] = .bool(health?.isKnown ?? false)
         object["asleep_s"] = .optional(sleep?.seconds)

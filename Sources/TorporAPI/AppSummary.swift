@@ -112,6 +112,11 @@ public struct AppSummary: Hashable, Sendable {
     public var pictureAt: Int64?
     /// The app's badge, the number at its menu entry, 1 to 9999; nil if it has none.
     public var badge: Int64?
+    /// Whether this machine owns the app: `none`, `here`, or `forced` if it runs all the same; nil for an app without
+    /// `owner = "external"`.
+    public var owner: String?
+    /// Milliseconds until the ownership ends; nil if it does not end by itself.
+    public var ownedMilliseconds: Int64?
     /// How many scenes the app has inside, and how many are connected; nil for an app without scenes inside it.
     public var scenesInside: SceneCount?
 
@@ -195,6 +200,8 @@ public struct AppSummary: Hashable, Sendable {
         scene = try fields.optionalString("scene")
         pictureAt = try fields.optionalInt("picture_at")
         badge = try fields.optionalInt("badge")
+        owner = try fields.optionalString("owner")
+        ownedMilliseconds = try fields.optionalInt("owned_ms")
         if let count = fields["scenes"], !count.isNull { scenesInside = try SceneCount(json: count) }
     }
 
@@ -236,6 +243,8 @@ public struct AppSummary: Hashable, Sendable {
             .init(name: "scene", value: .optional(scene)),
             .init(name: "picture_at", value: .optional(pictureAt)),
             .init(name: "badge", value: .optional(badge)),
+            .init(name: "owner", value: .optional(owner)),
+            .init(name: "owned_ms", value: .optional(ownedMilliseconds)),
             .init(name: "scenes", value: scenesInside?.json ?? .null),
         ])
     }

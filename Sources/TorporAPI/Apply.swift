@@ -8,6 +8,8 @@ public struct ApplyRequest: Hashable, Sendable {
     public var diff = false
     /// Restart apps that run with an old configuration.
     public var restart = false
+    /// Apply even a configuration without apps, which removes all that there are.
+    public var force = false
     /// Exact names, globs or `tag:NAME`: the apps to which `restart` and `diff` apply; empty means all.
     public var apps: [String] = []
     /// Whether to reply only when everything that the call caused is done, or at once.
@@ -21,6 +23,7 @@ public struct ApplyRequest: Hashable, Sendable {
     init(fields: Fields) throws(FieldError) {
         diff = try fields.optionalBool("diff") ?? false
         restart = try fields.optionalBool("restart") ?? false
+        force = try fields.optionalBool("force") ?? false
         apps = try fields.strings("apps")
         guard apps.isEmpty || diff || restart else {
             throw FieldError(
@@ -39,6 +42,7 @@ public struct ApplyRequest: Hashable, Sendable {
         var object: JSONObject = [:]
         if diff { object["diff"] = true }
         if restart { object["restart"] = true }
+        if force { object["force"] = true }
         if !apps.isEmpty { object["apps"] = .strings(apps) }
         if !wait { object["wait"] = false }
         if let timeoutMilliseconds { object["timeout_ms"] = .int(timeoutMilliseconds) }

@@ -43,7 +43,8 @@ public enum ManagerInterface {
         # one line, icon the file of its picture, icons further ones by size in pixels and for a "dark" background,
         # categories where menus list it, language the locale that it gets as LANG. For a scene, template names its template, and scene is its own name. picture_at is when the picture in its snapshot
         # was taken, in microseconds since 1970; null without a snapshot, or if it is a text. scenes is null for an app
-        # that has none inside.
+        # that has none inside. owner is null for an app that needs none, here if this machine owns it, for owned_ms or until
+        # that is ended, forced if it runs all the same, and none.
         type App (
           name: string,
           state: string,
@@ -78,6 +79,8 @@ public enum ManagerInterface {
           scene: ?string,
           picture_at: ?int,
           badge: ?int,
+          owner: ?string,
+          owned_ms: ?int,
           scenes: ?SceneCount
         )
 
@@ -184,6 +187,18 @@ public enum ManagerInterface {
           timeline: []TimelineEntry
         )
 
+        # The protected data of an app: kind is complete or first-unlock, state unlocked, locking or locked, folder its
+        # protected folder; encrypted: whether the kernel encrypts it, null if that is not known yet; message: why it
+        # stays locked, or which files are still in use.
+        type Protection (
+          app: string,
+          kind: string,
+          state: string,
+          folder: string,
+          encrypted: ?bool,
+          message: ?string
+        )
+
         # The sandbox of an app: mode is true or agent; unenforced: what this machine does not enforce of it, a sentence
         # each.
         type Sandbox (mode: string, permissions: []Permission, unenforced: []string)
@@ -241,6 +256,8 @@ public enum ManagerInterface {
           scene: ?string,
           picture_at: ?int,
           badge: ?int,
+          owner: ?string,
+          owned_ms: ?int,
           scenes: ?SceneCount,
           state_since: ?int,
           suspended_by: ?string,
@@ -274,6 +291,7 @@ public enum ManagerInterface {
           sockets: []Socket,
           container: ?Container,
           sandbox: ?Sandbox,
+          protection: ?Protection,
           health: ?string,
           health_known: bool,
           asleep_s: ?float,
@@ -617,9 +635,19 @@ public enum ManagerInterface {
         # chosen at random) names the request: if the connection is lost before the reply, repeat the call with the same
         # token; what was already carried out is not repeated but only waited for. Its lowest bit does not count. The
         # results of Stop include the apps that were stopped because they require one of "apps".
-        method Start(apps: []string, background: ?bool, wait: ?bool, timeout_ms: ?int, token: ?string) ->
+        # force, for Start: launch the app even if a policy is against it, or this machine does not own it. standby: launch
+        # it only to be suspended. keep_state, for Stop: the next launch gets the state that the app saved.
+        method Start(
+          apps: []string,
+          background: ?bool,
+          standby: ?bool,
+          force: ?bool,
+          wait: ?bool,
+          timeout_ms: ?int,
+          token: ?string
+        ) ->
           (app: ?string, state: ?string, transition: ?string, text: ?string, results: ?[]Result)
-        method Stop(apps: []string, wait: ?bool, timeout_ms: ?int, token: ?string) ->
+        method Stop(apps: []string, keep_state: ?bool, wait: ?bool, timeout_ms: ?int, token: ?string) ->
           (app: ?string, state: ?string, transition: ?string, text: ?string, results: ?[]Result)
         method Restart(apps: []string, wait: ?bool, timeout_ms: ?int, token: ?string) ->
           (app: ?string, state: ?string, transition: ?string, text: ?string, results: ?[]Result)
@@ -681,6 +709,14 @@ public enum ManagerInterface {
         method Hold(apps: []string, for_ms: ?int, reason: ?string, end: ?bool, token: ?string) ->
           (app: ?string, state: ?string, transition: ?string, text: ?string, results: ?[]Result)
 
+        # For apps with owner = "external": this machine owns them, for for_ms or until Disown; Own again renews that. An
+        # app that was not owned goes to the state that a user last requested, or else as its launch says.
+        method Own(apps: []string, for_ms: ?int, wait: ?bool, timeout_ms: ?int, token: ?string) ->
+          (app: ?string, state: ?string, transition: ?string, text: ?string, results: ?[]Result)
+        # This machine does not own the apps: they are suspended, or terminated with stop.
+        method Disown(apps: []string, stop: ?bool, wait: ?bool, timeout_ms: ?int, token: ?string) ->
+          (app: ?string, state: ?string, transition: ?string, text: ?string, results: ?[]Result)
+
         # Clears "failed" and the restart count.
         method Reset(apps: []string, token: ?string) ->
           (app: ?string, state: ?string, transition: ?string, text: ?string, results: ?[]Result)
@@ -691,9 +727,10 @@ public enum ManagerInterface {
 
         # Reloads the configuration; only what changed is touched. With diff nothing is changed, and the reply says what
         # would be. With restart, apps that run with old values are restarted; apps limits that, and what diff shows, to
-        # some apps. Replies once for each step like the verbs, and finally with apps, supervisor (keys of [supervisor]
-        # and [policies] that changed) and warnings.
-        method Apply(diff: ?bool, restart: ?bool, apps: ?[]string, wait: ?bool, timeout_ms: ?int) ->
+        # some apps. A configuration without apps is refused while there are some, unless force is true. Replies once for
+        # each step like the verbs, and finally with apps, supervisor (keys of [supervisor] and [policies] that changed)
+        # and warnings.
+        method Apply(diff: ?bool, restart: ?bool, force: ?bool, apps: ?[]string, wait: ?bool, timeout_ms: ?int) ->
           (
             app: ?string,
             state: ?string,
@@ -727,6 +764,15 @@ public enum ManagerInterface {
 
         # Termination reports, the newest first. "app" takes what "apps" takes.
         method Reports(app: ?string) -> (reports: []Report)
+
+        # The state that an app saved, null if there is none, and its bytes from offset (0) on, at most 256 KiB of them, as
+        # Base64. If saved_at or bytes changes between two calls, start again.
+        method ExportState(app: string, offset: ?int) -> (saved_at: ?int, bytes: int, data: string)
+
+        # Saves a state of at most 16 MiB for the next launch of an app that does not run, in parts of at most 256 KiB; the
+        # part that completes it is answered when the state is durable. bytes is the size of the whole; with 0, the
+        # state of the app is removed. offset 0 begins again.
+        method ImportState(app: string, offset: int, bytes: int, data: string) -> (bytes: int)
 
         # The snapshot of an app, null if there is none, and its bytes from offset (0) on, at most 256 KiB of them, as
         # Base64. To read all of it, call again until it is complete, and start again if another snapshot has replaced
@@ -833,7 +879,8 @@ public enum ManagerInterface {
         method Alerts(apps: ?[]string) -> (alerts: []Alert, problem: ?string)
 
         # Cancels scheduled alerts and dismisses open ones: those of these apps with these ids or numbers, or all if
-        # neither is given; an empty list is no alert. Their apps are not told. Returns the alerts and their numbers.
+        # neither is given; an empty list is no alert. Without apps, an id that alerts of several apps have is refused.
+        # Their apps are not told. Returns the alerts and their numbers.
         method CancelAlerts(apps: ?[]string, ids: ?[]string, numbers: ?[]int) -> (numbers: []int, alerts: []Alert)
 
         # Answers an open alert as a click does: by its number, or by its id, if only one app has an open alert of that
@@ -858,6 +905,16 @@ public enum ManagerInterface {
         # Answers an app that asks for permissions: allow, deny, or reset (the default of the configuration counts again).
         # No name means all. An app whose sandbox changes is launched again; message says what follows.
         method AnswerPermissions(app: string, names: []string, answer: string) -> (message: ?string)
+
+        # The protected data of all apps that have any.
+        method Protection() -> (apps: []Protection)
+
+        # Locks protected data: apps are told, have protected_deadline to close their files, and are ended if they do
+        # not. Replies when it is locked; message says which files are still in use.
+        method LockData() -> (message: ?string)
+
+        # Unlocks protected data; the kernel must have its keys. message says which app's data stays locked, and why.
+        method UnlockData() -> (message: ?string)
 
         # The settings of an app, in the order of their declarations. For operators only.
         method Settings(app: string) -> (settings: []Setting)

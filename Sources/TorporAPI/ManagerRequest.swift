@@ -54,6 +54,12 @@ public enum ManagerRequest: Hashable, Sendable {
     case permissions(apps: [String])
     /// Answer an app that asks for permissions.
     case answerPermissions(AnswerPermissionsRequest)
+    /// Show the protected data of all apps that have any.
+    case protection
+    /// Lock protected data.
+    case lockData
+    /// Unlock protected data, whose keys the kernel has got.
+    case unlockData
     /// List the settings of an app.
     case settings(app: String)
     /// Change settings of an app.
@@ -61,6 +67,10 @@ public enum ManagerRequest: Hashable, Sendable {
     case logs(LogsRequest)
     case events(EventsRequest)
     case reports(app: String?)
+    /// Return a part of the state that an app saved, starting at the byte `offset`.
+    case exportState(app: String, offset: Int64)
+    /// Save a state for an app's next launch.
+    case importState(ImportStateRequest)
     /// Return a part of an app's snapshot, starting at the byte `offset`.
     case snapshot(app: String, offset: Int64)
     /// Return the icon of an app, or a variant of the icon, such as `dark`.
@@ -130,12 +140,20 @@ public enum ManagerRequest: Hashable, Sendable {
         case "PurgeData": self = .purgeData(try PurgeDataRequest(fields: fields))
         case "Permissions": self = .permissions(apps: fields["apps"] == nil ? [] : try fields.strings("apps"))
         case "AnswerPermissions": self = .answerPermissions(try AnswerPermissionsRequest(fields: fields))
+        case "Protection": self = .protection
+        case "LockData": self = .lockData
+        case "UnlockData": self = .unlockData
         case "Settings": self = .settings(app: try fields.string("app"))
         case "SetSettings":
             self = .setSettings(try SetSettingsRequest(fields: fields, app: try fields.string("app")))
         case "Logs": self = .logs(try LogsRequest(fields: fields))
         case "Events": self = .events(try EventsRequest(fields: fields))
         case "Reports": self = .reports(app: try fields.optionalString("app"))
+        case "ExportState":
+            let offset = try fields.optionalInt("offset") ?? 0
+            if offset < 0 { throw FieldError(field: "offset", problem: "must not be negative") }
+            self = .exportState(app: try fields.string("app"), offset: offset)
+        case "ImportState": self = .importState(try ImportStateRequest(fields: fields))
         case "Snapshot":
             let offset = try fields.optionalInt("offset") ?? 0
             if offset < 0 { throw FieldError(field: "offset", problem: "must not be negative") }
@@ -192,11 +210,17 @@ public enum ManagerRequest: Hashable, Sendable {
             case .permissions(let apps):
                 ("Permissions", apps.isEmpty ? .emptyObject : ["apps": .strings(apps)], false)
             case .answerPermissions(let request): ("AnswerPermissions", request.parameters, false)
+            case .protection: ("Protection", .emptyObject, false)
+            case .lockData: ("LockData", .emptyObject, false)
+            case .unlockData: ("UnlockData", .emptyObject, false)
             case .settings(let app): ("Settings", ["app": .string(app)], false)
             case .setSettings(let request): ("SetSettings", request.parameters, false)
             case .logs(let request): ("Logs", request.parameters, !request.isOneReply)
             case .events(let request): ("Events", request.parameters, true)
             case .reports(let app): ("Reports", app.map { ["app": .string($0)] } ?? .emptyObject, false)
+            case .exportState(let app, let offset):
+                ("ExportState", ["app": .string(app), "offset": .int(offset)], false)
+            case .importState(let request): ("ImportState", request.parameters, false)
             case .snapshot(let app, let offset):
                 ("Snapshot", ["app": .string(app), "offset": .int(offset)], false)
             case .icon(let app, nil): ("Icon", ["app": .string(app)], false)

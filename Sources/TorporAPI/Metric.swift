@@ -27,6 +27,7 @@ public enum Metric: String, CaseIterable, Sendable {
     case appUptime = "torpor_app_uptime_seconds"
     case appAsleep = "torpor_app_asleep_seconds"
     case appUnhealthy = "torpor_app_unhealthy"
+    case appOwned = "torpor_app_owned"
     case appHolds = "torpor_app_holds"
     case appMail = "torpor_app_mailbox_messages"
     case appUnhandled = "torpor_app_unhandled_messages"
@@ -77,7 +78,7 @@ public enum Metric: String, CaseIterable, Sendable {
             .counter
         case .supervisorStart, .supervisorMemory, .supervisorDescriptors, .apps, .appFailed, .appMemory, .appUptime,
             .appAsleep,
-            .appUnhealthy,
+            .appUnhealthy, .appOwned,
             .appHolds, .appMail, .appUnhandled, .appTransfers, .appAlerts, .appBadge, .scenes, .memoryTotal,
             .memoryAvailable, .swapTotal,
             .swapFree:
@@ -104,7 +105,7 @@ public enum Metric: String, CaseIterable, Sendable {
         case .wakeLatency: ["source"]
         case .appState: ["app", rawValue]
         case .appFailed, .appMemory, .appProcessor, .appUptime, .appAsleep, .appUnhealthy, .appHolds, .appMail,
-            .appUnhandled,
+            .appUnhandled, .appOwned,
             .appUnhandledDropped, .appAlertsShown, .appBadge, .appLaunches, .appRestarts, .appWakes:
             ["app"]
         case .appTransfers, .appAlerts: ["app", "state"]
@@ -144,6 +145,7 @@ public enum Metric: String, CaseIterable, Sendable {
         case .appProcessor: "Processor time of all processes of an app in this run of it."
         case .appUptime: "How long an app has run, including suspended time."
         case .appAsleep: "How long an app was suspended in this run of it."
+        case .appOwned: "Whether this machine may run an app with an owner (owner = \"external\")."
         case .appUnhealthy: "Whether an app failed its last health check."
         case .appHolds: "How many tasks, modes and operators keep an app in the background."
         case .appMail: "How many messages are queued for an app."

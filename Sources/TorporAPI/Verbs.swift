@@ -15,6 +15,8 @@ public enum Verb: String, CaseIterable, Hashable, Sendable {
     case kill = "Kill"
     case reset = "Reset"
     case hold = "Hold"
+    case own = "Own"
+    case disown = "Disown"
     case wait = "Wait"
     case disconnect = "DisconnectScenes"
     case discard = "DiscardScenes"
@@ -28,14 +30,20 @@ public struct VerbRequest: Hashable, Sendable {
     public var apps: [String]
     /// Only for Start: launch into the background.
     public var background = false
-    /// For Start: whether to launch even if a policy is against it. For Suspend: whether to suspend even if something
-    /// keeps the app awake.
+    /// Only for Start: launch only to be suspended, even if this machine does not own the app.
+    public var standby = false
+    /// Only for Start: launch even if a policy is against it or this machine does not own the app. Only for Suspend:
+    /// suspend even if something keeps the app awake.
     public var force = false
+    /// Only for Disown: terminate the app too.
+    public var stop = false
+    /// Only for Stop: the next launch gets the state that the app saved.
+    public var keepState = false
     /// Only for Interrupt: end an interruption. Only for Hold: end all holds.
     public var end = false
     /// Only for Hold: the reason, in the operator's words.
     public var reason: String?
-    /// Only for Hold: how long, in milliseconds; nil until a user ends the hold.
+    /// Only for Hold and Own: how long, in milliseconds; nil until a user ends it.
     public var forMilliseconds: Int64?
     /// Only for Foreground: the URL that the app should open.
     public var url: String?
@@ -66,7 +74,10 @@ public struct VerbRequest: Hashable, Sendable {
         apps = try fields.strings("apps")
         guard !apps.isEmpty else { throw FieldError(field: "apps", problem: "must name at least one app") }
         background = try fields.optionalBool("background") ?? false
+        standby = try fields.optionalBool("standby") ?? false
         force = try fields.optionalBool("force") ?? false
+        stop = try fields.optionalBool("stop") ?? false
+        keepState = try fields.optionalBool("keep_state") ?? false
         end = try fields.optionalBool("end") ?? false
         reason = try fields.optionalString("reason")
         if let reason, reason.utf8.count > Self.longestReason {
@@ -93,7 +104,10 @@ public struct VerbRequest: Hashable, Sendable {
     public var parameters: JSON {
         var object: JSONObject = ["apps": .strings(apps)]
         if background { object["background"] = true }
+        if standby { object["standby"] = true }
         if force { object["force"] = true }
+        if stop { object["stop"] = true }
+        if keepState { object["keep_state"] = true }
         if end { object["end"] = true }
         if let reason { object["reason"] = .string(reason) }
         if let forMilliseconds { object["for_ms"] = .int(forMilliseconds) }

@@ -106,6 +106,10 @@ public protocol AppDelegate: Sendable {
     /// changed.
     func identityDidChange(_ app: TorporApp, change: SettingsChange) async throws
 
+    /// What must be refreshed before users see the app: names of ``TorporApp/setNeedsRefresh(_:)`` and of topics with
+    /// `refresh = true`. `["*"]` stands for everything.
+    func refresh(_ app: TorporApp, names: [String]) async throws
+
     /// The clock was set, or the time zone or the day changed.
     func significantTimeChange(_ app: TorporApp, change: TimeChange) async throws
 
@@ -219,6 +223,10 @@ extension AppDelegate {
     /// Calls ``received(_:message:)``.
     public func identityDidChange(_ app: TorporApp, change: SettingsChange) async throws {
         try await handOn(app, "identityDidChange", change.mail.parameters)
+    }
+    /// Calls ``received(_:message:)``.
+    public func refresh(_ app: TorporApp, names: [String]) async throws {
+        try await handOn(app, "refresh", ["payload": ["names": .strings(names)]])
     }
     /// Calls ``received(_:message:)``.
     public func significantTimeChange(_ app: TorporApp, change: TimeChange) async throws {

@@ -182,6 +182,9 @@ extension AppDelegate {
             app.state.withLock { $0.inFlight?.fetched = found }
         case "settingsDidChange": try await settingsDidChange(app, change: SettingsChange(mail: mail))
         case "identityDidChange": try await identityDidChange(app, change: SettingsChange(mail: mail))
+        case "refresh":
+            let names = mail.payload["names"]?.arrayValue ?? []
+            try await refresh(app, names: names.compactMap(\.stringValue))
         case "significantTimeChange": try await significantTimeChange(app, change: TimeChange(mail: mail))
         case "protectedDataWillBecomeUnavailable": try await protectedDataWillBecomeUnavailable(app)
         case "protectedDataDidBecomeAvailable": try await protectedDataDidBecomeAvailable(app)

@@ -108,6 +108,10 @@ public struct EndReason: RawRepresentable, Sendable, Hashable {
     public static let launchFailed = EndReason(TORPOR_REASON_LAUNCH_FAILED)
     /// The permissions of the app's sandbox changed.
     public static let permissionChanged = EndReason(TORPOR_REASON_PERMISSION_CHANGED)
+    /// The app used a graphics card in the background.
+    public static let gpuInBackground = EndReason(TORPOR_REASON_GPU_IN_BACKGROUND)
+    /// It had files of its protected folder open when they were locked.
+    public static let protectedDataOpen = EndReason(TORPOR_REASON_PROTECTED_DATA_OPEN)
 }
 
 /// Why an app is launched, `TORPOR_LAUNCH_…`.

@@ -55,12 +55,22 @@ final class DesktopService {
     private func read() {
         do throws(Errno) {
             let commands = try messages.read { json throws(FieldError) in try DesktopCommand(json: json) }
-            guard let commands else { return loop.stop() }
+            guard let commands else { return leave() }
             for command in commands { handle(command) }
         } catch {
+            // A torpord that ends without having read all reports resets the connection.
+            if error == .connectionReset { return leave() }
             failure = error
             loop.stop()
         }
+    }
+
+    /// torpord has ended, and none follows.
+    private func leave() {
+        source?.cancel()
+        source = nil
+        screen.report = { _ in }
+        screen.closeAll { [weak self] in self?.loop.stop() }
     }
 
     private func say(_ report: DesktopReport) {

@@ -41,6 +41,12 @@ final class NotificationScreen {
     private let service: BusService
     /// What the server can do; nil until the server has said so.
     private var server: DesktopServer?
+    /// The server by a name that no other has; nil until the bus has told its id.
+    private var serverName: String?
+    /// Starts a server again that has ended.
+    private var restart: TimerSource?
+    private var restartDelay = NotificationScreen.firstRestart
+    private var appearedAt = Duration.zero
     private var open: [Int64: OpenAlert] = [:]
     /// Reports of closed and answered alerts that torpord has not acknowledged, the oldest first.
     private var endings: [(id: Int64, report: DesktopReport)] = []
@@ -56,6 +62,7 @@ final class NotificationScreen {
     private static let path = "/org/freedesktop/Notifications"
     private static let bus = "org.freedesktop.DBus"
     private static let busPath = "/org/freedesktop/DBus"
+    private static let unknownService = "org.freedesktop.DBus.Error.ServiceUnknown"
     private static let noServer = "there is no notification server in the session"
     private static let launcher = "com.canonical.Unity.LauncherEntry"
     /// The most open alerts, the most badges and the most unacknowledged reports.
@@ -63,6 +70,13 @@ final class NotificationScreen {
     /// A new server shows an alert again only if torpord asked for the alert within this time.
     private static let memory = Duration.seconds(3600)
     private static let retryDelay = Duration.seconds(5)
+    /// A server that ends is started again after this time, and later each time if it ends soon.
+    private static let firstRestart = Duration.seconds(1)
+    private static let longestRestart = Duration.seconds(300)
+    /// A server that has run for this long counts as working.
+    private static let stableAfter = Duration.seconds(60)
+    /// How long to wait for the server at the end.
+    private static let patience = Duration.seconds(1)
     private static let mostFailures = 5
     /// The longest token that is accepted from the server, in bytes.
     private static let longestText = 1024
@@ -75,6 +89,7 @@ final class NotificationScreen {
         service.onDisappear = { [weak self] in self?.disappeared() }
         service.onChange = { [weak self] in self?.assess() }
         retry = try? loop.timer { [weak self] in self?.tryAgain() }
+        restart = try? loop.timer { [weak self] in self?.startAgain() }
     }
 
     // MARK: Commands
@@ -117,9 +132,26 @@ final class NotificationScreen {
             shown.isClosed = true
         } else {
             open[id] = nil
-            if let number = shown.number { closeOnScreen(number) }
+            if let number = numbered(shown) { closeOnScreen(number) }
         }
         end(id, .closed(id: id, .closed))
+    }
+
+    /// Takes all alerts off the screen, and calls `then` when the server has answered, or after a while.
+    func closeAll(_ then: @escaping () -> Void) {
+        let numbers = open.values.compactMap { numbered($0) }.sorted()
+        guard !numbers.isEmpty, let owner = service.owner, let connection = service.connection else { return then() }
+        open = [:]
+        restart?.disarm()
+        retry = try? loop.timer { then() }
+        retry?.arm(after: Self.patience)
+        var left = numbers.count
+        for number in numbers {
+            ask(connection, owner, Self.path, Self.name, "CloseNotification", [.number(number)]) { _ in
+                left -= 1
+                if left == 0 { then() }
+            }
+        }
     }
 
     func acknowledge(_ id: Int64) { endings.removeAll { $0.id == id } }
@@ -194,12 +226,30 @@ final class NotificationScreen {
         guard let connection = service.connection else { return }
         let arguments: [BusArgument] = [.text(Self.name), .number(0)]
         ask(connection, Self.bus, Self.busPath, Self.bus, "StartServiceByName", arguments) { [weak self] answer in
-            guard let self, case .failure = answer, self.service.owner == nil else { return }
+            guard let self, case .failure(let error) = answer, self.service.owner == nil else { return }
             self.isUnseen(Self.noServer)
+            // One that is installed may start the next time.
+            if error.name != Self.unknownService { self.startLater() }
             for shown in self.open.values.filter({ !$0.wasShown }).sorted(by: { $0.alert.id < $1.alert.id }) {
                 self.hasFailed(shown, Self.noServer)
             }
         }
+    }
+
+    /// Whether an alert is open that another server is to show.
+    private var needsServer: Bool {
+        open.values.contains { !$0.isClosed && (!$0.wasShown || loop.now - $0.since <= Self.memory) }
+    }
+
+    private func startLater() {
+        guard needsServer, service.isAnswered else { return }
+        restart?.arm(after: restartDelay)
+        restartDelay = min(restartDelay * 2, Self.longestRestart)
+    }
+
+    private func startAgain() {
+        restart?.disarm()
+        if needsServer, service.owner == nil { startServer() }
     }
 
     private func ask(
@@ -218,6 +268,12 @@ final class NotificationScreen {
 
     private func appeared(_ connection: BusConnection) {
         guard let owner = service.owner else { return }
+        restart?.disarm()
+        appearedAt = loop.now
+        ask(connection, Self.bus, Self.busPath, Self.bus, "GetId", []) { [weak self] answer in
+            guard let self, self.service.owner == owner else { return }
+            self.serverName = (try? answer.get())?.text().map { "\(Self.bounded($0)) \(Self.bounded(owner))" }
+        }
         ask(connection, owner, Self.path, Self.name, "GetServerInformation", []) { [weak self] answer in
             guard let self, self.service.owner == owner else { return }
             let words = ((try? answer.get())?.values() ?? []).prefix(3).map { $0.text ?? "" }
@@ -253,12 +309,14 @@ final class NotificationScreen {
         retry?.disarm()
         questions = []
         let wasThere = server != nil
-        server = nil
+        (server, serverName) = (nil, nil)
         for (id, shown) in open {
             (shown.number, shown.pending, shown.isOutdated, shown.token) = (nil, nil, false, nil)
             if shown.isClosed { open[id] = nil }
         }
         if wasThere { report(.server(nil)) }
+        if loop.now - appearedAt >= Self.stableAfter { restartDelay = Self.firstRestart }
+        startLater()
     }
 
     // MARK: One alert
@@ -269,7 +327,8 @@ final class NotificationScreen {
             shown.isOutdated = true
             return
         }
-        let content = NotificationContent(shown.alert, for: server, isSilent: shown.wasShown)
+        let isSilent = shown.wasShown || shown.alert.place != nil
+        let content = NotificationContent(shown.alert, for: server, isSilent: isSilent)
         let hints = content.hints.sorted { $0.key < $1.key }.map { name, value in
             switch value {
             case .text(let text): (name, BusVariant.text(text))
@@ -278,7 +337,7 @@ final class NotificationScreen {
             }
         }
         let arguments: [BusArgument] = [
-            .text(shown.alert.app), .number(shown.number ?? 0), .text(""), .text(content.summary),
+            .text(shown.alert.app), .number(numbered(shown) ?? 0), .text(""), .text(content.summary),
             .text(content.body), .texts(content.actions), .variants(hints), .signed(content.timeout),
         ]
         shown.pending = connection.call(owner, Self.path, Self.name, "Notify", arguments) {
@@ -292,6 +351,15 @@ final class NotificationScreen {
         }
     }
 
+    /// The server's number for an alert, which an earlier helper may have learnt; nil if it has none.
+    private func numbered(_ shown: OpenAlert) -> UInt32? {
+        if let number = shown.number { return number }
+        guard let place = shown.alert.place, let serverName, place.server.utf8.elementsEqual(serverName.utf8) else {
+            return nil
+        }
+        return place.number
+    }
+
     private func presented(_ shown: OpenAlert, _ number: UInt32?) {
         let id = shown.alert.id
         shown.number = number
@@ -302,7 +370,8 @@ final class NotificationScreen {
         }
         let isOutdated = shown.isOutdated
         (shown.wasShown, shown.isOutdated, shown.failures, shown.hasFailed) = (true, false, 0, false)
-        report(.shown(id: id))
+        let place = serverName.flatMap { name in number.map { ScreenPlace(server: name, number: $0) } }
+        report(.shown(id: id, place: place))
         if isOutdated { present(shown) }
     }
 

@@ -34,18 +34,29 @@ final class SoundWatch {
     private static let longestDelay = Duration.seconds(10)
     /// The most bytes that are read in one turn of the event loop.
     private static let turn = 256 << 10
+    /// The least time between two reports of streams: a program may begin and end some a thousand times a second.
+    private static let pace = Duration.milliseconds(100)
+
+    /// Runs until the next report of streams may be sent.
+    private var pacer: TimerSource?
+    private var reportedAt: Duration?
 
     init(_ loop: EventLoop, _ session: Session, _ report: @escaping (DesktopReport) -> Void) {
         self.loop = loop
         self.session = session
         self.report = report
         timer = try? loop.timer { [weak self] in self?.timeHasCome() }
+        pacer = try? loop.timer { [weak self] in
+            self?.pacer?.disarm()
+            self?.reportStreams()
+        }
         start()
     }
 
     deinit {
         source?.cancel()
         timer?.cancel()
+        pacer?.cancel()
     }
 
     /// Sends the current state again, to a torpord that has just connected.
@@ -106,16 +117,30 @@ final class SoundWatch {
         }
         // Related changes come in one array, so wait for the array's end.
         guard dump.isComplete else { return }
-        let found = graph.streams
-        if !isAnswered {
+        guard isAnswered else {
             isAnswered = true
             timer?.disarm()
             problem = nil
             report(.listening(problem: nil))
-        } else if found == streams {
+            streams = graph.streams
+            reportedAt = loop.now
+            report(.sound(streams))
             return
         }
+        reportStreams()
+    }
+
+    /// Reports the streams if they have changed, at most once in ``pace``: what has begun and ended in between is left out.
+    private func reportStreams() {
+        guard isAnswered, pacer?.deadline == nil else { return }
+        if let reportedAt, loop.now - reportedAt < Self.pace {
+            pacer?.arm(after: reportedAt + Self.pace - loop.now)
+            return
+        }
+        let found = graph.streams
+        guard found != streams else { return }
         streams = found
+        reportedAt = loop.now
         report(.sound(found))
     }
 
@@ -137,6 +162,7 @@ final class SoundWatch {
         process?.kill()
         process = nil
         streams = []
+        pacer?.disarm()
     }
 
     private func fail(_ sentence: String) {

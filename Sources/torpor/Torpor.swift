@@ -16,7 +16,7 @@ package struct Torpor: ParsableCommand {
             $TORPOR_MANAGER_SOCKET, else in the default runtime directory.
 
             Exit status: 0 done; 1 failed; 2 wrong usage or configuration; 3 the app is not running (status); 4 \
-            unknown app, or no supervisor answers.
+            unknown app; 5 no supervisor answers.
             """,
         version: "torpor \(TorporVersion.text)",
         groupedSubcommands: [
@@ -25,7 +25,7 @@ package struct Torpor: ParsableCommand {
                 subcommands: [
                     List.self, Status.self, Top.self, Logs.self, Events.self, History.self, Reports.self,
                     SnapshotVerb.self, GraphVerb.self, MemoryVerb.self, TimersVerb.self, MailboxVerb.self,
-                    SettingsVerb.self, PermissionsVerb.self,
+                    SettingsVerb.self, PermissionsVerb.self, ProtectVerb.self,
                     Unhandled.self, TransfersVerb.self, AlertsVerb.self, DataVerb.self, Health.self, MetricsVerb.self,
                 ]
             ),
@@ -34,7 +34,8 @@ package struct Torpor: ParsableCommand {
                 subcommands: [
                     Start.self, Stop.self, Restart.self, Foreground.self, Open.self, Background.self, Suspend.self,
                     Resume.self,
-                    Interrupt.self, Scene.self, HoldApps.self, ForceQuit.self, SendSignal.self, Post.self, Notify.self,
+                    Interrupt.self, Scene.self, HoldApps.self, Own.self, Disown.self, Move.self,
+                    StateVerbs.self, ForceQuit.self, SendSignal.self, Post.self, Notify.self,
                     BadgeVerb.self, Reset.self,
                     WaitFor.self,
                 ]
@@ -105,7 +106,7 @@ package struct Torpor: ParsableCommand {
         guard let word = arguments.dropFirst(count).first(where: { $0.wholeMatch(of: /-[0-9].*/) != nil }) else {
             return
         }
-        throw Failure(status: .usage, message: "\(word) is no badge: write a number from 1 to 9999, or 0 for none")
+        throw Failure(status: .usage, message: BadgeVerb.problem(word))
     }
 
     /// Refuses the parser's option that writes all help as JSON: release builds lack the encoder for that

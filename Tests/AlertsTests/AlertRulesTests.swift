@@ -79,6 +79,7 @@ struct FakeClock {
         opening.interrupted = [Opening.Interrupted(app: "b", incarnation: 4)]
         opening.answer = Opening.Answer(action: "x", token: "y")
         (opening.bundle, opening.tries) = (9, 2)
+        opening.place = Opening.Place(server: ":1.7", number: 8)
         (opening.isDelivered, opening.isRun, opening.isShown) = (true, true, true)
         (open.opening, open.heldUntil, open.isOperators) = (opening, 11, true)
         #expect(try Alert(json: try JSON.parse(open.json.description)) == open)
@@ -119,6 +120,7 @@ struct FakeClock {
         #expect(sentence("t") { $0.body = "\u{1b}[2J" }.hasPrefix("body has the character U+001B, "))
         #expect(sentence("t") { $0.at = "" }.hasPrefix("at is empty: write a date and a time "))
         #expect(sentence("t") { $0.at = "tomorrow" }.hasPrefix("at is no time: "))
+        #expect(sentence("t") { $0.at = "9h55" }.contains("only 14:30 for the next time"))
         #expect(sentence("t") { $0.at = "2026-02-30T10:00" }.hasPrefix("at is a time that never comes: "))
         #expect(sentence("t") { $0.at = "2026-03-01T11:58" }.hasPrefix("at is 2026-03-01T11:58, which is over: "))
         #expect(
@@ -158,7 +160,8 @@ struct FakeClock {
     @Test("one time at most, which is to come")
     func times() throws {
         for text in [
-            "tomorrow", "2026-02-30T10:00", "2026-03-01T24:00", "2026-03-01", "2026-03-01T10:00+25:00",
+            "tomorrow", "24:00", "9:5", "12:60", "12:00:60", "9", "12:00Z", "2026-03-02T10:00+010", "2026-02-30T10:00",
+            "2026-03-01T24:00", "2026-03-01", "2026-03-01T10:00+25:00",
             "2026-03-01T10:00:0",
             "1969-01-01T00:00Z", "2500-01-01T00:00Z", "", String(repeating: "1", count: 65),
         ] { #expect(problem { $0.at = text } == "at", "\(text)") }
@@ -182,6 +185,51 @@ struct FakeClock {
     }
 }
 
+@Suite("Times of the day") struct WrittenTimeOfDayTests {
+    private func due(_ text: String, _ zone: String?, at time: String) throws -> Int64? {
+        let clock = FakeClock(time).clock
+        var request = ScheduleAlertRequest(title: "t")
+        (request.at, request.timeZone) = (text, zone)
+        return clock.due(try Alert(request, number: 1, app: "a", clock: clock))
+    }
+
+    @Test("are the next ones in the zone that is named, else in the machine's")
+    func next() throws {
+        // In New York it is 18:00 of the day before.
+        let midnight = "2026-03-02T00:00"
+        for (text, zone, expected) in [
+            ("18:30", "America/New_York", "2026-03-01T18:30-05:00"),
+            ("17:30", "America/New_York", "2026-03-02T17:30-05:00"),
+            ("18:30", nil, "2026-03-02T18:30+01:00"), ("9:55", "local", "2026-03-02T09:55+01:00"),
+            ("00:00", nil, "2026-03-02T00:00+0100"), ("0:00:01", nil, "2026-03-02T00:00:01+0100"),
+        ] as [(String, String?, String)] {
+            #expect(try due(text, zone, at: midnight) == FakeClock.moment(expected), "\(text) \(zone ?? "-")")
+        }
+        #expect(try due("12:00", nil, at: "2026-03-02T12:00:01") == FakeClock.moment("2026-03-03T12:00"))
+        // Clocks skip 2:30.
+        #expect(try due("02:30", nil, at: "2026-03-29T01:00") == FakeClock.moment("2026-03-29T03:00"))
+        #expect(throws: FieldError.self) { try due("12:00", "Nowhere/Land", at: midnight) }
+    }
+
+    @Test("that are repeated are left out on the day on which clocks skip them, and come once if they show them twice")
+    func repeated() throws {
+        func times(from time: String) throws -> [String] {
+            var clock = FakeClock(time)
+            var request = ScheduleAlertRequest(title: "t")
+            request.calendar = "02:30"
+            var alert = try Alert(request, number: 1, app: "a", clock: clock.clock)
+            return try (0..<2).map { _ in
+                let due = try #require(clock.clock.due(alert))
+                (clock.wall, alert.base) = (due, due)
+                let local = LocalTime(due, in: FakeClock.berlin)
+                return "\(local.month)-\(local.day) \(local.hour):\(local.minute)"
+            }
+        }
+        #expect(try times(from: "2026-03-28T02:00") == ["3-28 2:30", "3-30 2:30"])
+        #expect(try times(from: "2026-10-25T01:00") == ["10-25 2:30", "10-26 2:30"])
+    }
+}
+
 @Suite("Written times") struct WrittenTimeTests {
     @Test("with an offset, with Z, and without, by the zone")
     func forms() throws {
@@ -190,6 +238,7 @@ struct FakeClock {
         #expect(WrittenTime("1970-01-01 01:00:00.5")?.moment(in: zone) == 500_000)
         #expect(WrittenTime("2026-07-01t12:00z")?.moment(in: zone) == WrittenTime("2026-07-01T14:00")?.moment(in: zone))
         #expect(WrittenTime("2026-07-01T12:00-11:30")?.offset == -41_400)
+        #expect(WrittenTime("2026-07-01T12:00-1130")?.offset == -41_400)
         #expect(WrittenTime("2026-06-30T23:59:60Z")?.local == WrittenTime("2026-07-01T00:00Z")?.local)
     }
 

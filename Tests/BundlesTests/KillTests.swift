@@ -50,6 +50,37 @@ struct KillTests {
     }
 }
 
+extension KillTests {
+    @Test("A kill after any step of an uninstall leaves the whole bundle or none", .timeLimit(.minutes(2)))
+    func uninstalls() throws {
+        try Workshop.with { shop in
+            let file = try shop.build("1.0", more: ["share/b/2": "y"])
+            let words = [Built.path("torpor"), "uninstall", "notes"] + shop.places
+            let killer = try Killer(shop)
+            try shop.install(file)
+            let steps = try killer.count(words)
+            try #require(steps > 5)
+            #expect(try File.list(shop.folder + "/bundles").isEmpty)
+            var left: Set<Bool> = []
+            for step in 1...min(steps, 30) {
+                try shop.install(file)
+                #expect(try killer.kills(words, at: step), "step \(step)")
+                left.insert(shop.store.current("notes") != nil)
+                if shop.store.current("notes") != nil {
+                    #expect(throws: Never.self, "step \(step)") {
+                        try shop.store.check("notes", "1.0", keys: shop.trusted)
+                    }
+                } else {
+                    #expect(!File.exists(shop.store.place("notes")), "step \(step)")
+                }
+            }
+            #expect(left == [true, false])
+            try shop.install(file)
+            #expect(try File.list(shop.folder + "/bundles") == ["notes"])
+        }
+    }
+}
+
 /// Kills a program before its Nth system call that changes the disk.
 private struct Killer {
     let shop: Workshop

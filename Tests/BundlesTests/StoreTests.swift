@@ -212,6 +212,85 @@ import Testing
         }
     }
 
+    @Test("The same version may be signed by another key, if that key is trusted since it was installed")
+    func signedOtherwise() throws {
+        try Workshop.with { shop in
+            for key in ["two", "old"] { try shop.run("bundle", "keygen", shop.folder + "/" + key) }
+            try shop.trust("old")
+            try shop.install(try shop.build("1.0"))
+            let path = shop.store.place("notes", "1.0") + "/manifest.toml.minisig"
+            let first = try File.read(path)
+            #expect(try shop.install(try shop.build("1.0", key: "old"), expecting: 1).contains("trusted before that"))
+            #expect(try File.read(path) == first)
+            // The maker's key is replaced: all that is installed would no longer run.
+            try shop.trust("two")
+            try File.remove(shop.keys + "/one.pub")
+            #expect(throws: BundleFault.self) { try shop.store.check("notes", "1.0", keys: shop.trusted) }
+            let file = try shop.build("1.0", key: "two")
+            let words = [Built.path("torpor"), "install", file] + shop.places
+            let line = "umask 077; exec " + words.joined(separator: " ")
+            let (code, output) = try Spawn.run(["/bin/sh", "-c", line], environment: shop.environment)
+            #expect(code == 0 && output.contains("another signature now, by \(shop.keys)/two.pub"), "\(output)")
+            #expect(try shop.store.check("notes", "1.0", keys: shop.trusted).signer.path == shop.keys + "/two.pub")
+            #expect(try shop.install(file).contains("already"))
+            // With other content it is another version, whoever signs.
+            let other = try shop.build("1.0", key: "two", more: ["a": "other"])
+            #expect(try shop.install(other, expecting: 1).contains("another version"))
+            // The key that was there before this signature may not follow.
+            #expect(try shop.install(try shop.build("1.0", key: "old"), expecting: 1).contains("trusted before that"))
+            #expect(try File.list(shop.store.place("notes")).sorted() == [".lock", "1.0", "current"])
+        }
+    }
+
+    @Test("A rollback goes to a version only if that can run here")
+    func rollbackChecks() throws {
+        try Workshop.with { shop in
+            func refused(_ sentence: String, at location: SourceLocation = #_sourceLocation) throws {
+                let said = try shop.run(["rollback", "notes"] + shop.places, expecting: 1, at: location)
+                #expect(said.contains("notes 1.0 cannot run here"), "\(said)", sourceLocation: location)
+                #expect(said.contains(sentence), "\(said)", sourceLocation: location)
+                #expect(shop.store.current("notes") == "2.0", sourceLocation: location)
+            }
+            try shop.install(try shop.build("1.0"))
+            try shop.run("bundle", "keygen", shop.folder + "/two")
+            try shop.trust("two")
+            try shop.install(try shop.build("2.0", key: "two"))
+            try File.rename(shop.keys + "/one.pub", shop.folder + "/one.off")
+            try refused("not trusted here")
+            try File.rename(shop.folder + "/one.off", shop.keys + "/one.pub")
+            let data = shop.store.place("notes", "1.0") + "/share/data"
+            try File.write(data, "more than 1.0")
+            try refused("share/data is not what was signed")
+            try File.write(data, "1.0")
+            try shop.run(["rollback", "notes"] + shop.places)
+            #expect(shop.store.current("notes") == "1.0")
+            // What a machine lacks: the processor of this one is another in the manifest of a bundle that was moved here.
+            #expect(throws: BundleFault.self) {
+                try shop.store.rollBack("notes", keys: shop.trusted) { _ throws(BundleFault) in
+                    throw BundleFault("this machine lacks swap")
+                }
+            }
+            #expect(shop.store.current("notes") == "1.0")
+        }
+    }
+
+    @Test("What an uninstall that was killed has left is no bundle, and is removed by the next install")
+    func leftByUninstall() throws {
+        try Workshop.with { shop in
+            let file = try shop.build("1.0")
+            try shop.install(file)
+            let left = shop.folder + "/bundles/.removed-notes"
+            try File.rename(shop.store.place("notes"), left)
+            #expect(shop.store.names.isEmpty && shop.store.current("notes") == nil)
+            try shop.install(file)
+            #expect(!File.exists(left) && shop.store.current("notes") == "1.0")
+            // One that was killed, and then another.
+            try File.makeDirectories(left + "/1.0")
+            try shop.run(["uninstall", "notes"] + shop.places)
+            #expect(try File.list(shop.folder + "/bundles").isEmpty)
+        }
+    }
+
     @Test(
         "A manifest is checked as the machine's own configuration would be",
         arguments: [

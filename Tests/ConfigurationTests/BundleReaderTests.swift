@@ -176,9 +176,65 @@ import Testing
 
     @Test("What its manifest says of more than the sandbox gives is shown")
     func warnings() throws {
-        let manifest = Self.manifest + "\"files:/var/lib\" = { purpose = \"Looks around\" }\n"
+        let manifest = Self.manifest + "\"files:/var/lib:ro\" = { purpose = \"Looks around\" }\n"
         let configuration = try Self.load("[apps.a]\nbundle = \"notes\"\nsandbox = true\n", manifest).get()
         #expect(configuration.warnings.contains { $0.message.contains("torpord") }, "\(configuration.warnings)")
+    }
+
+    @Test(
+        "A permission of its manifest that reaches what torpord keeps is left out, unless the machine's owner names it",
+        arguments: [
+            ("/var/lib/torpor/bundles", true), ("/var/lib/torpor/bundles/other:ro", true), ("/var/*/torpor/b*/x", true),
+            ("/var/lib/torpor/apps/other", true), ("/var/lib/{name}/bundles", true), ("/var/lib", true), ("/", true),
+            ("/etc/torpor/keys", true), ("/etc/torpor/keys/maker.pub:ro", true), ("/etc/torpor/torpor.toml:ro", true),
+            ("/run/torpor/torpor.sock", true), ("/etc", true), ("/var/lib:ro", false), ("/etc/other", false),
+            ("/srv", false), ("/var/lib/torpors/x", false), ("/etc/torpor/keyring:ro", false),
+        ]
+    )
+    func ownPlaces(path: String, isWithheld: Bool) throws {
+        let line = "\"files:\(path)\" = { purpose = \"Looks around\" }\n"
+        func load(_ keys: String) throws -> TorporConfiguration {
+            var system = machine([
+                "/etc/torpor/torpor.toml": "[apps.a]\nbundle = \"notes\"\nsandbox = true\n" + keys
+            ])
+            system.bundle = { name, state in
+                let file = "\(state)/bundles/\(name)/current/manifest.toml"
+                let text = Array((Self.manifest + line).utf8)
+                return .success(InstalledManifest(path: file, text: text, hasFirstLaunch: false))
+            }
+            return try ConfigurationLoader.load(path: "/etc/torpor/torpor.toml", environment: [:], system: system).get()
+        }
+        func names(_ configuration: TorporConfiguration) throws -> [String] {
+            let app = try #require(configuration.apps.first)
+            #expect(app.bundle?.version != nil, "\(configuration.warnings)")
+            return app.sandbox.declarations.map(\.name)
+        }
+        let configuration = try load("")
+        #expect(try names(configuration) == (isWithheld ? [] : ["files:" + path]) + ["network"])
+        #expect(configuration.warnings.contains { $0.message.contains("is left out") } == isWithheld)
+        // The owner's word, in the owner's own words.
+        let owned = try load("permissions = { \"files:\(path)\" = { purpose = \"Backups\" } }\n")
+        #expect(try names(owned).contains("files:" + path))
+    }
+
+    @Test("A manifest that cannot be read now is read again, also from the texts that a killed torpord left")
+    func unread() throws {
+        var system = machine(["torpor.toml": "[apps.a]\nbundle = \"notes\"\n[apps.b]\nexec = [\"/b\"]\n"])
+        system.bundle = { _, _ in .failure(.passing("x cannot be read: Input/output error")) }
+        let configuration = try ConfigurationLoader.load(path: "torpor.toml", environment: [:], system: system).get()
+        #expect(configuration.warnings.contains { $0.message.contains("is tried again at a launch: x cannot") })
+        #expect(configuration.apps.map(\.name) == ["a", "b"])
+        #expect(configuration.apps[0].bundle?.isUnread == true && configuration.apps[0].bundle?.version == nil)
+        #expect(configuration.files == ["torpor.toml"])
+        let sources = try #require(ConfigurationSources(decoding: configuration.sources.encoded()))
+        let again = try ConfigurationLoader.load(sources: sources, environment: [:], userID: 0).get()
+        #expect(again.apps == configuration.apps && again.sources == configuration.sources)
+        // In its place comes the manifest, once it can be read.
+        var read = sources
+        let index = try #require(read.files.firstIndex { $0.text.isEmpty })
+        read.files[index].text = Array(Self.manifest.utf8)
+        let known = try ConfigurationLoader.load(sources: read, environment: [:], userID: 0).get()
+        #expect(known.apps[0].bundle?.version == "1.0" && known.apps[0].bundle?.isUnread == false)
     }
 
     @Test("The program is in the bundle, or one of the system's")

@@ -271,10 +271,6 @@ struct DiagnosticTests {
             ),
             ("answers = true", "11: warning: apps.web.answers: does nothing without signals"),
             (
-                "signals.refresh = \"SIGHUP\"",
-                "9: warning: apps.web.signals.refresh: does nothing: Torpor does not send refresh yet"
-            ),
-            (
                 "background_modes = [\"external-accessory\", \"fetch\"]",
                 "20: warning: apps.web.background_modes: \"external-accessory\" does nothing without devices, or "
                     + "\"accessories\" in notifications"
@@ -464,7 +460,7 @@ struct ForeignKeyTests {
         arguments: [
             ("command = \"x\"", "exec ="), ("script = \"x\"", "exec ="), ("cmd = \"x\"", "exec ="),
             ("working_directory = \"/\"", "directory ="), ("env = {}", "environment ="),
-            ("autostart = true", "launch ="),
+            ("autostart = true", "launch ="), ("oneshot = true", "type = \"oneshot\""),
             ("autorestart = true", "restart ="), ("user_name = \"web\"", "user ="), ("depends_on = []", "requires ="),
             ("stopsignal = \"QUIT\"", "stop_signal ="), ("log_file = \"/x\"", "log ="), ("replicas = 2", "instances ="),
         ]

@@ -17,7 +17,8 @@ extension LoaderTests {
         "settings_format": "\"env\"",
         "mailbox_limit": "7", "mailbox_size": "\"none\"", "mail_attempts": "7",
         "topics":
-            "{ news = \"latest\", \"s/*\" = { coalesce = \"net\", urgent = true, wake = \"none\", keep = true, next = [\"b\"] } }",
+            "{ news = \"latest\", \"s/*\" = { coalesce = \"net\", urgent = true, wake = \"none\", keep = true, next = [\"b\"] }, "
+            + "feed = { refresh = true } }",
         "wake_storm": "{ limit = 5, window = \"1min\", hold = \"2min\", action = \"end\" }",
         "may_open": "[\"Notes\", \"*\"]", "open_command": "[\"/bin/o\", \"%u\"]", "opens": "[\"Text/Plain\", \"*.md\"]",
         "url_hosts": "[\"Notes.example.org\"]", "url_schemes": "[\"notes\", \"Notes\", \"x+y\"]",
@@ -39,6 +40,7 @@ extension LoaderTests {
         security = ["no-new-privileges"], shm_size = "1MiB", hostname = "h", labels = { a = "b" }, secrets = ["s"], \
         health = { command = ["/h"], interval = "1min", timeout = "1s", failures = 2 }, args = ["--init"] }
         """,
+        "protected": "\"complete\"", "protected_fallback": "\"permissions\"", "launch_when_locked": "true",
         "data_folders": "true", "first_launch": "\"initial\"", "version": "\"1:2.0~rc1\"",
         "directory": "\"data/../x\"",
         "devices": """
@@ -64,8 +66,8 @@ extension LoaderTests {
         "networks":
             "[{ name = \"home\", interface = \"w*\", ssid = \"h\", metered = false, vpn = false, on = \"enter\", wake = \"none\" }]",
         "memory_needed": "\"1MB\"", "nice": "-5", "notifications": "[\"battery\"]", "notify_access": "\"main\"",
-        "on_lock": "\"ignore\"",
-        "on_missed_transition": "\"end\"", "page_out_after": "\"1h30m\"",
+        "on_lock": "\"ignore\"", "gpu_background": "\"end\"",
+        "on_missed_transition": "\"end\"", "owner": "\"external\"", "page_out_after": "\"1h30m\"",
         "paths": """
         [{ exists = "/x/*" }, { name = "in", not_empty = "in", wake = "foreground" }, { changed = "/c" }, \
         { modified = "/m" }]
@@ -173,6 +175,8 @@ extension LoaderTests {
         app.topics["s/*"]?.wake = .none
         app.topics["s/*"]?.keep = true
         app.topics["s/*"]?.next = ["b"]
+        app.topics["feed"] = TopicRule()
+        app.topics["feed"]?.refresh = true
         app.opening.mayOpen = ["notes", "*"]
         app.opening.command = ["/bin/o", "%u"]
         app.opening.files = ["text/plain", "*.md"]
@@ -224,6 +228,8 @@ extension LoaderTests {
         app.devices[0].wake = .none
         app.devices[1].node = "/etc/torpor/ports/a"
         app.data.isWanted = true
+        app.data.protection.fallback = .permissions
+        app.data.protection.launchesWhenLocked = true
         app.data.firstLaunch = "/etc/torpor/initial"
         app.data.version = "1:2.0~rc1"
         app.directory = "/etc/torpor/x"
@@ -234,6 +240,7 @@ extension LoaderTests {
         ]
         rules.eventTime = .seconds(60)
         rules.eviction = .kill
+        rules.owner = .external
         app.exec = ["/bin/a", ""]
         rules.exitsOnSuspend = true
         rules.expiryWarning = .seconds(1)
@@ -275,6 +282,7 @@ extension LoaderTests {
         app.notifications = [.battery]
         app.notifyAccess = .main
         rules.onLock = .ignore
+        app.gpuBackground = .end
         rules.onMissedTransition = .end
         app.pageOutAfter = .seconds(5_400)
         app.paths = [

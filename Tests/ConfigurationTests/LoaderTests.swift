@@ -16,7 +16,7 @@ struct LoaderTests {
         #expect(Self.everything.keys.sorted() == AppKeys.all.map(\.name).sorted())
         var text = "[\(table)]\n"
         for (key, value) in Self.everything.sorted(by: { $0.key < $1.key })
-        where !["instances", "instance_first", "sandbox", "scenes"].contains(key) {
+        where !["instances", "instance_first", "sandbox", "scenes", "protected"].contains(key) {
             // A bundle is one app's.
             if table != "defaults" || key != "bundle" { text += "\(key) = \(value)\n" }
         }
@@ -71,6 +71,10 @@ struct LoaderTests {
             session = "seat0"
             sleep = false
             state_directory = "/s"
+            [supervisor.protected]
+            lock_with = ["sleep"]
+            protected_deadline = "3s"
+            unlock = ["cat", "/k"]
             [supervisor.memory]
             critical_available = "2.5%"
             critical_stall = "300ms"
@@ -105,6 +109,8 @@ struct LoaderTests {
         #expect(memory.rules.warningStall == .milliseconds(10) && memory.rules.criticalStall == .milliseconds(300))
         #expect(memory.rules.warningAvailable == 0.2 && memory.rules.criticalAvailable == 0.025)
         #expect(supervisor.minFree == .bytes(1_500_000_000))
+        #expect(supervisor.protection.lockWith == [.sleep] && supervisor.protection.deadline == .seconds(3))
+        #expect(supervisor.protection.unlock == ["cat", "/k"])
         let transfers = supervisor.transfers
         #expect(transfers.connections == 9 && transfers.perApp == 3 && transfers.perHost == 1)
         #expect(transfers.rate == 1 << 20 && transfers.minFree == .part(0.1))

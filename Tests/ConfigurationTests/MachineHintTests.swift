@@ -92,13 +92,14 @@ import Testing
         }
     }
 
-    @Test("where files are inspected: an icon that is no picture, and a locale that the machine lacks")
+    @Test("where files are inspected: an icon that is no picture, a locale and Landlock that the machine lacks")
     func inspected() throws {
-        func warnings(_ keys: String, _ icon: String = "") -> [String] {
+        func warnings(_ keys: String, _ icon: String = "", landlock: Int? = nil) -> [String] {
             var system = machine(["torpor.toml": "[apps.web]\nexec = [\"/a\"]\n\(keys)\n", "i": icon])
             system.inspection = ConfigurationSystem.Inspection(searchPath: "/bin") { _, _ in nil }
             system.inspection?.find = { _ in .program }
             system.inspection?.hasLocale = { $0 == "de_DE.UTF-8" }
+            system.inspection?.landlock = landlock
             return complaints(ConfigurationLoader.load(path: "torpor.toml", environment: [:], system: system))
         }
         for picture in [
@@ -114,6 +115,8 @@ import Testing
         #expect(warnings("language = \"de_DE.UTF-8\"").isEmpty)
         let found = warnings("language = \"fr_FR.UTF-8\"")
         #expect(found.count == 1 && found[0].contains("this machine has no locale \"fr_FR.UTF-8\" now"), "\(found)")
+        let sandboxes = [nil, 0, 1].map { warnings("sandbox = true", landlock: $0) }
+        #expect(sandboxes.map(\.count) == [0, 1, 0] && sandboxes[1][0].contains("has no Landlock"), "\(sandboxes)")
     }
 
     @Test("a script that the kernel cannot run")

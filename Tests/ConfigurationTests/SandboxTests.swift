@@ -28,6 +28,7 @@ import Testing
         arguments: [
             "files:/", "files:/var/lib", "files:/var/lib/torpor", "files:/var/*", "files:/v?r/l[i]b", "files:/run",
             "files:/etc/torpor", "files:/etc/torpor/torpor.toml", "files:/var/lib:ro",
+            "files:/var/lib/torpor/bundles/notes",
         ]
     )
     func opens(permission: String) {

@@ -46,6 +46,10 @@ struct SchemaTests {
                 == TransferReader.supervisor.map(\.name).sorted()
         )
         #expect(
+            try Self.names(["properties", "supervisor", "properties", "protected"])
+                == ProtectionReader.supervisor.map(\.name).sorted()
+        )
+        #expect(
             try Self.names(["properties", "supervisor", "properties", "alerts"])
                 == AlertReader.keys.map(\.name).sorted()
         )

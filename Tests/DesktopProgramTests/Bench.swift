@@ -184,10 +184,22 @@ final class Bench {
     }
 
     /// Shows an alert, and waits until it is on the screen.
-    func show(_ alert: DesktopAlert, at location: SourceLocation = #_sourceLocation) throws {
+    @discardableResult
+    func show(_ alert: DesktopAlert, at location: SourceLocation = #_sourceLocation) throws -> ScreenPlace? {
         try say(.show(alert))
-        try hear(.shown(id: alert.id), at: location)
+        return try hear(shown: alert.id, at: location)
     }
+
+    /// Waits until an alert is on the screen; where.
+    @discardableResult
+    func hear(shown id: Int64, at location: SourceLocation = #_sourceLocation) throws -> ScreenPlace? {
+        try hear(at: location) { report -> ScreenPlace?? in
+            if case .shown(id, let place) = report { .some(place) } else { nil }
+        }
+    }
+
+    /// Closes the socket, as a torpord does that ends.
+    func hangUp() { socket = nil }
 
     /// Waits until it is so, or fails.
     func eventually(_ what: String, at location: SourceLocation = #_sourceLocation, _ condition: () -> Bool) throws {

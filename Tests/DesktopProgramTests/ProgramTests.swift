@@ -149,7 +149,7 @@ struct DunstTests {
         dunst = nil
         try bench.hear(.server(nil))
         dunst = try Dunst(bench)
-        try bench.hear(.shown(id: 1))
+        try bench.hear(shown: 1)
         #expect(try dunst?.control("count", "displayed").contains("1") == true)
     }
 }

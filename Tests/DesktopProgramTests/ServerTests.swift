@@ -147,12 +147,75 @@ struct ServerTests {
                 nil
             }
         }
-        try bench.hear(.shown(id: 1))
-        try bench.hear(.shown(id: 3))
+        try bench.hear(shown: 1)
+        try bench.hear(shown: 3)
         let (old, new) = (try first(server, 0), try first(server, 1))
         #expect(old["hints"]?["suppress-sound"]?.boolValue == true && old["hints"]?["sound-name"] == nil)
         #expect(new["hints"]?["sound-name"]?.stringValue == "bell")
         #expect(try server.run("ret = len(shown)").intValue == 2)
+    }
+
+    @Test func `another helper replaces what the first has shown, on the same server only`() throws {
+        let bench = try Bench()
+        let server = try Helper(bench, "server", "body sound")
+        try bench.show(Self.alert(2))
+        let place = try #require(try bench.show(Self.alert(1)))
+        #expect(place.number == 2)
+        bench.program?.kill()
+        bench.program?.reap()
+        try bench.start()
+        var again = Self.alert(1)
+        again.place = place
+        #expect(try bench.show(again) == place)
+        let shown = try first(server, 2)
+        #expect(shown["replaces"]?.intValue == 2 && shown["hints"]?["suppress-sound"]?.boolValue == true)
+        // What it has not shown itself, it closes too.
+        try bench.say(.close(id: 1))
+        try bench.eventually("it is removed") { (try? server.run("ret = closed")) == [2] }
+        // Another server has numbers of its own.
+        var other = Self.alert(3)
+        other.place = ScreenPlace(server: place.server + "0", number: 1)
+        try bench.show(other)
+        #expect(try first(server, 3)["replaces"]?.intValue == 0)
+    }
+
+    @Test func `what is shown is taken off the screen when torpord ends`() throws {
+        let bench = try Bench()
+        let server = try Helper(bench, "server", "body")
+        for id in 1...3 { try bench.show(Self.alert(Int64(id))) }
+        try bench.say(.close(id: 2))
+        try bench.eventually("it is removed") { (try? server.run("ret = closed")) == [2] }
+        bench.hangUp()
+        try bench.eventually("the others are removed") { (try? server.run("ret = sorted(closed)")) == [1, 2, 3] }
+        #expect(bench.program?.reap() == 0)
+    }
+
+    @Test func `a server that ends is started again for what is open, again and again if it does not stay`() throws {
+        let bench = try Bench(hasBus: false)
+        try File.makeDirectory(bench.directory + "/services", mode: 0o755)
+        let started = bench.directory + "/started"
+        try File.write(
+            bench.directory + "/services/n.service",
+            "[D-BUS Service]\nName=org.freedesktop.Notifications\nExec=/bin/sh -c \"echo x >>\(started); exit 1\"\n"
+        )
+        try bench.startBus()
+        let server = try Helper(bench, "server", "body")
+        try bench.show(Self.alert())
+        try server.run("stop()")
+        try bench.hear(.server(nil))
+        try bench.eventually("it is started twice") { (try? File.readString(started))?.utf8.count ?? 0 >= 4 }
+        try bench.hear(.unseen(problem: "there is no notification server in the session"))
+        try server.run("del shown[:]; start('body')")
+        try bench.hear(shown: 1)
+        // Nothing is open: nobody needs a server.
+        try server.run("emit('NotificationClosed', 'uu', shown[0]['number'], 2)")
+        try bench.hear(.closed(id: 1, .dismissed))
+        let count = try File.readString(started).utf8.count
+        try server.run("stop()")
+        try bench.hear(.server(nil))
+        try server.run("start('body')")
+        try bench.hear { report in if case .server(.some) = report { () } else { nil } }
+        #expect(try File.readString(started).utf8.count == count)
     }
 
     @Test func `the bus may come late, go and return`() throws {
@@ -162,14 +225,14 @@ struct ServerTests {
         #expect(try bench.greet().ids == [1])
         try bench.startBus()
         var server = try Helper(bench, "server", "body")
-        try bench.hear(.shown(id: 1))
+        try bench.hear(shown: 1)
         bench.stopBus()
         try bench.hear(.server(nil))
         server.end()
         try bench.startBus()
         server = try Helper(bench, "server")
         try server.run("follow_badges(); start('body')")
-        try bench.hear(.shown(id: 1))
+        try bench.hear(shown: 1)
         #expect(try first(server)["hints"]?["suppress-sound"]?.boolValue == true)
     }
 
@@ -195,7 +258,7 @@ struct ServerTests {
         try bench.eventually("it is started") { File.exists(bench.directory + "/started") }
         try bench.hear { report in if case .failed(id: 1, _) = report { () } else { nil } }
         let server = try Helper(bench, "server", "body")
-        try bench.hear(.shown(id: 1))
+        try bench.hear(shown: 1)
         #expect(try server.run("ret = len(shown)").intValue == 1)
     }
 
@@ -208,7 +271,7 @@ struct ServerTests {
         try server.run(
             "server.methods[NAME].pop('Notify'); server.AddMethod(NAME, 'Notify', 'susssasa{sv}i', 'u', notify)"
         )
-        try bench.hear(.shown(id: 1))
+        try bench.hear(shown: 1)
     }
 
     @Test func `badges reach docks, and those that come later`() throws {

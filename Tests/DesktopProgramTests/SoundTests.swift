@@ -169,6 +169,40 @@ import Testing
         _ = try bench.greet()
     }
 
+    @Test(.enabled(if: File.isExecutable("/usr/bin/gcc"), "needs gcc"))
+    func `streams that begin and end all the time are reported at a bounded rate, the last state too`() throws {
+        let bench = try Bench(hasBus: false, starts: false)
+        // A stream that begins and ends a thousand times, and then plays.
+        let source = #"""
+            #include <stdio.h>
+            #include <unistd.h>
+            static void say(const char *state, int pid) {
+                printf("[{\"id\": 7, \"type\": \"PipeWire:Interface:Node\", \"info\": {\"state\": \"%s\", \"props\": "
+                       "{\"media.class\": \"Stream/Output/Audio\", \"application.process.id\": %d}}}]\n", state, pid);
+                fflush(stdout);
+                usleep(500);
+            }
+            int main(void) {
+                for (int i = 0; i < 1000; i++) { say("running", 4242); say("idle", 4242); }
+                say("running", 4243);
+                for (;;) pause();
+            }
+            """#
+        let program = bench.directory + "/dump"
+        try File.write(program + ".c", source)
+        let compiler = try bench.child(["/usr/bin/gcc", "-o", program, program + ".c"])
+        try bench.eventually("it is compiled") { (try? ProcFS.stat(compiler.pid))?.hasEnded ?? true }
+        compiler.reap()
+        try #require(File.isExecutable(program))
+        try bench.start(["TORPOR_PW_DUMP=\(program)"])
+        try bench.say(.listen(true))
+        try bench.hear(.listening(problem: nil))
+        try hear([4243], bench)
+        let count = bench.reports.count { if case .sound = $0 { true } else { false } }
+        #expect(count < 400, "of 2,000 changes")
+        _ = try bench.greet()
+    }
+
     @Test func `it executes nothing else`() throws {
         guard Confinement.isAvailable() else { return }
         let bench = try Bench(hasBus: false, starts: false)

@@ -13,6 +13,7 @@ import Varlink
         alert.actions = [.init(id: "later", label: "Later"), .init(id: "done", label: "Done")]
         alert.icon = "/usr/share/icons/notes.png"
         alert.entry = "io.torpor.notes"
+        alert.place = ScreenPlace(server: "b :1.7", number: .max)
         return alert
     }()
     static let server = DesktopServer(name: "dunst 1.9.0", capabilities: ["actions", "body"])
@@ -29,7 +30,8 @@ import Varlink
     @Test(arguments: [
         DesktopReport.here(ids: [1, .max], server: server), .here(ids: [], server: nil, version: 9), .server(server),
         .server(nil), .unseen(problem: nil), .unseen(problem: "no bus"),
-        .shown(id: 1), .failed(id: 2, reason: "no"), .closed(id: 3, .dismissed), .closed(id: 3, .expired),
+        .shown(id: 1), .shown(id: 1, place: ScreenPlace(server: ":1.7", number: 0)), .failed(id: 2, reason: "no"),
+        .closed(id: 3, .dismissed), .closed(id: 3, .expired),
         .answered(id: 4, action: "default", token: nil), .answered(id: 4, action: "x", token: "t"),
         .focused(pid: 5), .focused(pid: nil), .following(problem: nil), .following(problem: "no socket"),
         .sound([]),
@@ -45,6 +47,7 @@ import Varlink
         #"{"command":"show","alert":{"id":1,"app":"a"}}"#, #"{"command":"follow","focus":"windows"}"#,
         #"{"command":"show","alert":{"id":1,"app":"a","title":"t","urgency":"dire"}}"#,
         #"{"command":"show","alert":{"id":1,"app":"a","title":"t","actions":[{"id":"x"}]}}"#,
+        #"{"report":"shown","id":1,"place":{"server":":1.7","number":-1}}"#, #"{"report":"shown","id":1,"place":7}"#,
         #"{"command":"dance"}"#, #"{"report":"here","ids":["2"],"version":1}"#, #"{"report":"here","ids":[]}"#,
         #"{"report":"closed","id":1,"why":"bored"}"#, #"{"report":"focused","pid":-1}"#,
         #"{"report":"focused","pid":4294967296}"#, #"{"report":"answered","id":1}"#, #"{"report":"sing"}"#,

@@ -4,6 +4,7 @@ import Configuration
 import Engine
 import EngineHarness
 import EventLoop
+import Foundation
 import Lifecycle
 import Linux
 import Mailbox
@@ -63,28 +64,67 @@ import Varlink
 
     @Test("Each screen is told for itself, and one that came and went is nothing") func screens() throws {
         let (events, notices) = try running("\"screens\"")
-        notices.found(["card0-eDP-1"])
+        notices.found(["card0-eDP-1": []])
         #expect(events.mail() == [])
-        notices.found(["card0-HDMI-A-1", "card0-DP-2"])
+        notices.found(["card0-HDMI-A-1": [], "card0-DP-2": []])
         let payloads = events.host.mail(for: events.app("web")).map(\.draft.payload)
         #expect(payloads.map { $0["screen"]?.stringValue } == ["card0-DP-2", "card0-HDMI-A-1", "card0-eDP-1"])
         #expect(payloads.map { $0["after"]?.boolValue } == [true, true, false])
-        notices.found(["card0-DP-2"])
+        notices.found(["card0-DP-2": []])
         #expect(events.host.mail(for: events.app("web")).compactMap(\.draft.key) == ["card0-DP-2", "card0-eDP-1"])
+    }
+
+    @Test("Another display at the same connector is told by its modes, and nothing where they are as before again")
+    func modes() throws {
+        let (events, notices) = try running("\"screens\"")
+        notices.found(["card0-DP-1": ["1920x1080", "1280x720"], "card0-DP-2": []])
+        notices.found(["card0-DP-1": ["2560x1440"], "card0-DP-2": []])
+        let mail = events.host.mail(for: events.app("web"))
+        #expect(mail.map(\.draft.key) == ["card0-DP-1 modes"])
+        #expect(
+            mail.first?.draft.payload
+                == ["screen": "card0-DP-1", "before": ["1920x1080", "1280x720"], "after": ["2560x1440"]]
+        )
+        notices.found(["card0-DP-1": ["1920x1080", "1280x720"], "card0-DP-2": []])
+        #expect(events.mail() == [])
+        // One that is removed and comes back with other modes is told as connected.
+        notices.found(["card0-DP-2": []])
+        notices.found(["card0-DP-1": ["800x600"], "card0-DP-2": []])
+        #expect(events.mail() == [])
+    }
+
+    @Test("Displays and modes are read as the kernel lists them, a bounded number of each")
+    func readScreens() throws {
+        let folder = NSTemporaryDirectory() + "/torpor-drm-\(UUID().uuidString)"
+        defer { try? File.removeTree(folder) }
+        func connector(_ name: String, _ status: String?, _ modes: String?) throws {
+            try File.makeDirectories("\(folder)/\(name)")
+            if let status { try File.write("\(folder)/\(name)/status", status) }
+            if let modes { try File.write("\(folder)/\(name)/modes", modes) }
+        }
+        try connector("card0", nil, nil)
+        try connector("card0-DP-1", "connected\n", "1920x1080\n1920x1080\n1280x720\n")
+        try connector("card0-DP-2", "disconnected\n", "")
+        try connector("card0-eDP-1", "connected\n", nil)
+        try connector("card0-HDMI-A-1", "connected\n", (0..<500).map { "\($0)x1\n" }.joined())
+        let found = Screens.connected(folder)
+        #expect(found.keys.sorted() == ["card0-DP-1", "card0-HDMI-A-1", "card0-eDP-1"])
+        #expect(found["card0-DP-1"] == ["1920x1080", "1280x720"] && found["card0-eDP-1"] == [])
+        #expect(found["card0-HDMI-A-1"]?.count == Screens.mostModes)
     }
 
     @Test("What changed while nobody wanted to know is no news, also where a look was under way when they ceased to")
     func unwanted() throws {
         let (events, notices) = try running("\"power\", \"screens\"")
         notices.found(power(.mains))
-        notices.found(["card0-DP-1"])
+        notices.found(["card0-DP-1": []])
         events.configure("web") { $0.notifications = [] }
         // The looks that had been begun before.
         notices.found(power(.mains))
-        notices.found(["card0-DP-1"])
+        notices.found(["card0-DP-1": []])
         events.configure("web") { $0.notifications = [.power, .screens] }
         notices.found(power(.battery))
-        notices.found(["card0-DP-2"])
+        notices.found(["card0-DP-2": []])
         #expect(events.mail() == [])
     }
 
@@ -158,24 +198,7 @@ import Varlink
     )
     func sensorProxy() throws {
         let mock = try MockLogind()
-        try mock.run(
-            """
-            global proxy, start_proxy, stop_proxy
-            proxy = None
-
-            def start_proxy(side):
-                global proxy
-                proxy = mockobject.DBusMockObject(connection, '/net/hadess/SensorProxy', 'net.hadess.SensorProxy', {},
-                                                  logfile=os.devnull)
-                mockobject.objects['/net/hadess/SensorProxy'] = proxy
-                proxy.AddTemplate('iio-sensors-proxy', {'has_accelerometer': True, 'accelerometer_orientation': side})
-                connection.request_name('net.hadess.SensorProxy')
-
-            def stop_proxy():
-                connection.release_name('net.hadess.SensorProxy')
-                mockobject.objects.pop('/net/hadess/SensorProxy').remove_from_connection()
-            """
-        )
+        try mock.run(MockLogind.sensors)
         let loop = try EventLoop()
         let sensors = SensorProxy(loop, [.accelerometer], address: mock.address)
         var sides: [String] = []

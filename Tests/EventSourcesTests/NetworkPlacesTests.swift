@@ -46,7 +46,7 @@ import Varlink
     private func begin(_ toml: String) throws -> (FakeEvents, NetworkPlaces) {
         let events = try FakeEvents(toml)
         let places = try places(events)
-        try events.wait("the machine's own are known") { places.networks != nil }
+        try events.wait("the kernel's are known") { places.networks != nil }
         return (events, places)
     }
 
@@ -128,7 +128,7 @@ import Varlink
             host.inheritance = InheritedDescriptors([(name: "networks", descriptors: [copy])])
         }
         let others = try self.places(next)
-        try next.wait("the machine's own are known") { others.networks != nil }
+        try next.wait("the kernel's are known") { others.networks != nil }
         try connect(next, others, network("eth0"))
         #expect(told(next) == ["home left"])
     }
@@ -196,7 +196,7 @@ import Varlink
     )
     func manager() throws {
         let mock = try MockLogind()
-        try mock.run(Self.mock)
+        try mock.run(MockLogind.networks)
         let kernel = try KernelFiles()
         try kernel.write("/sys/class/net/eth7/carrier", "1\n")
         let loop = try EventLoop()
@@ -222,34 +222,4 @@ import Varlink
         try mock.run("start_manager()")
         try wait("it is back") { $0.isComplete }
     }
-
-    private static let mock = """
-        global nm, start_manager, stop_manager, join, leave, device, active
-        nm = device = active = None
-
-        def start_manager():
-            global nm, device
-            nm = mockobject.DBusMockObject(connection, '/org/freedesktop', 'org.freedesktop', {}, logfile=os.devnull,
-                                           is_object_manager=True)
-            mockobject.objects['/org/freedesktop'] = nm
-            nm.AddTemplate('networkmanager', {})
-            device = nm.AddWiFiDevice('wlan', 'wlan0', 100)
-            connection.request_name('org.freedesktop.NetworkManager')
-
-        def stop_manager():
-            connection.release_name('org.freedesktop.NetworkManager')
-            for path in list(mockobject.objects):
-                try: mockobject.objects.pop(path).remove_from_connection()
-                except LookupError: pass
-
-        def join(name):
-            global active
-            point = '/org/freedesktop/NetworkManager/AccessPoint/' + name
-            if point not in mockobject.objects:
-                nm.AddAccessPoint(device, name, name, '00:23:f8:7e:12:bb', 2, 2425, 5400, 82, 0)
-                nm.AddWiFiConnection(device, name, name, '')
-            active = nm.AddActiveConnection([device], '/org/freedesktop/NetworkManager/Settings/' + name, point, 'one', 2)
-
-        def leave(): nm.RemoveActiveConnection(device, active)
-        """
 }

@@ -108,6 +108,16 @@ struct PM2Tests {
         #expect(try app(text, environment: "production").environment == ["A": "2", "B": "1"])
     }
 
+    @Test("an environment that is not there is told, with the one that was probably meant")
+    func environmentName() throws {
+        let text = #"{"apps":[{"name":"a","script":"a.js","env_production":{"A":"1"}}]}"#
+        let meant = ("prodction", "has no env_prodction: did you mean --env production?")
+        for (name, told) in [meant, ("x", "has no env_x")] {
+            let found = try Imported("ecosystem.json", ["ecosystem.json": text], environment: name)
+            #expect(found.remarks("a").contains(told), "\(found.remarks("a"))")
+        }
+    }
+
     @Test("as many instances as it says, or as there are processors")
     func instances() throws {
         let found = try Imported(
@@ -129,6 +139,112 @@ struct PM2Tests {
         let app = try found["a@1"]
         #expect(app.sockets.map(\.name) == ["3000"] && app.sockets.first?.plan.reusePort == true)
         #expect(found.remarks("a").contains { $0.contains("port 3000") && $0.contains("from-pm2.md") })
+    }
+
+    @Test("in cluster mode node loads the package's listen.cjs, where it is there and the command loads none")
+    func listening() throws {
+        func imported(_ keys: String, has helper: Bool = true) throws -> (exec: [String], remarks: [String]) {
+            let text = #"{"apps":[{"name":"a","script":"a.js","instances":2,"env":{"PORT":3000},\#(keys)}]}"#
+            var machine = tree(["ecosystem.json": text])
+            let read = machine.read
+            if helper { machine.read = { $0 == "/usr/share/torpor/listen.cjs" ? [] : read($0) } }
+            let found = try Imported("ecosystem.json", in: machine)
+            return (try found["a@1"].exec, found.remarks("a"))
+        }
+        let usual = try imported(#""node_args":"--inspect""#)
+        #expect(
+            usual.exec == ["node", "--require", "/usr/share/torpor/listen.cjs", "--inspect", "/srv/app/a.js"]
+        )
+        #expect(usual.remarks.contains { $0.contains("/usr/share/torpor/listen.cjs, which node loads first") })
+        let own = try imported(#""node_args":"--require ./listen.cjs""#)
+        #expect(own.exec == ["node", "--require", "./listen.cjs", "/srv/app/a.js"])
+        #expect(own.remarks.contains { $0.contains("listens on that one by the file") }, "\(own.remarks)")
+        let none = try imported(#""node_args":"""#, has: false)
+        #expect(none.exec == ["node", "/srv/app/a.js"] && none.remarks.contains { $0.contains("EADDRINUSE unless") })
+        for keys in [#""exec_mode":"cluster","interpreter":"python3""#, #""exec_mode":"fork""#] {
+            #expect(try !imported(keys).exec.contains("--require"))
+        }
+    }
+
+    @Test("readiness by a port is not advised where Torpor itself holds the port")
+    func waitReady() throws {
+        func remark(_ keys: String) throws -> String {
+            let text = #"{"apps":[{"name":"a","script":"a.js","wait_ready":true,"env":{"PORT":3000}\#(keys)}]}"#
+            return try #require(Imported("ecosystem.json", text).remarks("a").first { $0.hasPrefix("wait_ready") })
+        }
+        #expect(try remark("").contains(#"ready = { tcp = "127.0.0.1:PORT" }, or ready = "notify""#))
+        let cluster = try remark(#","instances":2"#)
+        #expect(cluster.contains(#"Write ready = "notify" and"#) && !cluster.contains("tcp"), "\(cluster)")
+    }
+
+    @Test(
+        "watch is told with the app that does it",
+        arguments: [
+            ("true", #"[{ changed = "/srv/app" }]"#),
+            (#"["server","../lib"]"#, #"[{ changed = "/srv/app/server" }, { changed = "/srv/lib" }]"#),
+            (#""server""#, #"[{ changed = "/srv/app/server" }]"#),
+        ]
+    )
+    func watch(value: String, paths: String) throws {
+        let found = try Imported("ecosystem.json", #"{"apps":[{"name":"a","script":"a.js","watch":\#(value)}]}"#)
+        let app =
+            #"[apps.a-watch] with type = "oneshot", launch = "on-demand", launch_deadline = "none", exec = ["torpor", "#
+            + #""restart", "a"] and paths = \#(paths), with an entry"#
+        #expect(found.remarks("a").contains { $0.contains(app) }, "\(found.remarks("a"))")
+    }
+
+    @Test(
+        "what a file of variables has that dotenv reads otherwise is told, with its line",
+        arguments: [
+            ("A=1\n# one\nexport B='x # y'\n\nC=\"a b\" \nD=\n", nil),
+            ("A=1\nTOKEN=ok # comment\n", "line 2 of /srv/app/.env"),
+            ("A=\"x\" # one\nB=\"a\\nb\"\nC=c\n", "lines 1 and 2 of /srv/app/.env"),
+            ("A=1\nB\n", "/srv/app/.env:2: expected NAME=VALUE"),
+            ("A=\"1\n2\"\n", nil),
+        ]
+    )
+    func dotenv(file: String, place: String?) throws {
+        let ecosystem = #"{"apps":[{"name":"a","script":"a.js","env_file":".env"}]}"#
+        let found = try Imported("ecosystem.json", ["ecosystem.json": ecosystem, ".env": file])
+        #expect(try found["a"].environmentFiles.map(\.path) == ["/srv/app/.env"])
+        let told = found.remarks("a").filter { $0.contains("/srv/app/.env") }
+        #expect(
+            told.count == (place == nil ? 0 : 1) && place.map { told.first?.contains($0) == true } != false,
+            "\(told)"
+        )
+        let foreman = try Imported("Procfile", ["Procfile": "a: a.sh\n", ".env": file])
+        let also = foreman.result.remarks.filter { $0.text.contains("/srv/app/.env") }
+        #expect(also.count == (place == nil ? 0 : 1), "\(also)")
+    }
+
+    @Test("programs that run as root because nothing names a user are told, of every kind of source")
+    func root() throws {
+        let user = #"{"apps":[{"name":"a","script":"a.js"},{"name":"b","script":"b.js","uid":"www-data"}]}"#
+        let program = "[program:a]\ncommand=/bin/a\n"
+        let unit = "[Service]\nExecStart=/bin/a\n"
+        let sources: [(name: String, text: String, told: String?)] = [
+            ("ecosystem.json", user, "a runs as root"),
+            ("ecosystem.json", #"{"apps":[{"name":"b","script":"b.js","uid":"www-data"}]}"#, nil),
+            ("supervisord.conf", program + "[program:b]\ncommand=/bin/b\n", "a and b run as root"),
+            ("supervisord.conf", "[supervisord]\nuser=www-data\n" + program, nil),
+            // This one is launched only by hand.
+            ("supervisord.conf", program + "user=nobody-here\n", nil),
+            ("Procfile", "web: web.sh\n", "web runs as root"),
+            ("a.service", unit, "a runs as root"),
+            ("a.service", unit + "User=www-data\n", nil),
+        ]
+        for (name, text, told) in sources {
+            let remarks = try Imported(name, text).result.remarks.map(\.text)
+            let found = remarks.filter { $0.contains("as root under the supervisor of the machine: write user") }
+            #expect(found.count == (told == nil ? 0 : 1), "\(name): \(remarks)")
+            if let told { #expect(found.first?.hasPrefix("Without a user, \(told)") == true, "\(found)") }
+        }
+        // Whoever is not root has no such apps.
+        var result = try Importer.read("/srv/app/ecosystem.json", in: tree(["ecosystem.json": user]))
+        var system = machine()
+        system.effectiveUserID = 1000
+        result.validate(at: "/srv/app/torpor.toml", system: system)
+        #expect(!result.remarks.contains { $0.text.contains("as root") })
     }
 
     @Test("in fork mode they have none, and a variable that is counted up counts")

@@ -4,6 +4,7 @@ import Configuration
 import Importing
 import Lifecycle
 import Testing
+import WireText
 
 @Suite("A Procfile becomes apps")
 struct ProcfileTests {
@@ -30,6 +31,16 @@ struct ProcfileTests {
     )
     func commands(line: String, exec: [String]) throws {
         #expect(try Imported("Procfile", "web: \(line)\n")["web"].exec == exec)
+    }
+
+    @Test("a command shows a terminal no control or bidirectional characters, with or without quotes in it")
+    func terminals() throws {
+        for text in ["a\"b \u{9b}31m", "a \u{9d}0;x", "a\\\\ \u{202e}x", "a\"b \u{2028}x", "a\" \u{7f}"] {
+            let found = try Imported("Procfile", "web: sh -c '\(text)'\n\(text)\n")
+            let page = found.result.toml
+            #expect(!page.unicodeScalars.contains { $0.steersTerminals && $0 != "\n" }, "\(page.debugDescription)")
+            #expect(try found["web"].exec.joined().unicodeScalars.contains { $0.steersTerminals }, "\(page)")
+        }
     }
 
     @Test("ports count from 5000 in hundreds, or from PORT of .env, which is read at each launch")

@@ -172,6 +172,20 @@ struct SupervisordTests {
         #expect(try self.app("", head: "[supervisord]\nuser=root\n").user == nil)
     }
 
+    @Test("variables that are not set at the import are told, with their line")
+    func unset() throws {
+        let text =
+            "[program:w]\ncommand=w %(ENV_NOPE)s %(ENV_HERE)s %(ENV_NOPE)s\nenvironment=A=\"%(ENV_B)s%(ENV_C)s\"\n"
+        let found = try Imported("supervisord.conf", text, variables: ["HERE": "1"])
+        let told = found.result.programs[0].remarks.filter { $0.text.contains("not set here") }
+        #expect(told.map(\.line) == [2, 3], "\(told)")
+        #expect(
+            told[0].text.hasPrefix("command: NOPE is not set") && told[1].text.hasPrefix("environment: B and C are")
+        )
+        let all = try Imported("supervisord.conf", text, variables: ["HERE": "1", "NOPE": "", "B": "b", "C": "c"])
+        #expect(!all.remarks("w").contains { $0.contains("not set here") })
+    }
+
     @Test("the machine's name is put in at the import, which is told")
     func host() throws {
         let found = try Imported("supervisord.conf", "[program:w]\ncommand=w %(host_node_name)s\n")

@@ -192,6 +192,7 @@ struct EndingTests {
         let restarted: Set<TerminationReason> = [
             .exitFailure, .signal, .coreDump, .launchDeadline, .backgroundDeadline, .watchdog, .taskExpired,
             .lockWhileSuspending, .oomKill, .unknown, .memoryLimit, .unresponsive, .wakeStorm, .launchFailed,
+            .gpuInBackground,
         ]
         let codes: [TerminationReason: UInt32] = [
             .launchDeadline: 0x8bad_f00d, .backgroundDeadline: 0x8bad_f00d, .watchdog: 0x8bad_f00d,
@@ -219,14 +220,17 @@ struct EndingTests {
             _ = try bench.ask(.stop(reason))
             #expect(try bench.end(done).next == .rest)
         }
-        for reason in [TerminationReason.replaced, .permissionChanged] {
+        for reason in [TerminationReason.replaced, .permissionChanged, .protectedDataOpen] {
             // More often than a crash may happen.
             var bench = Bench { ($0.restart, $0.backoff.limit) = (policy, 1) }
             try bench.launch()
             for _ in 0..<3 {
                 _ = try bench.ask(.stop(reason))
                 let ending = try bench.end(crash)
-                #expect(ending.reason == reason && ending.next == .restart(after: .zero) && !reason.isReported)
+                #expect(
+                    ending.reason == reason && ending.next == .restart(after: .zero)
+                        && reason.isReported != reason.isReplacement
+                )
                 #expect(bench.machine.remembered.ledger.isEmpty && bench.machine.remembered.restarts == 0)
                 _ = bench.tell(.deadline)
                 bench.comeUp()
@@ -298,6 +302,38 @@ struct EndingTests {
             bench.now += .seconds(suspended)
             _ = try bench.ask(.resume)
             #expect(try bench.end(crash).next == .restart(after: .milliseconds(expected)))
+        }
+    }
+
+    @Test("a restart resets the delays like a stop and a start, and one for a dependency does after a stable run")
+    func restartResets() throws {
+        func delay(_ seconds: Int, _ request: (inout Bench) throws -> Void) throws -> Ending.Next {
+            var bench = Bench { $0.backoff.jitter = 0 }
+            try bench.launch()
+            for delay in [100, 200, 400] {
+                #expect(try bench.end(crash).next == .restart(after: .milliseconds(delay)))
+                _ = bench.advance(.milliseconds(delay))
+                bench.comeUp()
+            }
+            bench.now += .seconds(seconds)
+            try request(&bench)
+            bench.comeUp()
+            return try bench.end(crash).next
+        }
+        for seconds in [1, 11] {
+            let next = try delay(seconds) { bench in
+                _ = try bench.ask(.restart)
+                #expect(try bench.end(done).next == .relaunch)
+            }
+            #expect(next == .restart(after: .milliseconds(100)))
+        }
+        for (seconds, expected) in [(1, 800), (11, 100)] {
+            let next = try delay(seconds) { bench in
+                _ = try bench.ask(.stop(.stopped))
+                _ = bench.machine.launch(foreground: true, reason: .dependency, now: bench.now)
+                #expect(try bench.end(done).next == .relaunch)
+            }
+            #expect(next == .restart(after: .milliseconds(expected)))
         }
     }
 

@@ -244,7 +244,12 @@ enum Whim {
         switch dice.below(23) {
         case 0: .start(background: false)
         case 1: .start(background: true)
-        case 2: .stop([.stopped, .replaced, .permissionChanged, .memoryLimit, .exitsOnSuspend][dice.below(5)])
+        case 2:
+            .stop(
+                [.stopped, .replaced, .permissionChanged, .protectedDataOpen, .memoryLimit, .exitsOnSuspend][
+                    dice.below(6)
+                ]
+            )
         case 3: .restart
         case 4: .foreground
         case 5: .background

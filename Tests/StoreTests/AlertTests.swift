@@ -67,8 +67,8 @@ struct StoredAlertTests {
         let path = bench.folder + "/journal"
         let journal = try StoreJournal(creating: path)
         let changes: [MailChange] = [
-            .alert(alert(2, "running")), .alertRemoval(1, app: "web"), .alert(alert(7, app: "db")),
-            .alert(alert(8)), .alertRemoval(8, app: "web"),
+            .save(alert(2, "running")), .remove(StoredAlert.self, 1, of: "web"), .save(alert(7, app: "db")),
+            .save(alert(8)), .remove(StoredAlert.self, 8, of: "web"),
         ]
         for change in changes { journal.append(change) }
         #expect(journal.items() == changes.map { .change($0) })
@@ -85,10 +85,10 @@ struct StoredAlertTests {
         let bench = try Bench()
         let path = bench.folder + "/journal"
         let journal = try StoreJournal(creating: path)
-        journal.append(.alert(alert(1)))
+        journal.append(.save(alert(1)))
         let whole = try #require(try File.read(path).lastIndex { $0 != 0 }) + 1
-        journal.append(.alert(alert(2)))
-        journal.append(.alertRemoval(1, app: "web"))
+        journal.append(.save(alert(2)))
+        journal.append(.remove(StoredAlert.self, 1, of: "web"))
         let bytes = try File.read(path)
         let end = try #require(bytes.lastIndex { $0 != 0 }) + 1
         try #require(end > whole)
@@ -98,7 +98,7 @@ struct StoredAlertTests {
             for index in length..<part.count { part[index] = 0 }
             try File.write(path + ".cut", part)
             let items = try #require(StoreJournal(try File.open(path + ".cut", .readWrite))).items()
-            #expect(items.first == .change(.alert(alert(1))), "\(length) bytes")
+            #expect(items.first == .change(.save(alert(1))), "\(length) bytes")
             seen.insert(items.count)
         }
         #expect(seen.isSubset(of: [1, 2, 3]) && seen.contains(1) && seen.contains(2))

@@ -50,8 +50,8 @@ struct StoredPermissionTests {
         let path = bench.folder + "/journal"
         let journal = try StoreJournal(creating: path)
         let changes: [MailChange] = [
-            .permission(answer("camera", false)), .permissionRemoval(answer("network").key),
-            .permission(answer("gpu", app: "db")),
+            .save(answer("camera", false)), .remove(StoredPermission.self, answer("network").key, of: "web"),
+            .save(answer("gpu", app: "db")),
         ]
         for change in changes { journal.append(change) }
         #expect(journal.items() == changes.map { .change($0) })

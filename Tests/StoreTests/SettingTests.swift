@@ -53,8 +53,8 @@ struct StoredSettingTests {
         let rows = [
             setting("port", "3", known: "2"), setting("theme", nil), setting("key", "geheim ü", known: .some(nil)),
         ]
-        journal.append(.settings(rows, app: "web"))
-        #expect(journal.items() == [.change(.settings(rows, app: "web"))])
+        journal.append(.settings(rows))
+        #expect(journal.items() == [.change(.settings(rows))])
         let store = bench.store(journal: StoreJournal(try File.open(path, .readWrite)), holdsWrites: true)
         #expect(try bench.load(store).settings == byKey([rows[0], rows[2]]))
         store.releaseWrites()

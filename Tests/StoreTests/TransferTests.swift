@@ -67,8 +67,8 @@ struct StoredTransferTests {
         let path = bench.folder + "/journal"
         let journal = try StoreJournal(creating: path)
         let changes: [MailChange] = [
-            .transfer(transfer(2, "running")), .transferRemoval(1, app: "web"), .transfer(transfer(7, app: "db")),
-            .transfer(transfer(8)), .transferRemoval(8, app: "web"),
+            .save(transfer(2, "running")), .remove(StoredTransfer.self, 1, of: "web"), .save(transfer(7, app: "db")),
+            .save(transfer(8)), .remove(StoredTransfer.self, 8, of: "web"),
         ]
         for change in changes { journal.append(change) }
         #expect(journal.items() == changes.map { .change($0) })
@@ -85,10 +85,10 @@ struct StoredTransferTests {
         let bench = try Bench()
         let path = bench.folder + "/journal"
         let journal = try StoreJournal(creating: path)
-        journal.append(.transfer(transfer(1)))
+        journal.append(.save(transfer(1)))
         let whole = try #require(try File.read(path).lastIndex { $0 != 0 }) + 1
-        journal.append(.transfer(transfer(2)))
-        journal.append(.transferRemoval(1, app: "web"))
+        journal.append(.save(transfer(2)))
+        journal.append(.remove(StoredTransfer.self, 1, of: "web"))
         let bytes = try File.read(path)
         let end = try #require(bytes.lastIndex { $0 != 0 }) + 1
         try #require(end > whole)
@@ -98,7 +98,7 @@ struct StoredTransferTests {
             for index in length..<part.count { part[index] = 0 }
             try File.write(path + ".cut", part)
             let items = try #require(StoreJournal(try File.open(path + ".cut", .readWrite))).items()
-            #expect(items.first == .change(.transfer(transfer(1))), "\(length) bytes")
+            #expect(items.first == .change(.save(transfer(1))), "\(length) bytes")
             seen.insert(items.count)
         }
         #expect(seen.isSubset(of: [1, 2, 3]) && seen.contains(1) && seen.contains(2))

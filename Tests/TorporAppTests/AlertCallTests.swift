@@ -16,6 +16,7 @@ import TorporAPI
                 let reply = try await app.requestPermission("camera")
                 #expect(reply.state == "ask" && reply.isAskedNow && reply.nextAt == 7 && reply.message == nil)
                 await #expect(throws: AppError.self) { try await app.requestPermission("netwrk") }
+                try await app.setNeedsRefresh(["inbox", "to do"])
             }
         ])
         try await running(delegate, under: supervisor) {
@@ -23,6 +24,7 @@ import TorporAPI
             try await supervisor.waitForAnswers(1)
         }
         #expect(supervisor.calls.contains(.requestPermission(name: "netwrk")))
+        #expect(supervisor.calls.contains(.setNeedsRefresh(names: ["inbox", "to do"])))
     }
 
     @Test("alerts are scheduled, listed and cancelled, and the badge is set") func calls() async throws {

@@ -34,6 +34,7 @@ private actor Typed: AppDelegate {
     func identityDidChange(_ app: TorporApp, change: SettingsChange) async throws {
         heard.append("identity \(change.changed) \(change.path ?? "-")")
     }
+    func refresh(_ app: TorporApp, names: [String]) async throws { heard.append("refresh \(names)") }
     func significantTimeChange(_ app: TorporApp, change: TimeChange) async throws {
         let offset = change.secondsFromUTC.map { "\($0)" } ?? "-"
         heard.append("\(change.clockWasSet) \(change.timeZone ?? "-") \(offset) \(change.day ?? "-")")
@@ -97,7 +98,7 @@ private actor Typed: AppDelegate {
             "handleEventsForBackgroundTransfer", "transferDidFinish", "transferNeedsLogin",
             "didReceiveLocalNotification", "sceneWillConnect",
             "sceneDidBecomeActive", "sceneWillResignActive", "sceneDidEnterBackground", "sceneWillEnterForeground",
-            "sceneDidDisconnect", "didDiscardScenes",
+            "sceneDidDisconnect", "didDiscardScenes", "refresh",
         ]
         #expect(try await answers(of: Silent(), to: others.map { ($0, [:]) }) == others.map { _ in .done })
     }

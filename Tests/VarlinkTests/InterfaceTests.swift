@@ -28,6 +28,7 @@ import VarlinkServer
         var apply = ApplyRequest()
         requests.append(.apply(apply))
         apply.restart = true
+        apply.force = true
         apply.diff = true
         apply.apps = ["web", "tag:x"]
         apply.wait = false
@@ -115,6 +116,9 @@ import VarlinkServer
         requests.append(.data(apps: []))
         requests.append(.data(apps: ["a"]))
         requests.append(.purgeData(PurgeDataRequest(app: "a", folders: ["caches"])))
+        requests += [.protection, .lockData, .unlockData]
+        requests.append(.exportState(app: "a", offset: 7))
+        requests.append(.importState(ImportStateRequest(app: "a", offset: 1, bytes: 3, data: [1, 2])))
         requests.append(.snapshot(app: "a", offset: 7))
         requests += [.icon(app: "a"), .icon(app: "a", variant: "dark"), .desktopApps]
         for request in requests {

@@ -64,6 +64,7 @@ _torpor() {
             'mailbox:Shows the messages that wait for an app.'
             'settings:Shows or changes the settings of an app.'
             'permissions:Shows what sandboxed apps ask for and why, or answers them.'
+            'protect:Locks and unlocks the protected folders of apps, or shows them.'
             'unhandled:Shows messages that no app handled, or that crashed the app that got them.'
             'transfers:Shows or cancels the downloads and uploads that run while apps sleep.'
             'alerts:Shows, answers or cancels the alerts of apps.'
@@ -81,6 +82,10 @@ _torpor() {
             'interrupt:Makes active apps inactive, so that they get no user events.'
             'scene:Opens, disconnects, discards and shows the scenes of a template.'
             'hold:Keeps apps from being suspended when they are in the background.'
+            'own:Says that this machine owns apps, so that it may launch and wake them.'
+            'disown:Says that this machine does not own apps: they are suspended, and nothing launches or wakes them.'
+            'move:Moves an app to another machine, with its saved state and its mail.'
+            'state:Exports and imports the state that an app saved, with its mail.'
             'force-quit:Ends apps by SIGKILL, without telling them; no event launches them again.'
             'signal:Sends a signal to the main process of apps.'
             'post:Sends an app a message on a topic, now or when it wakes.'
@@ -107,7 +112,7 @@ _torpor() {
         ;;
     arg)
         case "${words[1]}" in
-        list|status|top|logs|events|history|report|snapshot|graph|memory|timers|mailbox|settings|permissions|unhandled|transfers|alerts|data|health|metrics|start|stop|restart|foreground|open|background|suspend|resume|interrupt|scene|hold|force-quit|signal|post|notify|badge|reset|wait|init|import|check|apply|policy|desktop|bundle|install|rollback|uninstall|doctor|upgrade|app|help)
+        list|status|top|logs|events|history|report|snapshot|graph|memory|timers|mailbox|settings|permissions|protect|unhandled|transfers|alerts|data|health|metrics|start|stop|restart|foreground|open|background|suspend|resume|interrupt|scene|hold|own|disown|move|state|force-quit|signal|post|notify|badge|reset|wait|init|import|check|apply|policy|desktop|bundle|install|rollback|uninstall|doctor|upgrade|app|help)
             "_torpor_${words[1]}" && ret=0
             ;;
         esac
@@ -170,7 +175,7 @@ _torpor_logs() {
     local -ar arg_specs=(
         '*:app:{__torpor_custom_complete ---completion logs -- positional@0 "${current_word_index}" "$(__torpor_cursor_index_in_current_word)"}'
         '(--follow -f)'{--follow,-f}'[Keep showing new lines as they come.]'
-        '(-n --lines)'{-n,--lines}'[Show only this many of the last lines.]:lines:'
+        '(-n --lines)'{-n,--lines}'[Show only this many of the last lines, of all apps together; 100 without --since.]:lines:'
         '--since[Show lines from this time on\: 10min or '\''2 hours ago'\'', boot, yesterday, 14\:04, or 2026-01-31T12\:34\:56 (with Z\: UTC).]:time:'
         '--grep[Show only lines that contain this text.]:text:'
         '(-t --times)'{-t,--times}'[Show the time of each line.]'
@@ -396,6 +401,114 @@ _torpor_permissions() {
     return "${ret}"
 }
 
+_torpor_protect() {
+    local -i ret=1
+    local -ar arg_specs=(
+        '--version[Show the version.]'
+        '(-h --help)'{-h,--help}'[Show help information.]'
+        '(-): :->command'
+        '(-)*:: :->arg'
+    )
+    _arguments -w -s -S : "${arg_specs[@]}" && ret=0
+    case "${state}" in
+    command)
+        local -ar subcommands=(
+            'status:Shows the protected folders of apps.'
+            'lock:Locks protected data; returns when it is locked.'
+            'unlock:Unlocks protected data.'
+            'init:Makes the keys of protected folders, and prints a recovery key once.'
+            'passphrase:Changes the passphrase; the recovery key stays.'
+        )
+        _describe -V subcommand subcommands && ret=0
+        ;;
+    arg)
+        case "${words[1]}" in
+        status|lock|unlock|init|passphrase)
+            "_torpor_protect_${words[1]}" && ret=0
+            ;;
+        esac
+        ;;
+    esac
+
+    return "${ret}"
+}
+
+_torpor_protect_status() {
+    local -i ret=1
+    local -ar arg_specs=(
+        '--socket[The supervisor'\''s control socket.]:path:_files'
+        '--json[One JSON document on standard output (an object a line for streams).]'
+        '(--verbose -v)'{--verbose,-v}'[Report supervisor restarts and upgrades on standard error.]'
+        '--version[Show the version.]'
+        '(-h --help)'{-h,--help}'[Show help information.]'
+    )
+    _arguments -w -s -S : "${arg_specs[@]}" && ret=0
+
+    return "${ret}"
+}
+
+_torpor_protect_lock() {
+    local -i ret=1
+    local -ar arg_specs=(
+        '--socket[The supervisor'\''s control socket.]:path:_files'
+        '--json[One JSON document on standard output (an object a line for streams).]'
+        '(--verbose -v)'{--verbose,-v}'[Report supervisor restarts and upgrades on standard error.]'
+        '--version[Show the version.]'
+        '(-h --help)'{-h,--help}'[Show help information.]'
+    )
+    _arguments -w -s -S : "${arg_specs[@]}" && ret=0
+
+    return "${ret}"
+}
+
+_torpor_protect_unlock() {
+    local -i ret=1
+    local -ar arg_specs=(
+        '--stdin[Read the passphrase from standard input, up to its first newline or NUL.]'
+        '--recovery[Unlock with the recovery key instead of the passphrase.]'
+        '*:command:'
+        '--socket[The supervisor'\''s control socket.]:path:_files'
+        '--json[One JSON document on standard output (an object a line for streams).]'
+        '(--verbose -v)'{--verbose,-v}'[Report supervisor restarts and upgrades on standard error.]'
+        '--version[Show the version.]'
+        '(-h --help)'{-h,--help}'[Show help information.]'
+    )
+    _arguments -w -s -S : "${arg_specs[@]}" && ret=0
+
+    return "${ret}"
+}
+
+_torpor_protect_init() {
+    local -i ret=1
+    local -ar arg_specs=(
+        '--stdin[Read the passphrase from standard input, up to its first newline or NUL.]'
+        '--socket[The supervisor'\''s control socket.]:path:_files'
+        '--json[One JSON document on standard output (an object a line for streams).]'
+        '(--verbose -v)'{--verbose,-v}'[Report supervisor restarts and upgrades on standard error.]'
+        '--version[Show the version.]'
+        '(-h --help)'{-h,--help}'[Show help information.]'
+    )
+    _arguments -w -s -S : "${arg_specs[@]}" && ret=0
+
+    return "${ret}"
+}
+
+_torpor_protect_passphrase() {
+    local -i ret=1
+    local -ar arg_specs=(
+        '--stdin[Read the old and the new passphrase from standard input, a line each.]'
+        '--recovery[Give the recovery key instead of the old passphrase.]'
+        '--socket[The supervisor'\''s control socket.]:path:_files'
+        '--json[One JSON document on standard output (an object a line for streams).]'
+        '(--verbose -v)'{--verbose,-v}'[Report supervisor restarts and upgrades on standard error.]'
+        '--version[Show the version.]'
+        '(-h --help)'{-h,--help}'[Show help information.]'
+    )
+    _arguments -w -s -S : "${arg_specs[@]}" && ret=0
+
+    return "${ret}"
+}
+
 _torpor_unhandled() {
     local -i ret=1
     local -ar arg_specs=(
@@ -441,7 +554,8 @@ _torpor_alerts() {
     local -i ret=1
     local -ar arg_specs=(
         '*:app:{__torpor_custom_complete ---completion alerts -- positional@0 "${current_word_index}" "$(__torpor_cursor_index_in_current_word)"}'
-        '*--cancel[Cancel or dismiss the alert of this id; once for each.]:id:'
+        '--dismiss[Dismiss the open alert of this id; if it is repeated, it comes again.]:id:'
+        '*--cancel[Cancel the alert of this id, open or scheduled; once for each.]:id:'
         '--all[Cancel or dismiss all alerts of the apps.]'
         '--answer[Answer the open alert of this id.]:id:'
         '--action[With --answer\: the id of the alert'\''s action.]:id:'
@@ -514,7 +628,8 @@ _torpor_start() {
     local -ar arg_specs=(
         '*:app:{__torpor_custom_complete ---completion start -- positional@0 "${current_word_index}" "$(__torpor_cursor_index_in_current_word)"}'
         '--background[Launch into the background.]'
-        '--force[Launch even if a policy is against it.]'
+        '--standby[Launch only to be suspended, also an app that this machine does not own.]'
+        '--force[Launch even if a policy is against it, or this machine does not own the app.]'
         '--no-wait[Return as soon as the supervisor has the request.]'
         '--timeout[The longest time to wait, such as 10s.]:duration:'
         '--socket[The supervisor'\''s control socket.]:path:_files'
@@ -532,6 +647,7 @@ _torpor_stop() {
     local -i ret=1
     local -ar arg_specs=(
         '*:app:{__torpor_custom_complete ---completion stop -- positional@0 "${current_word_index}" "$(__torpor_cursor_index_in_current_word)"}'
+        '--keep-state[Keep the state that the app saved for its next launch.]'
         '--no-wait[Return as soon as the supervisor has the request.]'
         '--timeout[The longest time to wait, such as 10s.]:duration:'
         '--socket[The supervisor'\''s control socket.]:path:_files'
@@ -787,6 +903,125 @@ _torpor_hold() {
     return "${ret}"
 }
 
+_torpor_own() {
+    local -i ret=1
+    local -ar arg_specs=(
+        '*:app:{__torpor_custom_complete ---completion own -- positional@0 "${current_word_index}" "$(__torpor_cursor_index_in_current_word)"}'
+        '--for[Own the apps for this time, such as 90s, unless this is repeated.]:duration:'
+        '--no-wait[Return as soon as the supervisor has the request.]'
+        '--timeout[The longest time to wait, such as 10s.]:duration:'
+        '--socket[The supervisor'\''s control socket.]:path:_files'
+        '--json[One JSON document on standard output (an object a line for streams).]'
+        '(--verbose -v)'{--verbose,-v}'[Report supervisor restarts and upgrades on standard error.]'
+        '--version[Show the version.]'
+        '(-h --help)'{-h,--help}'[Show help information.]'
+    )
+    _arguments -w -s -S : "${arg_specs[@]}" && ret=0
+
+    return "${ret}"
+}
+
+_torpor_disown() {
+    local -i ret=1
+    local -ar arg_specs=(
+        '*:app:{__torpor_custom_complete ---completion disown -- positional@0 "${current_word_index}" "$(__torpor_cursor_index_in_current_word)"}'
+        '--stop[Terminate the apps too; their saved state is kept for the next launch.]'
+        '--no-wait[Return as soon as the supervisor has the request.]'
+        '--timeout[The longest time to wait, such as 10s.]:duration:'
+        '--socket[The supervisor'\''s control socket.]:path:_files'
+        '--json[One JSON document on standard output (an object a line for streams).]'
+        '(--verbose -v)'{--verbose,-v}'[Report supervisor restarts and upgrades on standard error.]'
+        '--version[Show the version.]'
+        '(-h --help)'{-h,--help}'[Show help information.]'
+    )
+    _arguments -w -s -S : "${arg_specs[@]}" && ret=0
+
+    return "${ret}"
+}
+
+_torpor_move() {
+    local -i ret=1
+    local -ar arg_specs=(
+        ':app:{__torpor_custom_complete ---completion move -- positional@0 "${current_word_index}" "$(__torpor_cursor_index_in_current_word)"}'
+        ':host:'
+        '--ssh[The command that runs another there.]:command:'
+        '--for[Own it there for this time, unless that is renewed.]:duration:'
+        '--timeout[The longest time for each step, default 30s.]:duration:'
+        '--dry-run[Check both machines, and say what would be done.]'
+        '--socket[The supervisor'\''s control socket.]:path:_files'
+        '--json[One JSON document on standard output (an object a line for streams).]'
+        '(--verbose -v)'{--verbose,-v}'[Report supervisor restarts and upgrades on standard error.]'
+        '--version[Show the version.]'
+        '(-h --help)'{-h,--help}'[Show help information.]'
+    )
+    _arguments -w -s -S : "${arg_specs[@]}" && ret=0
+
+    return "${ret}"
+}
+
+_torpor_state() {
+    local -i ret=1
+    local -ar arg_specs=(
+        '--version[Show the version.]'
+        '(-h --help)'{-h,--help}'[Show help information.]'
+        '(-): :->command'
+        '(-)*:: :->arg'
+    )
+    _arguments -w -s -S : "${arg_specs[@]}" && ret=0
+    case "${state}" in
+    command)
+        local -ar subcommands=(
+            'export:Writes the app'\''s saved state and its mail to a file, or to standard output.'
+            'import:Reads what ‘torpor state export’ wrote, for the next launch of an app that does not run.'
+        )
+        _describe -V subcommand subcommands && ret=0
+        ;;
+    arg)
+        case "${words[1]}" in
+        export|import)
+            "_torpor_state_${words[1]}" && ret=0
+            ;;
+        esac
+        ;;
+    esac
+
+    return "${ret}"
+}
+
+_torpor_state_export() {
+    local -i ret=1
+    local -ar arg_specs=(
+        ':app:{__torpor_custom_complete ---completion state export -- positional@0 "${current_word_index}" "$(__torpor_cursor_index_in_current_word)"}'
+        '(--output -o)'{--output,-o}'[Write it to this file.]:file:_files'
+        '--no-mail[Leave out the messages that wait for the app.]'
+        '--no-state[Leave out the state.]'
+        '--socket[The supervisor'\''s control socket.]:path:_files'
+        '--json[One JSON document on standard output (an object a line for streams).]'
+        '(--verbose -v)'{--verbose,-v}'[Report supervisor restarts and upgrades on standard error.]'
+        '--version[Show the version.]'
+        '(-h --help)'{-h,--help}'[Show help information.]'
+    )
+    _arguments -w -s -S : "${arg_specs[@]}" && ret=0
+
+    return "${ret}"
+}
+
+_torpor_state_import() {
+    local -i ret=1
+    local -ar arg_specs=(
+        ':app:{__torpor_custom_complete ---completion state import -- positional@0 "${current_word_index}" "$(__torpor_cursor_index_in_current_word)"}'
+        ':file:_files'
+        '--socket[The supervisor'\''s control socket.]:path:_files'
+        '--json[One JSON document on standard output (an object a line for streams).]'
+        '(--verbose -v)'{--verbose,-v}'[Report supervisor restarts and upgrades on standard error.]'
+        '--version[Show the version.]'
+        '(-h --help)'{-h,--help}'[Show help information.]'
+    )
+    _arguments -w -s -S : "${arg_specs[@]}" && ret=0
+
+    return "${ret}"
+}
+
 _torpor_force-quit() {
     local -i ret=1
     local -ar arg_specs=(
@@ -853,7 +1088,7 @@ _torpor_notify() {
         '--at[Show it at this time\: 14\:30 (today or tomorrow), 2026-03-29T14\:30\:00, or that with Z or an offset.]:time:'
         '--after[Show it after this time, such as 10min.]:duration:'
         '--calendar[Show it again and again, as in systemd'\''s timers\: '\''Mon..Fri 9\:55'\''.]:expression:'
-        '--time-zone[The zone of --at, such as Europe/Berlin; else the machine'\''s.]:zone:'
+        '--time-zone[The zone of --at\: Europe/Berlin, or local, which is the machine'\''s; else TZ, else the machine'\''s.]:zone:'
         '--id[Replace the app'\''s alert of this id.]:id:'
         '--urgency[low, normal or critical; a critical one on the desktop interrupts apps.]:word:{__torpor_complete "${___urgency[@]}"}'
         '--sound[A sound of the XDG sound theme.]:name:'
@@ -978,6 +1213,7 @@ _torpor_apply() {
     local -ar arg_specs=(
         '--diff[Only show what would happen, and why.]'
         '--restart[Restart apps that run with old values, in dependency order.]'
+        '--force[Apply even a configuration without apps, which removes all apps.]'
         '*:app:{__torpor_custom_complete ---completion apply -- positional@0 "${current_word_index}" "$(__torpor_cursor_index_in_current_word)"}'
         '--no-wait[Return as soon as the supervisor has the request.]'
         '--timeout[The longest time to wait, such as 10s.]:duration:'
@@ -1388,7 +1624,7 @@ _torpor_app() {
 
 _torpor_app_delegate() {
     local -i ret=1
-    local -ar ___on=('willFinishLaunching=' 'restoreState=' 'didFinishLaunching=' 'openURL=' 'didBecomeActive=' 'willResignActive=' 'didEnterBackground=' 'willEnterForeground=' 'resumed=' 'willTerminate=' 'didReceiveMemoryWarning=' 'taskExpiring=' 'settingsDidChange=' 'identityDidChange=' 'significantTimeChange=' 'performFetch=' 'didReceiveEvent=' 'didReceiveNotification=' 'didReceiveRemoteNotification=' 'protectedDataWillBecomeUnavailable=' 'protectedDataDidBecomeAvailable=' 'handleEventsForBackgroundTransfer=' 'transferDidFinish=' 'transferNeedsLogin=' 'didReceiveLocalNotification=' 'sceneWillConnect=' 'sceneDidBecomeActive=' 'sceneWillResignActive=' 'sceneDidEnterBackground=' 'sceneWillEnterForeground=' 'sceneDidDisconnect=' 'didDiscardScenes=')
+    local -ar ___on=('willFinishLaunching=' 'restoreState=' 'didFinishLaunching=' 'openURL=' 'didBecomeActive=' 'willResignActive=' 'didEnterBackground=' 'willEnterForeground=' 'resumed=' 'willTerminate=' 'didReceiveMemoryWarning=' 'taskExpiring=' 'settingsDidChange=' 'identityDidChange=' 'significantTimeChange=' 'performFetch=' 'didReceiveEvent=' 'didReceiveNotification=' 'didReceiveRemoteNotification=' 'protectedDataWillBecomeUnavailable=' 'protectedDataDidBecomeAvailable=' 'handleEventsForBackgroundTransfer=' 'transferDidFinish=' 'transferNeedsLogin=' 'didReceiveLocalNotification=' 'sceneWillConnect=' 'sceneDidBecomeActive=' 'sceneWillResignActive=' 'sceneDidEnterBackground=' 'sceneWillEnterForeground=' 'sceneDidDisconnect=' 'didDiscardScenes=' 'refresh=')
     local -ar arg_specs=(
         '*--on[Run this command for the message; * is for messages that have none.]:message=command:{__torpor_complete "${___on[@]}"}'
         '--answers[Read the answers from standard input.]'
@@ -1742,7 +1978,7 @@ _torpor_app_notify() {
         '--at[Show it at this time\: 14\:30 (today or tomorrow), 2026-03-29T14\:30\:00, or that with Z or an offset.]:time:'
         '--after[Show it after this time, such as 10min.]:duration:'
         '--calendar[Show it again and again, as in systemd'\''s timers\: '\''Mon..Fri 9\:55'\''.]:expression:'
-        '--time-zone[The zone of --at, such as Europe/Berlin; else the machine'\''s.]:zone:'
+        '--time-zone[The zone of --at\: Europe/Berlin, or local, which is the machine'\''s; else TZ, else the machine'\''s.]:zone:'
         '--id[Replace the app'\''s alert of this id.]:id:'
         '--urgency[low, normal or critical; a critical one on the desktop interrupts apps.]:word:{__torpor_complete "${___urgency[@]}"}'
         '--sound[A sound of the XDG sound theme.]:name:'

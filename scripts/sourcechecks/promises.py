@@ -94,9 +94,6 @@ def check_promises() -> Iterator[Finding]:
     for case in sorted((messages.keys() | reasons.keys()) - given()):
         kind = "message" if case in messages else "reason"
         yield Finding(f"nothing gives the {kind} .{case}: remove the case (records keep its place), or give it", STATES)
-    unsent = re.search(r"unsentNames = (\[.*?\])", text(STATES))
-    for word in sorted(set(json.loads(unsent[1]) if unsent else []) & set(messages.values())):
-        yield Finding(f"{word} is among unsentNames, and is a message: remove it there", STATES)
 
     names = set(messages.values())
     yield from compare(names, "message", "docs/lifecycle.md", table("docs/lifecycle.md", "| message | told | parameters |"))

@@ -54,6 +54,12 @@ static void tell_parts(const torpor_message *message)
             say("changed %s", torpor_message_changed(message, index));
         say("path %s", shown(torpor_message_path(message)));
     }
+    if (strcmp(name, "refresh") == 0) {
+        size_t index = 0;
+        for (; torpor_message_refresh(message, index) != NULL; index++)
+            say("refresh %s", torpor_message_refresh(message, index));
+        say("refresh %s", shown(torpor_message_refresh(message, index)));
+    }
     if (strcmp(name, "significantTimeChange") == 0) {
         torpor_time_change change = torpor_message_time_change(message);
         say("clock %d %s %d %s", change.clock_was_set, shown(change.time_zone),
@@ -245,7 +251,10 @@ static bool obey(torpor_app *app, char *line)
         report(app, "cancelled", torpor_app_cancel_alert(app, rest[0] != '\0' ? rest : NULL));
     else if (strcmp(line, "badge") == 0)
         report(app, "badged", torpor_app_set_badge(app, atoll(rest)));
-    else if (strcmp(line, "permission") == 0)
+    else if (strcmp(line, "needs-refresh") == 0) {
+        const char *names[] = {rest, "more"};
+        report(app, "needs refresh", torpor_app_set_needs_refresh(app, names, 2));
+    } else if (strcmp(line, "permission") == 0)
         report(app, "permission", torpor_app_permission(app, rest));
     else if (strcmp(line, "request") == 0) {
         torpor_question question;

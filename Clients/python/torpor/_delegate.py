@@ -139,6 +139,10 @@ class Delegate:
         """Another account is the app's: message.changed names the settings, message.path the file of identity_files."""
         return self.other(message)
 
+    def refresh(self, message: Message) -> Any:
+        """The app comes to the foreground: message.names must be refreshed first; "*" stands for everything."""
+        return self.other(message)
+
     def significant_time_change(self, message: Message) -> Any:
         """The clock was set (message.clock_was_set), or message.time_zone, .utc_offset or .day is another one."""
         return self.other(message)
@@ -216,6 +220,7 @@ _METHODS: Dict[str, str] = {
     "didReceiveEvent": "did_receive_event",
     "didReceiveNotification": "did_receive_notification",
     "didReceiveRemoteNotification": "did_receive_remote_notification",
+    "refresh": "refresh",
     "significantTimeChange": "significant_time_change",
     "identityDidChange": "identity_did_change",
     "protectedDataWillBecomeUnavailable": "protected_data_will_become_unavailable",

@@ -212,6 +212,11 @@ class Message:
         return _texts(self._news.get("changed"))
 
     @property
+    def names(self) -> List[str]:
+        """What must be refreshed (refresh); "*" stands for everything."""
+        return _texts(self._news.get("names"))
+
+    @property
     def clock_was_set(self) -> bool:
         """Whether the clock was set (significantTimeChange)."""
         return self._news.get("clock") is True

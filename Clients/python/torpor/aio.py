@@ -424,6 +424,14 @@ class App:
         reply: Mapping[str, Any] = await self._call("RequestPermission", {"name": name})
         return reply
 
+    # Refreshing.
+
+    async def set_needs_refresh(self, names: Sequence[str]) -> None:
+        """Names what must be refreshed before people see the app again. The names gather while it is not in the foreground;
+        refresh gets them when it comes there, or at once."""
+        if self.supervised:
+            await self._call("SetNeedsRefresh", {"names": list(names)}, SAVE_TIMEOUT)
+
     # Settings.
 
     async def settings(self) -> Mapping[str, Any]:

@@ -449,6 +449,14 @@ class App:
         reply: Mapping[str, Any] = self._call("RequestPermission", {"name": name})
         return reply
 
+    # Refreshing.
+
+    def set_needs_refresh(self, names: Sequence[str]) -> None:
+        """Names what must be refreshed before people see the app again. The names gather while it is not in the foreground;
+        refresh gets them when it comes there, or at once."""
+        if self.supervised:
+            self._call("SetNeedsRefresh", {"names": list(names)}, SAVE_TIMEOUT)
+
     # Settings.
 
     def settings(self) -> Mapping[str, Any]:

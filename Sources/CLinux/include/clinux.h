@@ -354,6 +354,20 @@ int tlx_open_beneath(int folder, const char *name, int flags, int same_device);
 /// another kind of digest.
 int tlx_verity_enable(int fd);
 int tlx_verity_digest(int fd, uint8_t *digest);
+/// The ioctls of fscrypt are variadic. The first writes the 16 bytes that identify the key of an encrypted folder, and
+/// fails with ENODATA where a folder is not encrypted but could be, EOPNOTSUPP and ENOTTY where none can; the second
+/// encrypts an empty folder. `fd` is a folder of the filesystem.
+int tlx_fscrypt_policy(int fd, uint8_t *identifier);
+int tlx_fscrypt_protect(int fd, const uint8_t *identifier);
+/// Gives the kernel a key of 64 bytes, and writes its identifier. Takes one away: the flags of the removal (1: files are
+/// busy, 2: other users have added it too), or -1. Asks for one: 1 absent, 2 present, 3 not wholly removed, or -1.
+int tlx_fscrypt_add(int fd, const uint8_t *key, uint8_t *identifier);
+int tlx_fscrypt_remove(int fd, const uint8_t *identifier, int of_all_users);
+int tlx_fscrypt_status(int fd, const uint8_t *identifier);
+/// The device and the inode of a file, from what the kernel has cached: statx waits for no server (AT_STATX_DONT_SYNC).
+int tlx_identity(int folder, const char *name, uint64_t *device, uint64_t *inode);
+/// The type of a path's filesystem, as statfs(2) has it, or -1.
+long tlx_filesystem(const char *path);
 /// The version of the kernel's Landlock ABI. Landlock has no wrapper in libc.
 long tlx_landlock_version(void);
 /// Creates a Landlock ruleset that restricts these rights. Returns its descriptor.
@@ -378,6 +392,8 @@ int tlx_columns(uint32_t scalar);
 int tlx_adopt_locale(void);
 /// The size of a terminal, by ioctl, which is variadic. Fails with ENOTTY if the size is unknown.
 int tlx_terminal_size(int fd, int *rows, int *columns);
+/// Turns a terminal's echo and its signals off, or on again.
+int tlx_set_echo(int fd, int on);
 /// signalfd, which Swift's Glibc lacks. The first function blocks SIGTERM and the signals that a terminal sends, and
 /// returns a descriptor for them. The second reads one signal: it returns the signal's number, 0 after an incomplete
 /// read, or fails with EAGAIN.

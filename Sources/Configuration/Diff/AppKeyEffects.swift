@@ -77,6 +77,9 @@ enum AppKeyEffects {
         .value("data_folders", \.data.isWanted, .restart),
         .value("first_launch", \.data.firstLaunch, .launch),
         .value("version", \.data.version, .restart),
+        .table("protected", \.data.protection.kind, .restart) { $0.map { ["": $0.rawValue] } ?? [:] },
+        .table("protected_fallback", \.data.protection.fallback, .restart) { ["": $0.rawValue] },
+        .value("launch_when_locked", \.data.protection.launchesWhenLocked, .live),
         presented("title", \.title, \.titles),
         presented("summary", \.summary, \.summaries),
         presented("icon", \.icon, \.icons),
@@ -163,6 +166,7 @@ enum AppKeyEffects {
         .value("after", \.after, .live),
         .value("before_start", \.beforeStart, .launch),
         .value("after_stop", \.afterStop, .live),
+        .value("owner", \.rules.owner, .restart),
         .value("restart", \.rules.restart, .live),
         AppKey(
             name: "restart_backoff",
@@ -251,6 +255,7 @@ enum AppKeyEffects {
         .value("task_budget", \.rules.taskBudget, .live),
         .value("expiry_warning", \.rules.expiryWarning, .live),
         .value("on_lock", \.rules.onLock, .live),
+        .value("gpu_background", \.gpuBackground, .live),
         .value("shared_resources", \.sharedResources, .live),
         .table("state_limit", \.stateLimit, .live, size),
         AppKey(
@@ -400,5 +405,7 @@ enum AppKeyEffects {
 extension RestartPolicy: Written {}
 extension MissedTransition: Written {}
 extension EvictionRule: Written {}
+extension OwnerRule: Written {}
 extension SettingsFormat: Written {}
 extension SuspendedConnections: Written {}
+extension GPURule: Written {}

@@ -22,6 +22,7 @@ enum SupervisorKeyEffects {
             .value("posters", \.posters, .live),
             .value("orphans", \.orphans, .live),
             .value("policies", \.policies, .live),
+            .table("protected", \.protection, .live, ProtectionReader.members(of:)),
             .value("readers", \.readers, .live),
             .value("session", \.session, .live),
             .value("sleep", \.sleep, .live),

@@ -37,7 +37,7 @@ struct FileReader {
             let defaults = AppDraft(name: "", origin: Origin(context: context, position: .unknown))
             read(context, bytes, chain: [], defaults: defaults)
         case .failure(.missing): context.error("there is no such file", at: .unknown)
-        case .failure(.unusable(let reason)): context.error(reason, at: .unknown)
+        case .failure(.unusable(let reason)), .failure(.passing(let reason)): context.error(reason, at: .unknown)
         }
         for app in bundled { drafts[app.draft.specification.template] = readBundle(app) }
     }
@@ -160,7 +160,8 @@ struct FileReader {
         case .success(let bytes):
             read(self.context(of: path), bytes, chain: chain, defaults: defaults)
         case .failure(.missing): context.error("there is no file \(quoted(path))", at: position)
-        case .failure(.unusable(let reason)): context.error("\(quoted(path)): \(reason)", at: position)
+        case .failure(.unusable(let reason)), .failure(.passing(let reason)):
+            context.error("\(quoted(path)): \(reason)", at: position)
         }
     }
 

@@ -119,10 +119,6 @@ enum TableReader {
         for member in Read.members(context, node) ?? [] {
             let inner = context.at(member.key)
             guard let message = Message(rawValue: member.key) else {
-                if Message.unsentNames.contains(member.key), read(inner, member.node) != nil {
-                    inner.warning("does nothing: Torpor does not send \(member.key) yet", at: member.position)
-                    continue
-                }
                 Read.unknown(inner, member, among: Message.allCases.map(\.rawValue))
                 continue
             }

@@ -83,14 +83,13 @@ public enum ConfigurationLoader {
             userID: userID,
             drafts: reader.drafts,
             keepAliveMinimum: reader.supervisor.keepAliveMinimum,
-            ownPaths: SandboxOwnPaths(
-                state: reader.supervisor.stateDirectory,
-                runtime: reader.supervisor.runtimeDirectory,
-                configuration: reader.files.map { Path.join(system.workingDirectory, $0.path) }
-            )
+            ownPaths: reader.ownPaths
         ).apps()
         checkMain(reader, apps)
         checkDesktop(reader, userID: userID)
+        if system.inspection != nil, apps.isEmpty, templates.isEmpty {
+            Context(sink: sink, file: path, folder: "").warning("has no apps: add a table [apps.NAME]", at: .unknown)
+        }
         guard !sink.hasErrors else { return .failure(DiagnosticList(diagnostics: sink.sorted)) }
         return .success(
             TorporConfiguration(

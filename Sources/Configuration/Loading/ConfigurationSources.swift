@@ -149,7 +149,9 @@ extension ConfigurationSystem {
         bundle = { name, _ in
             let end = InstalledManifest.end(of: name)
             let file = sources.files.first { $0.path.hasSuffix(end) }
-            return file.map { .success(InstalledManifest(path: $0.path, kept: $0.text)) } ?? .failure(.missing)
+            guard let file else { return .failure(.missing) }
+            guard !file.text.isEmpty else { return .failure(.passing("\(file.path) could not be read before")) }
+            return .success(InstalledManifest(path: file.path, kept: file.text))
         }
     }
 }

@@ -10,6 +10,8 @@ public struct ConfigurationSystem {
         case missing
         /// The file cannot be used. The text says why.
         case unusable(String)
+        /// The manifest of a bundle cannot be read now, and another try may succeed. The text says why.
+        case passing(String)
     }
 
     /// Returns the content of a file.
@@ -55,6 +57,8 @@ public struct ConfigurationSystem {
         public var head: (String) -> [UInt8]? = Self.head
         /// Whether this machine has the locale of that name; nil if unknown.
         public var hasLocale: (String) -> Bool? = { _ in nil }
+        /// The version of the kernel's Landlock, 0 if the kernel has none; nil if unknown.
+        public var landlock: Int?
         /// Why a policy cannot be used as it is configured; nil if it can. `folder` contains the policy's library.
         public var refusal: (_ policy: PolicySpecification, _ folder: String) -> String?
 

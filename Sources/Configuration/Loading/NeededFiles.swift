@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Linux
+import Permissions
 import WireText
 
 /// Warnings about missing programs, folders and files that an app needs at its launch. They are never errors, because
@@ -47,6 +49,12 @@ struct NeededFiles {
         check("cover", app.presentation.cover.command)
         for icon in [app.presentation.icon].compactMap(\.self) + app.presentation.icons.values.sorted() {
             check(icon: icon)
+        }
+        if app.sandbox.mode != nil, inspection.landlock == 0 {
+            draft.warning(
+                "sandbox",
+                "the app is not launched, since \(KernelRelease.landlockObstacle), or remove sandbox"
+            )
         }
         if let language = app.presentation.language, SettingTemplate.names(in: language).isEmpty,
             !Placeholder.isForScene(language), inspection.hasLocale(language) == false

@@ -106,6 +106,7 @@ struct AppDraft {
         CoverReader.check(self)
         SettingReader.check(self)
         TransferReader.check(self)
+        ProtectionReader.check(self)
         warnOfModes()
         let isOfForeground = specification.location.updates == .foreground
         let location = origins["location"] == nil || isOfForeground ? "regions" : "location"
@@ -145,8 +146,29 @@ struct AppDraft {
         if answers, specification.signals.isEmpty {
             warning("answers", "does nothing without signals")
         }
+        if rules.owner == .external { warnOfOwner() }
         if rules.isOneshot, rules.watchdog != nil {
             warning("watchdog", "a oneshot app has no heartbeat once it is done")
+        }
+    }
+
+    /// Names keys that do not go together with `owner = "external"`.
+    private func warnOfOwner() {
+        if specification.wakeOnConnect != .none {
+            warning(
+                "wake_on_connect",
+                "a standby keeps listening at ports that it has opened itself, and its clients wait without an answer: "
+                    + "declare the ports in sockets, which torpord closes while the app is not owned"
+            )
+        }
+        if specification.rules.exitsOnSuspend {
+            warning(
+                "exits_on_suspend",
+                "the app cannot stand by (owner = \"external\"): it is launched where it is owned"
+            )
+        }
+        if specification.rules.isOneshot, origins["type"] != nil {
+            warning("owner", "a oneshot app cannot stand by: it is launched where it is owned")
         }
     }
 

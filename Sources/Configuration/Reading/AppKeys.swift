@@ -9,7 +9,8 @@ enum AppKeys {
     typealias AppKey = Key<AppDraft>
 
     static let all: [AppKey] =
-        (program + start + stop + deadlines + background + events + memory + output + notices + connections + messages)
+        (program + start + stop + deadlines + background + events + memory + output + notices + connections + messages
+        + ProtectionReader.app)
         .sorted {
             $0.name < $1.name
         }
@@ -108,6 +109,7 @@ enum AppKeys {
         .value("settings_format", \.specification.settingsFormat) { Read.choice($0, $1) },
         .value("before_start", \.specification.beforeStart, TableReader.hooks),
         .value("after_stop", \.specification.afterStop, TableReader.hooks),
+        .value("owner", \.specification.rules.owner) { Read.choice($0, $1) },
         .value("restart", \.specification.rules.restart) { Read.choice($0, $1) },
         AppKey("restart_backoff") { context, node, draft in
             Read.table(context, node, TableReader.backoff, into: &draft.specification.rules.backoff)
@@ -154,6 +156,7 @@ enum AppKeys {
         .value("task_budget", \.specification.rules.taskBudget, Read.deadline),
         .value("expiry_warning", \.specification.rules.expiryWarning, Read.duration),
         .value("on_lock", \.specification.rules.onLock) { Read.choice($0, $1) },
+        .value("gpu_background", \.specification.gpuBackground) { Read.choice($0, $1) },
         .value("shared_resources", \.specification.sharedResources, Read.paths),
         .value("state_limit", \.specification.stateLimit, Read.size),
         AppKey("snapshot") { context, node, draft in draft.snapshot = (context, node) },

@@ -291,6 +291,20 @@ public struct InstalledManifest: Sendable {
         self.init(path: path, text: text, hasFirstLaunch: text.count < kept.count)
     }
 
+    /// Why the manifest cannot be read now, if that passes.
+    public static func passingProblem(_ name: String, in state: String) -> String? {
+        guard case .failure(.passing(let why)) = read(name, in: state) else { return nil }
+        return why
+    }
+
+    /// Removes what is left of bundles whose uninstall was killed.
+    public static func removeUninstalled(in state: String) {
+        let folder = state + "/bundles"
+        for name in (try? File.list(folder)) ?? [] where name.hasPrefix(BundleWord.removedMark) {
+            try? File.removeTree("\(folder)/\(name)")
+        }
+    }
+
     /// Reads the manifest of a bundle's current version, without the list of files, which may be long.
     static func read(_ name: String, in state: String) -> Result<InstalledManifest, ConfigurationSystem.ReadFailure> {
         let path = state + end(of: name)
@@ -315,8 +329,9 @@ public struct InstalledManifest: Sendable {
             manifest.version = version
             return .success(manifest)
         } catch {
-            return error == .noSuchFileOrDirectory || error == .notDirectory
-                ? .failure(.missing) : .failure(.unusable("\(path) cannot be read: \(error)"))
+            if error == .noSuchFileOrDirectory || error == .notDirectory { return .failure(.missing) }
+            let why = "\(path) cannot be read: \(error)"
+            return .failure(error.isPassing ? .passing(why) : .unusable(why))
         }
     }
 }

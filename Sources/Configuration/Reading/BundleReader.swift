@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Bundles
+import Permissions
 
 /// An app whose table has the key `bundle`.
 struct BundledApp {
@@ -43,6 +44,7 @@ extension FileReader {
             app.origin.warning("there is no bundle \(quoted(app.name)): the app is not launched until it is installed")
             return owned(app, folder, DiagnosticSink())
         case .failure(.unusable(let why)): return refused(app, folder, why)
+        case .failure(.passing(let why)): return unread(app, folder, why)
         }
         guard files.count < Self.countLimit || files.contains(where: { $0.path == installed.path }) else {
             return refused(app, folder, "the configuration has more than \(Self.countLimit) files and bundles")
@@ -67,7 +69,36 @@ extension FileReader {
         }
         // Report warnings about the manifest. The trial found no errors in it.
         let shown = DiagnosticSink(warning: sink)
-        return manifest.draft(app.bare(sink), bundle, installed, owner: app.tables(sink), shown, checked: false)
+        var draft = manifest.draft(app.bare(sink), bundle, installed, owner: app.tables(sink), shown, checked: false)
+        let asked = manifest.draft(app.bare(own), bundle, installed, owner: [], own, checked: false)
+        withhold(asked.specification.sandbox.declarations, from: &draft, app)
+        return draft
+    }
+
+    /// Takes permissions away that the manifest asks for, and that reach what torpord itself keeps: with other bundles and
+    /// the keys that sign them, a stranger's app could leave its sandbox. The machine's owner may still name them.
+    private func withhold(_ asked: [PermissionDeclaration], from draft: inout AppDraft, _ app: BundledApp) {
+        if let user = draft.specification.user, system.userID(user) != system.effectiveUserID { return }
+        let ownPaths = ownPaths
+        draft.specification.sandbox.declarations.removeAll { declaration in
+            guard asked.contains(declaration), let place = ownPaths.reached(by: declaration.permission) else {
+                return false
+            }
+            app.origin.warning(
+                "the bundle \(quoted(app.name)) asks for \(quoted(declaration.name)), which reaches \(place), where torpord "
+                    + "itself keeps files: the permission is left out; write it in permissions of the app to allow it"
+            )
+            return true
+        }
+    }
+
+    /// What torpord itself keeps, as far as it is read.
+    var ownPaths: SandboxOwnPaths {
+        SandboxOwnPaths(
+            state: supervisor.stateDirectory,
+            runtime: supervisor.runtimeDirectory,
+            configuration: files.map { Path.join(system.workingDirectory, $0.path) }
+        )
     }
 
     /// The app with only the keys of the machine's owner. Without a bundle's version, torpord does not launch the
@@ -84,6 +115,19 @@ extension FileReader {
     private func refused(_ app: BundledApp, _ folder: String, _ why: String) -> AppDraft {
         app.origin.warning("the bundle \(quoted(app.name)) cannot be used, so the app is not launched: \(why)")
         return owned(app, folder, DiagnosticSink())
+    }
+
+    /// The app without its bundle, whose manifest cannot be read now. A manifest without text stands for it among the
+    /// sources: a launch reads it again.
+    private mutating func unread(_ app: BundledApp, _ folder: String, _ why: String) -> AppDraft {
+        app.origin.warning("the bundle \(quoted(app.name)) cannot be read now, and is tried again at a launch: \(why)")
+        let path = supervisor.stateDirectory + InstalledManifest.end(of: app.name)
+        if files.count < Self.countLimit, !files.contains(where: { $0.path == path }) {
+            files.append(ConfigurationSources.File(path: path, text: []))
+        }
+        var draft = owned(app, folder, DiagnosticSink())
+        draft.specification.bundle?.isUnread = true
+        return draft
     }
 
     /// The first error with its place, and how many more there are.

@@ -30,7 +30,7 @@ public enum EnvironmentFile {
                         description: "\(file.path): there is no such file; \"-\(file.path)\" makes it optional"
                     )
                 }
-            case .failure(.unusable(let reason)):
+            case .failure(.unusable(let reason)), .failure(.passing(let reason)):
                 throw EnvironmentFileError(description: "\(file.path): \(reason)")
             }
         }

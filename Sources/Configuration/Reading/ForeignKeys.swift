@@ -44,6 +44,7 @@ enum ForeignKeys {
     private static let exec = "write exec = [\"PROGRAM\", \"ARGUMENT\"]"
     private static let all: [(keys: [String], hint: String)] = [
         (["command", "cmd", "script", "execstart", "exec_start", "entrypoint", "program", "run"], exec),
+        (["oneshot"], "write type = \"oneshot\""),
         (["args", "arguments"], "write them in exec, after the program"),
         (
             ["cwd", "working_directory", "workingdirectory", "working_dir", "workdir", "chdir"],

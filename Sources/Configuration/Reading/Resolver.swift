@@ -28,6 +28,7 @@ struct Resolver {
                 MachineHints.checkIcon(app, draft, system, &folders)
                 NeededFiles(app, draft, system)?.check()
                 OpeningReader.check(app, draft)
+                HeldPorts.check(app, draft)
                 checkSandbox(app, draft)
                 if app.scenes != nil || app.innerScenes != nil { SceneReader.check(app, draft) }
             }

@@ -26,6 +26,9 @@ enum SupervisorKeys {
         .value("policies", \.policies, Read.texts),
         .value("policy_directory", \.policyDirectory, Read.path),
         .value("posters", \.posters, Read.texts),
+        Key("protected") { context, node, supervisor in
+            Read.table(context, node, ProtectionReader.supervisor, into: &supervisor.protection)
+        },
         .value("readers", \.readers, Read.texts),
         .value("runtime_directory", \.runtimeDirectory, Read.path),
         .value("session", \.session, Read.session),

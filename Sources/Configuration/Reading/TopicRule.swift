@@ -15,6 +15,8 @@ public struct TopicRule: Sendable, Hashable {
     /// Whether a message stays queued until the app fetches it, even if torpord has already notified the app by a
     /// signal.
     public var keep = false
+    /// Whether no message of the topic is queued: the app is told, when it comes to the foreground, that there were some.
+    public var refresh = false
     /// The apps to which torpord passes a message that this app does not handle, in this order. Each is a name or
     /// `tag:NAME`.
     public var next: [String] = []
@@ -29,6 +31,7 @@ extension TopicRule {
         .value("urgent", \.urgent, Read.boolean),
         .value("wake", \.wake) { Read.choice($0, $1) },
         .value("keep", \.keep, Read.boolean),
+        .value("refresh", \.refresh, Read.boolean),
         .value("next", \.next, Read.texts),
     ]
 
@@ -61,7 +64,15 @@ extension TopicRule {
                 guard let coalesce: Coalescing = Read.choice(inner, member.node) else { continue }
                 rule.coalesce = coalesce
             } else {
-                Read.table(inner, member.node, keys, into: &rule)
+                let found = Read.table(inner, member.node, keys, into: &rule)
+                let others = keys.map(\.name).filter { $0 != "refresh" && found[$0] != nil }
+                if rule.refresh, !others.isEmpty {
+                    inner.error(
+                        "refresh = true keeps no message, only the topic's name: leave out "
+                            + others.joined(separator: ", "),
+                        at: member.position
+                    )
+                }
             }
             topics.append((member.key, rule))
         }
@@ -73,7 +84,7 @@ extension TopicRule {
             let words = [
                 rule.coalesce.rawValue, rule.urgent ? "urgent" : nil,
                 rule.wake == .background ? nil : "wake \(rule.wake.rawValue)", rule.keep ? "keep" : nil,
-                rule.next.isEmpty ? nil : "next " + rule.next.joined(separator: " "),
+                rule.refresh ? "refresh" : nil, rule.next.isEmpty ? nil : "next " + rule.next.joined(separator: " "),
             ]
             return words.compactMap { $0 }.joined(separator: ", ")
         }

@@ -244,6 +244,8 @@ public struct AppEvents: Sendable, Hashable {
     /// Timers that wake the app.
     public var timers: [TimerSpecification] = []
 
+    /// What happens if the app uses a graphics card in the background.
+    public var gpuBackground = GPURule.ignore
     /// How the app gets messages. The keys are topics, or patterns of topics with `*` and `?`.
     public var topics: [String: TopicRule] = [:]
     /// The apps that may post messages to this app: names, patterns of names, or `tag:NAME`.
@@ -484,4 +486,14 @@ public struct ResourceProfile: Sendable, Hashable {
 
     /// Creates a profile that replaces no values.
     public init() {}
+}
+
+/// The values of `gpu_background`: what happens if an app uses a graphics card in the background.
+public enum GPURule: String, Sendable, Hashable, CaseIterable {
+    /// An event says so.
+    case report
+    /// The app is ended too.
+    case end
+    /// torpord does not look.
+    case ignore
 }

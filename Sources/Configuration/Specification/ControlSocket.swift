@@ -10,13 +10,18 @@ public enum ControlSocket {
     /// The path that a program uses by default: `$TORPOR_MANAGER_SOCKET`, otherwise the socket of this user's own
     /// supervisor. If that socket does not exist, or if its directory belongs to another user, the path is that of the
     /// machine's supervisor.
-    public static var found: String {
-        if let path = ThisProcess.environment("TORPOR_MANAGER_SOCKET"), !path.isEmpty { return path }
+    public static var found: String { search().path }
+
+    /// The default path, and whether it is that of the machine's supervisor only because this user's own supervisor
+    /// does not run.
+    public static func search() -> (path: String, isFallback: Bool) {
+        if let path = ThisProcess.environment("TORPOR_MANAGER_SOCKET"), !path.isEmpty { return (path, false) }
         let own = own
         // Without XDG_RUNTIME_DIR, the socket's directory is in /tmp, where another user may have created it.
         let owner = File.parent(of: own).flatMap { try? File.status($0) }?.uid
-        if let owner, owner != 0, owner != Users.effectiveUID { return machines }
-        return !File.exists(own) && File.exists(machines) ? machines : own
+        let isOthers = owner.map { $0 != 0 && $0 != Users.effectiveUID } ?? false
+        guard isOthers || !File.exists(own) && File.exists(machines) else { return (own, false) }
+        return (machines, Users.effectiveUID != 0)
     }
 
     /// The path of the control socket of this user's own supervisor.

@@ -47,6 +47,8 @@ public struct SupervisorSpecification: Sendable, Hashable {
     public var minFree = FreeSpaceRule.part(0.05)
     /// The limits for the transfers of all apps together.
     public var transfers = SupervisorTransfers()
+    /// What locks the protected data of apps.
+    public var protection = SupervisorProtection()
     /// Whether torpord updates desktop entries when apps change. Only for a user's supervisor.
     public var desktopEntries = false
     /// Where and when alerts of apps are shown.

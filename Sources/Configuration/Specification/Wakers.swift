@@ -13,7 +13,7 @@ extension AppSpecification {
             || self.backgroundModes.contains { $0 != .audio && $0 != .externalAccessory }
             || sockets.contains { $0.wake != .none } || self.timers.contains { $0.wake != .none }
             || self.paths.contains { $0.wake != .none } || self.devices.contains { $0.wake != .none }
-            || self.topics.values.contains { $0.wake != .none }
+            || self.topics.values.contains { $0.wake != .none && !$0.refresh }
     }
 
     /// Whether the app can ever be suspended. A oneshot app cannot, nor can an app with `exits_on_suspend`.
@@ -29,7 +29,7 @@ extension AppSpecification {
         for path in self.paths where path.wake != .none { wakers.append("path \(path.name)") }
         for device in self.devices where device.wake != .none { wakers.append("device \(device.name)") }
         for topic in self.topics.keys.sorted() {
-            guard let rule = self.topics[topic], rule.wake != .none else { continue }
+            guard let rule = self.topics[topic], rule.wake != .none, !rule.refresh else { continue }
             wakers.append("\(rule.urgent ? "posts" : "urgent posts") to \(topic)")
         }
         for subscription in self.subscriptions { wakers.append("news of \(subscription.name)") }

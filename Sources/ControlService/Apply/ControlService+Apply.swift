@@ -87,6 +87,11 @@ extension ControlService {
             if !request.diff, isFromDisk { supervisor.recovery.isDiskInvalid = true }
             return Supervisor.diskIsInvalid
         case .success(var new):
+            if isFromDisk, let refusal = refusalOfNothing(request, new.configuration) {
+                log.error("the configuration is not applied: \(refusal)")
+                reply?.fail(refusal)
+                return refusal
+            }
             new.configuration = supervisor.inForce.roster.complete(new.configuration)
             // Socket addresses may contain settings of the app: fill in the current values, not the defaults.
             for index in new.configuration.apps.indices {
@@ -123,6 +128,16 @@ extension ControlService {
         if supervisor.upgrades.isUnderWay { return "an upgrade is under way: ask again when it is done" }
         if supervisor.isKeeperLost { return "torpor-keeper is gone, so torpord is ending" }
         return nil
+    }
+
+    /// Why a configuration without apps is not applied: its file was probably emptied, or moved, by mistake. Nil if
+    /// that does not matter.
+    private func refusalOfNothing(_ request: ApplyRequest, _ new: TorporConfiguration) -> String? {
+        guard !request.force, !request.diff, new.apps.isEmpty, new.templates.isEmpty else { return nil }
+        let count = apps.count { !coordinator.isLeaving($0.id) }
+        guard count > 0 else { return nil }
+        return "\(new.sources.path) has no apps, so nothing was changed: ‘torpor apply --force’ removes "
+            + (count == 1 ? "the app that there is" : "all \(count) apps")
     }
 
     /// The configuration in force, in which each running app has the specification with which it was launched.
@@ -181,6 +196,7 @@ extension ControlService {
         supervisor.interruptions.follow(kept.supervisor)
         supervisor.memoryWatch.configure()
         supervisor.dataFolders.configure()
+        supervisor.protection.configure()
         supervisor.transfers.configure()
         supervisor.desktop.configure()
         supervisor.alerts.configure()

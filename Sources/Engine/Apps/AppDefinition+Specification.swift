@@ -13,6 +13,7 @@ extension AppDefinition {
             after: app.after,
             launchesIntoForeground: app.launch == .foreground,
             needsMemory: app.memoryNeeded != nil || app.scenes?.maxLive != nil
+                || app.data.protection.kind != nil
         )
     }
 }

@@ -67,6 +67,9 @@ package struct Selection {
         return found
     }
 
+    /// Whether one of the patterns is the exact name of the app.
+    package func isNamed(_ app: AppRuntime, by patterns: [String]) -> Bool { patterns.contains { exact($0) === app } }
+
     /// The app of that name, or the template's only instance if `name` is a template. Throws if there is none, or
     /// several.
     package func one(_ name: String) throws(Unknown) -> AppRuntime {

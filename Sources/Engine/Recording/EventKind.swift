@@ -31,6 +31,7 @@ package enum EventKind: String, CaseIterable {
     case continuedByOthers = "2b99c41c4130422dbf68fd719d9ed23c"
     case overLimit = "3853a36f0ed6423abd5532aedf306d99"
     case lockHeld = "a52280b3eae248208adde96574438f19"
+    case gpuInBackground = "155f418ba8d74a8bb33199596c54dfbb"
     case noStateDirectory = "761e4867751f4b3a8e671fc20cad4163"
     case stateNotKept = "c526b37db8c04c12b24bb5e9b580fb5e"
     case stateSetAside = "2221cb593ca845aca25c08ce8a68a6b7"
@@ -46,6 +47,12 @@ package enum EventKind: String, CaseIterable {
     case dataNotCleared = "50c02793cd0b4a97bf81806ce74d4222"
     case cachesRemoved = "898e549d71e24cfaa10fc535ce1110dc"
     case dataPurged = "530f2e4bc003488eb622b3eae6f51ae7"
+
+    // Protected data.
+    case dataLocked = "6f0b1f5d2d3c4a5e9b1c7a4d8e2f6031"
+    case dataUnlocked = "0d9c3a7be4f1482ab65d1e90c7f3a824"
+    case dataBusy = "b41e6a90c5d748f3a2e7095cd18f6b3d"
+    case waitsForUnlock = "e7a2c1d4905b4f6e8d3b6f1a2c9047e5"
 
     // An app's memory.
     case madeRoom = "622b836bf672486caac6cb81de5cadab"
@@ -109,6 +116,9 @@ package enum EventKind: String, CaseIterable {
     case adviceNotTaken = "7e32bdc760214ed49a3039ba44add04a"
     case reconfigured = "6bc415c354744ed38f5963d98c4bbbaf"
     case removed = "c02111bc5b744894aea2d0f7d25566e6"
+    case owned = "2f0c8a4e6b1d4c5f9a7e3d60b8f1c2a4"
+    case disowned = "61d7e0b9a3f24d8e8c5b7a192e4f6d03"
+    case ownershipExpired = "c48b5f1e7d924a06b3e8f0a26d9c7b15"
     case chatty = "717fd6d4a3d64d4fa085c62e6ed801da"
 
     // torpord itself.
@@ -149,14 +159,16 @@ package enum EventKind: String, CaseIterable {
         case .signalled: "signal"
         case .ended, .evicted, .failed, .missedDeadline, .outOfMemory, .notLaunched, .requirementFailed, .gaveUp: "exit"
         case .adopted, .lateAnswer, .outlivedGrace, .notStopped, .continuedByOthers, .overLimit, .lockHeld,
+            .gpuInBackground,
             .noStateDirectory,
             .stateKept, .stateNotKept, .stateSetAside, .snapshotTaken, .snapshotNotTaken, .said, .mainChanged, .unheard,
             .descriptorClosed, .attached,
             .chatty, .socketNotBound, .socketBound, .socketClosed, .backlogNearlyFull, .dataCopied, .dataNotCleared,
             .cachesRemoved, .dataPurged, .sceneOpened, .sceneDisconnected, .sceneDiscarded, .waitsForPlace,
-            .coverFailed, .healthChecked, .bundlePutBack:
+            .coverFailed, .healthChecked, .bundlePutBack, .dataLocked, .dataUnlocked, .dataBusy, .waitsForUnlock:
             "notice"
         case .asked, .refused: "request"
+        case .owned, .disowned, .ownershipExpired: "owner"
         case .keptDown, .asLeft, .sleepsAgain: "goal"
         case .advised, .adviceNotTaken, .policyChanged: "policy"
         case .reconfigured, .removed, .configurationRead, .configurationInvalid, .settingsChanged, .settingsNotTaken:
@@ -182,16 +194,18 @@ package enum EventKind: String, CaseIterable {
             .storeChanged, .holdEnded, .modeBegan, .modeEnded, .woken, .fetched, .fetchPutOff, .clockChanged,
             .memoryEnough, .madeRoom, .belowLimit, .waitsForMemory, .settingsChanged,
             .machineSleeps, .machineWoke, .sessionLocked, .sessionUnlocked, .socketBound, .dataCopied, .cachesRemoved,
-            .dataPurged, .sceneOpened, .sceneDisconnected, .sceneDiscarded, .waitsForPlace, .alert:
+            .dataPurged, .sceneOpened, .sceneDisconnected, .sceneDiscarded, .waitsForPlace, .alert, .dataLocked,
+            .dataUnlocked, .waitsForUnlock, .owned, .disowned:
             .info
         case .unheard, .descriptorClosed, .refused, .chatty, .answerFailed, .nearLimit, .notWoken, .snapshotNotTaken,
             .coverFailed, .healthChecked, .permission:
             .notice
         case .adopted, .failed, .missedDeadline, .outOfMemory, .notLaunched, .requirementFailed, .lateAnswer,
-            .outlivedGrace, .notStopped, .continuedByOthers, .overLimit, .lockHeld, .noStateDirectory, .stateNotKept,
+            .outlivedGrace, .notStopped, .continuedByOthers, .overLimit, .lockHeld, .gpuInBackground, .noStateDirectory,
+            .stateNotKept,
             .stateSetAside, .memoryShort, .wakeStorm, .socketNotBound, .socketClosed,
             .backlogNearlyFull, .gpsdNotBelieved, .notHandled, .transfer, .dataNotCleared, .settingsNotTaken,
-            .bundlePutBack:
+            .bundlePutBack, .dataBusy, .ownershipExpired:
             .warning
         case .gaveUp, .upgradeFailed, .keeperLost, .directoryDamaged, .configurationInvalid: .error
         }
@@ -202,7 +216,8 @@ package enum EventKind: String, CaseIterable {
         switch self {
         case .entered, .changing, .adopted, .ended, .evicted, .failed, .missedDeadline, .outOfMemory, .notLaunched,
             .requirementFailed, .gaveUp, .lateAnswer, .outlivedGrace, .notStopped, .continuedByOthers,
-            .overLimit, .lockHeld, .noStateDirectory, .stateNotKept, .stateSetAside, .snapshotTaken, .snapshotNotTaken,
+            .overLimit, .lockHeld, .gpuInBackground, .noStateDirectory, .stateNotKept, .stateSetAside, .snapshotTaken,
+            .snapshotNotTaken,
             .healthChecked, .bundlePutBack, .said, .asked, .keptDown, .asLeft, .advised, .removed,
             .chatty, .attached, .answered, .answerFailed, .taskBegan, .taskEnded, .stateKept, .holdEnded,
             .modeBegan, .modeEnded, .sleepsAgain,
@@ -211,7 +226,8 @@ package enum EventKind: String, CaseIterable {
             .socketNotBound, .socketBound, .socketClosed,
             .backlogNearlyFull, .notHandled, .transfer, .alert, .dataCopied, .dataNotCleared, .cachesRemoved,
             .dataPurged,
-            .sceneOpened, .sceneDisconnected, .sceneDiscarded, .waitsForPlace:
+            .sceneOpened, .sceneDisconnected, .sceneDiscarded, .waitsForPlace, .waitsForUnlock, .owned, .disowned,
+            .ownershipExpired:
             " "
         case .launched, .woken, .told, .posted, .settingsChanged, .settingsNotTaken, .signalled, .mainChanged, .unheard,
             .descriptorClosed, .refused, .permission,
@@ -219,7 +235,7 @@ package enum EventKind: String, CaseIterable {
             .reconfigured, .started, .tookOver, .stopping, .upgrading, .upgradeFailed, .keeperLost, .directoryDamaged,
             .configurationRead, .configurationInvalid, .policyChanged, .storeChanged, .memoryShort, .memoryEnough,
             .machineSleeps, .machineWoke, .clockChanged, .sessionLocked, .sessionUnlocked, .gpsdNotBelieved,
-            .coverFailed:
+            .coverFailed, .dataLocked, .dataUnlocked, .dataBusy:
             ": "
         }
     }
@@ -236,14 +252,15 @@ package enum EventKind: String, CaseIterable {
     /// The kind of event that records the end of a run of an app, if only the reason is known.
     package init(_ reason: TerminationReason) {
         switch reason {
-        case .exitSuccess, .stopped, .exitsOnSuspend, .shutdown, .forceQuit, .replaced, .permissionChanged:
+        case .exitSuccess, .stopped, .exitsOnSuspend, .shutdown, .forceQuit, .replaced, .permissionChanged,
+            .protectedDataOpen:
             self = .ended
         case .evicted: self = .evicted
         case .launchDeadline, .backgroundDeadline, .watchdog, .taskExpired, .unresponsive: self = .missedDeadline
         case .oomKill, .memoryLimit: self = .outOfMemory
         case .launchFailed: self = .notLaunched
         case .dependencyFailed: self = .requirementFailed
-        case .exitFailure, .signal, .coreDump, .unknown, .lockWhileSuspending, .wakeStorm:
+        case .exitFailure, .signal, .coreDump, .unknown, .lockWhileSuspending, .wakeStorm, .gpuInBackground:
             self = .failed
         }
     }
@@ -259,6 +276,7 @@ package enum EventKind: String, CaseIterable {
         case .modeBegan: self = .modeBegan
         case .modeEnded: self = .modeEnded
         case .sleepsAgain: self = .sleepsAgain
+        case .ownershipExpired: self = .ownershipExpired
         case .snapshotMissed: self = .snapshotNotTaken
         // A failed answer of the app has its own event, so none is needed here.
         case .backgroundTimeUsed, .sceneRefused(_, missed: false): return nil

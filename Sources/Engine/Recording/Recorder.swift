@@ -8,7 +8,7 @@ import Processes
 import Recovery
 package import Store
 package import TorporAPI
-import Varlink
+package import Varlink
 
 /// Records every event in one place: for `torpor events`, for the history in the store, and for torpord's log with
 /// the fields of the journal.
@@ -45,6 +45,7 @@ package final class Recorder {
     ///
     /// - Parameters:
     ///   - level: the log level; nil for the usual level of the event.
+    ///   - details: what programs learn from the event besides its text.
     ///   - fields: journal fields in addition to those of every event.
     package func note(
         _ app: AppRuntime?,
@@ -54,6 +55,7 @@ package final class Recorder {
         text: String,
         reason: String? = nil,
         level: LogLevel? = nil,
+        details: JSON = .emptyObject,
         fields: @autoclosure () -> [(name: String, value: String)] = []
     ) {
         let incarnation = app.map { Int64(engine.machine($0.id).incarnation) }
@@ -66,7 +68,8 @@ package final class Recorder {
                 from: from,
                 to: to,
                 text: text,
-                reason: reason
+                reason: reason,
+                details: details
             )
         )
         keepEvent(StoredEvent(record))

@@ -28,7 +28,7 @@ final class MachineNotices: EventRoom, EventSource {
     private var isNear: Bool?
     /// The last state that was reported to apps; nil before the first report. `screens` and `savesPower` likewise.
     private var power: Power?
-    private var screens: Set<String>?
+    private var screens: [String: [String]]?
     private var savesPower: Bool?
     /// Connected accessories, by their path below `/sys`. The set is needed because udev may report an accessory
     /// twice.
@@ -88,7 +88,7 @@ final class MachineNotices: EventRoom, EventSource {
         if topics.subsystems != before.subsystems { follow(topics.subsystems) }
         if topics.contains(.lowPower) {
             if profiles == nil {
-                let made = PowerProfiles(loop)
+                let made = PowerProfiles(loop, address: wakes.busAddress)
                 made.onChange = { [weak self] in self?.profileChanged() }
                 profiles = made
             }
@@ -135,7 +135,7 @@ final class MachineNotices: EventRoom, EventSource {
         guard wanted != sensors?.sensors ?? [] else { return }
         sensors = nil
         guard !wanted.isEmpty else { return }
-        let made = SensorProxy(loop, wanted)
+        let made = SensorProxy(loop, wanted, address: wakes.busAddress)
         made.onOrientation = { [weak self] in self?.found(side: $0) }
         made.onProximity = { [weak self] in self?.found(isNear: $0) }
         sensors = made
@@ -201,14 +201,22 @@ final class MachineNotices: EventRoom, EventSource {
             screens = nil
             return
         }
-        work.ask({ Screens.connected() }, { [weak self] (now: Set<String>) in self?.found(now) })
+        work.ask({ Screens.connected() }, { [weak self] (now: [String: [String]]) in self?.found(now) })
     }
 
-    func found(_ now: Set<String>) {
+    /// The connected screens, with the modes of each.
+    func found(_ now: [String: [String]]) {
         guard topics.contains(.screens) else { return }
         let before = screens ?? now
         screens = now
-        for name in now.symmetricDifference(before).sorted() { tellScreen(name, isThere: now.contains(name)) }
+        for name in Set(now.keys).symmetricDifference(before.keys).sorted() {
+            tellScreen(name, isThere: now[name] != nil)
+        }
+        for (name, modes) in now.sorted(by: { $0.key < $1.key }) {
+            guard let earlier = before[name], earlier != modes else { continue }
+            let payload: JSON = ["screen": .string(name), "before": .strings(earlier), "after": .strings(modes)]
+            tell(.screens, payload, .net, key: name + " modes", "other modes of the screen at \(name)")
+        }
     }
 
     private func tellScreen(_ name: String, isThere: Bool) {
@@ -299,12 +307,25 @@ final class MachineNotices: EventRoom, EventSource {
 }
 
 /// The displays that are connected to the machine's graphics cards.
-private enum Screens {
-    /// The names of the connectors that have a display, such as `card0-HDMI-A-1`.
-    static func connected() -> Set<String> {
-        let folder = "/sys/class/drm"
-        let names = ((try? File.list(folder)) ?? []).filter { $0.contains("-") }
-        return Set(names.filter { (try? File.readString("\(folder)/\($0)/status"))?.hasPrefix("connected") ?? false })
+enum Screens {
+    /// The most modes of a display that are compared and told: the kernel lists the preferred one first.
+    static let mostModes = 64
+
+    /// The names of the connectors that have a display, such as `card0-HDMI-A-1`, and the modes of each, such as
+    /// `1920x1080`, the preferred one first.
+    static func connected(_ folder: String = "/sys/class/drm") -> [String: [String]] {
+        var found: [String: [String]] = [:]
+        for name in (try? File.list(folder)) ?? [] where name.contains("-") {
+            guard (try? File.readString("\(folder)/\(name)/status"))?.hasPrefix("connected") ?? false else { continue }
+            let text = (try? File.readString("\(folder)/\(name)/modes", limit: 64 << 10)) ?? ""
+            var modes: [String] = []
+            // The kernel lists a mode once for each refresh rate.
+            for mode in text.split(separator: "\n").map(String.init) where !modes.contains(mode) {
+                if modes.count < mostModes { modes.append(mode) }
+            }
+            found[name] = modes
+        }
+        return found
     }
 }
 

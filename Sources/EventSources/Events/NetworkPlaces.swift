@@ -70,7 +70,7 @@ final class NetworkPlaces: EventRoom, EventSource {
             return remember()
         }
         if watch == nil {
-            let made = NetworkWatch(loop, root: wakes.kernelFiles)
+            let made = NetworkWatch(loop, root: wakes.kernelFiles, address: wakes.busAddress)
             made.onChange = { [weak self] in self?.found($0) }
             watch = made
         }

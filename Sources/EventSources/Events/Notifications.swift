@@ -49,17 +49,33 @@ package final class Notifications: EventRoom {
         let (message, opposite) = isLocked ? (names[0], names[1]) : (names[1], names[0])
         let topic = NotificationTopic.protectedData
         let mail = MailDraft(topic: topic.rawValue, message: message, coalescing: .latest, sender: "logind")
-        for app in apps where hears(app, topic, message) {
+        // Apps with a protected folder are told when it is about to be locked, and when it was unlocked.
+        for app in apps where hears(app, topic, message) && app.specification.data.protection.kind != .complete {
             if isFirst, machine(app).isCovered == isLocked { continue }
-            // If the opposite message is still queued, remove it: a lock and an unlock while the app is suspended
-            // cancel out.
-            let waiting = host.mail(for: app).last { $0.draft.topic == topic.rawValue }
-            if let waiting, !waiting.isInFlight, waiting.draft.message == opposite {
-                host.acknowledged(waiting.id, by: app)
-            } else {
-                tell(app, topic, mail, isLocked ? "the locking of the session" : "the unlocking of the session")
-            }
+            if cancels(opposite, app) { continue }
+            tell(app, topic, mail, isLocked ? "the locking of the session" : "the unlocking of the session")
         }
+    }
+
+    /// If the opposite message is still queued, removes it: a lock and an unlock while the app is suspended cancel out.
+    private func cancels(_ opposite: String, _ app: AppRuntime) -> Bool {
+        let waiting = host.mail(for: app).last { $0.draft.topic == NotificationTopic.protectedData.rawValue }
+        guard let waiting, !waiting.isInFlight, waiting.draft.message == opposite else { return false }
+        host.acknowledged(waiting.id, by: app)
+        return true
+    }
+
+    /// Notifies an app that its protected folder is about to be locked, or was unlocked, whether or not it subscribes.
+    package func tellProtectedData(_ isAvailable: Bool, to app: AppRuntime) {
+        let going = Message.protectedDataWillBecomeUnavailable
+        let coming = Message.protectedDataDidBecomeAvailable
+        let (message, opposite) = isAvailable ? (coming, going) : (going, coming)
+        guard app.run.tree != nil, machine(app).isAlive, hears(app, message), !cancels(opposite.rawValue, app) else {
+            return
+        }
+        let topic = NotificationTopic.protectedData
+        let mail = MailDraft(topic: topic.rawValue, message: message.rawValue, coalescing: .latest, sender: "torpord")
+        tell(app, topic, mail, isAvailable ? "the unlock of protected data" : "the lock of protected data")
     }
 
     /// Whether the app runs, subscribes to the topic, and has a delegate or a signal for the message.

@@ -3,11 +3,12 @@
 import Engine
 import Lifecycle
 
-/// Why no event launches the app until a user starts it.
+/// Why no event launches the app until a user starts it, or until this machine owns it.
 package enum WakeBlock: String {
     case stopped
     case forceQuit = "force-quit"
     case failed
+    case unowned
 
     /// The reason as text that follows the app's name.
     package var text: String {
@@ -15,6 +16,7 @@ package enum WakeBlock: String {
         case .stopped: "was stopped"
         case .forceQuit: "was force-quit"
         case .failed: "has failed"
+        case .unowned: "is not owned by this machine"
         }
     }
 }
@@ -22,6 +24,7 @@ package enum WakeBlock: String {
 extension AppMachine {
     /// Why no event launches the app until a user starts it; nil if events may launch it.
     package var blocksWaking: WakeBlock? {
+        if !mayRun { return .unowned }
         if failed { return .failed }
         if isForceQuit { return .forceQuit }
         return isStopped ? .stopped : nil

@@ -115,6 +115,8 @@ package final class Wakes: Room, LifecycleObserver {
     package let recorder: Recorder
     /// A prefix for the paths of `/proc` and `/sys` files about sound, power and load. Empty, except in tests.
     var kernelFiles = ThisProcess.environment("TORPOR_KERNEL_FILES") ?? ""
+    /// The address of the bus of the machine's services, such as NetworkManager; nil: the system bus.
+    var busAddress: String?
     /// The rest of the supervisor, which owns this object.
     package unowned(unsafe) let host: any EventHost
     /// Notifies apps of changes of the machine.
@@ -237,13 +239,13 @@ package final class Wakes: Room, LifecycleObserver {
     }
 
     /// Wakes the app for a queued message that could not wake it before.
-    package func wake(_ app: AppRuntime, for mail: Mail) {
-        guard let how = mail.draft.wake else { return }
+    package func wake(_ app: AppRuntime, for mail: Mail) -> WakeOutcome {
+        guard let how = mail.draft.wake else { return .runs }
         let text = "\(mail.draft.topic) from \(mail.draft.sender), which waited"
         let order = Wake(foreground: how == .foreground)
         var event = WakeEvent(.message, mail.draft.topic, text, wake: order, at: now)
         event.mail = mail.draft
-        wake(app, event)
+        return wake(app, event)
     }
 
     /// Wakes the app as `event.wake` says, and delivers its queued messages.
@@ -288,6 +290,9 @@ package final class Wakes: Room, LifecycleObserver {
     /// Why events may not wake the app now: the session was not unlocked yet, or events woke the app too often. Nil if
     /// they may.
     private func isHeldBack(_ app: AppRuntime, _ event: WakeEvent) -> WakeOutcome? {
+        if !machine(app).mayRun {
+            return .heldBack("is not owned by this machine, so no event wakes it", until: nil)
+        }
         if host.isBeforeFirstUnlock, !app.specification.wakesBeforeFirstUnlock {
             return .heldBack("is woken by events only after the first unlock (before_first_unlock)", until: nil)
         }
@@ -337,11 +342,11 @@ package final class Wakes: Room, LifecycleObserver {
         retry(app, at: max(until, ledger.heldUntil ?? until))
     }
 
-    /// Whether to keep a held-back event for the next call of ``EventSource/touched(_:)``, which retries it. True if
-    /// the app was woken too often, or may not be woken before the first unlock.
+    /// Whether to keep a held-back event and retry it at the next call of ``EventSource/touched(_:)``. True if the app
+    /// was woken too often, is not owned, or may not be woken before the first unlock.
     func isTriedAgain(_ outcome: WakeOutcome, _ app: AppRuntime) -> Bool {
         guard case .heldBack(_, let until) = outcome else { return false }
-        return until != nil
+        return until != nil || !machine(app).mayRun
             || host.isBeforeFirstUnlock && !app.specification.wakesBeforeFirstUnlock
     }
 

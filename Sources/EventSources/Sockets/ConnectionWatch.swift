@@ -48,7 +48,9 @@ package final class ConnectionWatch: EventRoom, EventSource {
         if wish.isNothing, sleeping[app.id] == nil, serving[app.id] == nil, ports[app.id] == nil { return }
         let machine = machine(app)
         serve(app, machine, wish)
-        guard machine.state == .suspended, machine.transition == nil, !wish.isNothing, let tree = app.run.tree else {
+        guard machine.mayRun, machine.state == .suspended, machine.transition == nil, !wish.isNothing,
+            let tree = app.run.tree
+        else {
             if machine.endingReason == .evicted { keepPorts(of: app) }
             if let one = sleeping.removeValue(forKey: app.id) {
                 one.close()
@@ -112,7 +114,7 @@ package final class ConnectionWatch: EventRoom, EventSource {
         let isGone = !machine.isAlive && machine.lastEnding == .evicted && !machine.failed
         let isOnItsWay =
             machine.isWaitingToLaunch || machine.transition == .launching || machine.endingReason == .evicted
-        guard wish.incoming != .none, isGone || isOnItsWay, !coordinator.isLeaving(app.id) else {
+        guard machine.mayRun, wish.incoming != .none, isGone || isOnItsWay, !coordinator.isLeaving(app.id) else {
             return letGo(app)
         }
         guard isGone, !isOnItsWay, isStarted, !isEnding, !coordinator.isShuttingDown

@@ -273,11 +273,14 @@ package final class ListeningSocket {
         return Double(backlog.waiting) >= Self.nearlyFull * Double(backlog.most)
     }
 
-    /// With `user = true`: makes the kernel keep new connections waiting, or lets them through. The first time that
-    /// the kernel refuses this, returns a warning.
-    func withhold(_ isHeld: Bool) -> String? {
-        let isHeld = isHeld && specification.user
-        guard specification.user || isWithheld ?? false, let descriptor, isWithheld != isHeld else { return nil }
+    /// With `user = true`: makes the kernel keep new connections waiting, or lets them through. `standsBy`: keeps all
+    /// waiting, since this machine does not own the app; nil if the app needs no owner. The first time that the kernel
+    /// refuses this, returns a warning.
+    func withhold(_ isHeld: Bool, standsBy: Bool? = nil) -> String? {
+        let isHeld = isHeld && specification.user || standsBy ?? false
+        guard specification.user || standsBy != nil || isWithheld ?? false, let descriptor, isWithheld != isHeld else {
+            return nil
+        }
         isWithheld = isHeld
         do throws(Errno) {
             try Sockets.holdBack(descriptor.raw, isHeld)
@@ -285,7 +288,8 @@ package final class ListeningSocket {
         } catch {
             defer { isRefusedToWithhold = true }
             if isRefusedToWithhold { return nil }
-            return "connections to \(label) cannot be held back while it is inactive (\(error)): it gets them"
+            let when = standsBy == true ? "not owned" : "inactive"
+            return "connections to \(label) cannot be held back while it is \(when) (\(error)): it gets them"
         }
     }
 }

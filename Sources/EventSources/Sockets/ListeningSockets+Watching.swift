@@ -25,17 +25,17 @@ extension ListeningSockets {
     /// Called when the app's state may have changed: updates which of its sockets are watched.
     func look(_ set: SocketSet) {
         let machine = coordinator.machine(set.app.id)
-        closeIfFailed(set, machine)
+        closeIfRefused(set, machine)
         share(set)
         let isInactive = machine.state == .inactive || machine.transition == .launching
         for socket in set.sockets where socket.descriptor != nil {
-            if let warning = socket.withhold(isInactive) { warn(set.app, [warning]) }
+            if let warning = socket.withhold(isInactive, standsBy: machine.standsBySockets) { warn(set.app, [warning]) }
         }
         guard isBegun, sleeps(set.app, machine) else {
             for socket in set.sockets { stopWatching(socket) }
             return
         }
-        let mayWake = mayWake(set, machine)
+        let mayWake = machine.mayRun && mayWake(set, machine)
         for socket in set.sockets where socket.descriptor != nil {
             watch(socket, of: set, toWake: mayWake && socket.specification.wake != .none)
         }

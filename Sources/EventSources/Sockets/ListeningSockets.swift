@@ -69,7 +69,7 @@ package final class ListeningSockets: EventRoom, EventSource {
 
     /// An error text if a socket of the app is not bound; nil if all are bound or the app has failed.
     package func trouble(of app: AppRuntime) -> String? {
-        guard isBegun, let set = sets[app.id], set.isTroubled else { return nil }
+        guard isBegun, let set = sets[app.id], set.isTroubled, set.refused == nil else { return nil }
         let socket = set.sockets.first { $0.descriptor == nil && $0.trouble != nil }
         return socket.map { "cannot listen at \($0.label): \($0.trouble ?? "")" }
     }
@@ -116,7 +116,7 @@ package final class ListeningSockets: EventRoom, EventSource {
 
     @discardableResult
     func bind(_ socket: ListeningSocket, of app: AppRuntime, isForLaunch: Bool = false) -> Bool {
-        if machine(app).failed { return refuse(socket, of: app) }
+        if let refusal = refusal(machine(app), isForLaunch: isForLaunch) { return refuse(socket, of: app, refusal) }
         if socket.isYielded, !isForLaunch { return false }
         socket.isYielded = false
         if let held = host.inheritance.take(socket.heldName).first {
@@ -139,6 +139,8 @@ package final class ListeningSockets: EventRoom, EventSource {
             warn(app, warnings)
             if socket.toldTrouble != nil { note(app, .socketBound, text: "listens at \(socket.label) now") }
             socket.toldTrouble = nil
+            let machine = machine(app)
+            if machine.standsBySockets == true { warn(app, [socket.withhold(false, standsBy: true)].compactMap { $0 }) }
             return true
         } catch {
             socket.trouble = error.sentence(socket.specification.plan)
@@ -147,27 +149,45 @@ package final class ListeningSockets: EventRoom, EventSource {
         }
     }
 
-    /// Closes a socket of a failed app. No connection launches a failed app, so clients should not wait for it.
-    private func refuse(_ socket: ListeningSocket, of app: AppRuntime) -> Bool {
-        socket.trouble =
-            "\(app.name) has failed; ‘torpor start \(app.name)’ or ‘torpor reset \(app.name)’ opens it again"
+    /// Why the sockets of an app are closed.
+    enum Refusal: Equatable {
+        case failed
+        /// Another machine may own the app, and this one has no process of it.
+        case unowned
+
+        func trouble(of app: String) -> String {
+            switch self {
+            case .failed: "\(app) has failed; ‘torpor start \(app)’ or ‘torpor reset \(app)’ opens it again"
+            case .unowned: "this machine does not own \(app); ‘torpor own \(app)’ opens it"
+            }
+        }
+    }
+
+    /// Why the app's sockets must be closed; nil if they may be open. A standby has got its sockets at its launch: they
+    /// stay open, and the kernel drops what comes (``ListeningSocket/withhold(_:standsBy:)``).
+    private func refusal(_ machine: AppMachine, isForLaunch: Bool = false) -> Refusal? {
+        if !machine.mayRun { return machine.isAlive || machine.isWaitingToLaunch || isForLaunch ? nil : .unowned }
+        return machine.failed ? .failed : nil
+    }
+
+    /// Closes a socket of an app that no connection launches now, so that clients do not wait for it.
+    private func refuse(_ socket: ListeningSocket, of app: AppRuntime, _ refusal: Refusal) -> Bool {
+        socket.trouble = refusal.trouble(of: app.name)
         socket.toldTrouble = socket.trouble
         close(socket)
         return false
     }
 
-    /// If the app has failed, closes its sockets. If it may be launched again, binds them again.
-    func closeIfFailed(_ set: SocketSet, _ machine: AppMachine) {
-        guard set.isRefused != machine.failed else { return }
-        set.isRefused = machine.failed
-        if machine.failed {
+    /// If the app has failed or is not owned, closes its sockets. If it may be launched again, binds them again.
+    func closeIfRefused(_ set: SocketSet, _ machine: AppMachine) {
+        let refusal = refusal(machine)
+        guard set.refused != refusal else { return }
+        set.refused = refusal
+        if let refusal {
             for socket in set.sockets where socket.descriptor != nil {
-                _ = refuse(socket, of: set.app)
-                note(
-                    set.app,
-                    .socketClosed,
-                    text: "no longer listens at \(socket.label), since it has failed"
-                )
+                _ = refuse(socket, of: set.app, refusal)
+                let why = refusal == .failed ? "it has failed" : "this machine does not own it"
+                note(set.app, .socketClosed, text: "no longer listens at \(socket.label), since \(why)")
             }
             set.retryAt = nil
             // Another app may have waited for an address that is free now.
@@ -405,8 +425,8 @@ final class SocketSet {
     var retryDelay: Duration = .zero
     /// Why the last wake-up by a connection was refused, with the app's state then; nil if it was not refused.
     var refusal: Refusal?
-    /// Whether the app has failed, so that none of its sockets is bound.
-    var isRefused = false
+    /// Why none of the app's sockets is bound; nil if they should be.
+    var refused: ListeningSockets.Refusal?
     /// Whether the app accepted connections at shared ports, at the last check; nil before the first check.
     var portStanding: ListeningSockets.PortStanding?
 
@@ -441,7 +461,13 @@ final class SocketSet {
     init(_ app: AppRuntime) { self.app = app }
 
     /// Whether a socket that should be bound is not bound.
-    var isTroubled: Bool { !isRefused && sockets.contains { $0.descriptor == nil && !$0.isYielded } }
+    var isTroubled: Bool { refused == nil && sockets.contains { $0.descriptor == nil && !$0.isYielded } }
+}
+
+extension AppMachine {
+    /// Whether the kernel drops what comes to the app's sockets, since this machine does not own the app; nil if the
+    /// app needs no owner.
+    var standsBySockets: Bool? { rules.owner == .external ? !mayRun : nil }
 }
 
 extension AppRuntime {

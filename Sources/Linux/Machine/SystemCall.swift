@@ -37,6 +37,16 @@ extension Errno {
     /// Whether the process or file does not exist, or no longer exists: ESRCH or ENOENT.
     public var isGone: Bool { self == .noSuchProcess || self == .noSuchFileOrDirectory }
 
+    /// Whether another try may succeed, since this process or the machine had too little of something, a disk failed, or
+    /// a file is held by another process for now. It says nothing about what was asked for.
+    public var isPassing: Bool {
+        let passing: [Errno] = [
+            .ioError, .interrupted, .noBufferSpace, .noMemory, .resourceTemporarilyUnavailable, .staleNFSFileHandle,
+            .timedOut, .tooManyOpenFiles, .tooManyOpenFilesInSystem,
+        ]
+        return passing.contains(self)
+    }
+
     /// Whether permission is missing: EACCES, EPERM or EROFS.
     public var isRefusal: Bool {
         self == .permissionDenied || self == .notPermitted || self == .readOnlyFileSystem

@@ -27,6 +27,16 @@ public enum TerminalDevice {
         return (Int(rows), Int(columns))
     }
 
+    /// Runs `body` while the terminal does not show what is typed; no key sends a signal then.
+    public static func withoutEcho<Result>(
+        _ descriptor: Int32,
+        _ body: () throws(Errno) -> Result
+    ) throws(Errno) -> Result {
+        try call { tlx_set_echo(descriptor, 0) }
+        defer { _ = tlx_set_echo(descriptor, 1) }
+        return try body()
+    }
+
     /// Whether this process is in the terminal's foreground process group. The kernel stops a background process that
     /// changes the terminal's settings. If the terminal is not this process's controlling terminal (as with `su -c`),
     /// the kernel stops no process, and every process counts as foreground.

@@ -93,11 +93,11 @@ extension AppAlerts {
     /// Removes an alert, also from the screen, without notifying its app.
     func close(_ number: Int64) {
         guard let alert = table[number] else { return }
-        endInterruption(by: number)
+        let (store, name) = (host.store, alert.app)
+        endInterruption(by: number) { store.removeAlert(number, of: name) }
         let shown = alert.opening?.bundle ?? number
         let wasOpen = alert.opening?.isDelivered ?? false
         table.remove(number)
-        host.store.removeAlert(number, of: alert.app)
         guard wasOpen, members(of: shown).isEmpty else { return }
         commands.remove(shown)
         shownOn?.close(shown)
@@ -137,7 +137,7 @@ extension AppAlerts {
     private func take(_ report: DesktopReport) {
         switch report {
         case .here(let ids, let server, _):
-            isServerThere = server != nil
+            self.server = server
             let ours = Set(ids)
             for id in ids where members(of: id).isEmpty { screen?.close(id) }
             let wall = host.clocks.wall
@@ -147,12 +147,16 @@ extension AppAlerts {
             }
             boundInterruptions()
         case .server(let server):
-            isServerThere = server != nil
+            self.server = server
             boundInterruptions()
-        case .shown(let id):
+        case .shown(let id, let place):
             lastFailure = nil
-            for alert in members(of: id) where !(alert.opening?.isShown ?? true) {
-                table.update(alert.number) { $0.isShown = true }
+            let place = place.map { Opening.Place(server: $0.server, number: Int64($0.number)) }
+            for alert in members(of: id) {
+                guard let opening = alert.opening, !opening.isShown || place != nil && place != opening.place else {
+                    continue
+                }
+                table.update(alert.number) { ($0.isShown, $0.place) = (true, place ?? $0.place) }
                 save(alert.number)
             }
         case .failed(let id, let reason):
@@ -179,7 +183,6 @@ extension AppAlerts {
     /// Records that an alert which is still open is no longer on the screen.
     private func leave(_ number: Int64) {
         table.update(number) { $0.hasLeft = true }
-        save(number)
         endInterruption(by: number)
     }
 
@@ -193,7 +196,13 @@ extension AppAlerts {
             screen?.acknowledge(id)
             return
         }
-        for alert in alerts.dropLast() { close(alert.number) }
+        let others = alerts.dropLast()
+        if !others.isEmpty, let app = app(of: last) {
+            let names = others.map(\.id).joined(separator: ", ")
+            let what = others.count == 1 ? "an alert that was" : "\(others.count) alerts that were"
+            note(app, .alert, text: "closes \(what) shown as one with \(last.id), which is answered: \(names)")
+        }
+        for alert in others { close(alert.number) }
         let token = token.flatMap { $0.utf8.count <= Self.longestToken ? $0 : nil }
         let known = last.actions.contains { $0.id == action } ? action : AlertRules.defaultAction
         if last.permission != nil, known == AlertRules.defaultAction {

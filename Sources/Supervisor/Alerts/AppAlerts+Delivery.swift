@@ -66,6 +66,13 @@ extension AppAlerts {
         arm()
     }
 
+    /// Lets the alerts come that quiet hours held back, if the hours are over by now: the configuration has changed.
+    func releaseHeld() {
+        let clock = clock
+        let end = quietEnd(of: clock.wall)
+        for alert in table.all where table.release(alert.number, at: end, clock) != nil { save(alert.number) }
+    }
+
     /// Sends apps that come to the foreground the alerts that quiet hours hold back, since this disturbs no user.
     package func touched(_ apps: [AppRuntime]) {
         guard isLoaded, !table.isEmpty else { return }
@@ -94,8 +101,10 @@ extension AppAlerts {
         save(alert.number)
         if let badge = alert.badge { setBadge(badge, of: app) }
         app.alertsShown &+= 1
-        note(app, .alert, text: "shows its alert \(alert.id): \(alert.title)")
-        interrupt(interrupted)
+        // Of several that are shown as one, people see the title of the newest.
+        let how = bundle == nil ? "shows its alert" : "counts among its alerts that are shown as one"
+        note(app, .alert, text: "\(how) \(alert.id): \(alert.title)")
+        interrupt(interrupted, by: alert)
         shownOn?.show(desktopAlert(alert, app))
         if runsCommands { run(alert.number) }
         boundInterruptions()
@@ -160,6 +169,9 @@ extension AppAlerts {
         shown.actions = alert.actions.map { DesktopAlert.Action(id: $0.id, label: $0.label) }
         shown.icon = app.specification.presentation.icon
         shown.entry = Self.entry(of: app.name)
+        shown.place = alert.opening?.place.map {
+            ScreenPlace(server: $0.server, number: UInt32(clamping: $0.number))
+        }
         if others > 0 {
             shown.body = Self.more(others)
             shown.actions = []
@@ -227,20 +239,29 @@ extension AppAlerts {
     // MARK: Critical ones interrupt
 
     /// Whether a screen shows alerts, and reports when a user closes one.
-    private var isOnScreen: Bool { shownOn != nil && isServerThere }
+    private var isOnScreen: Bool { shownOn != nil && server != nil }
 
     private func appsToInterrupt(_ alert: Alert) -> [Opening.Interrupted] {
-        apps.compactMap { app in
+        // Apps that do not play any more, because of an earlier alert.
+        let silenced = alert.sound == nil ? [] : Set(table.allOpen.flatMap { $0.opening?.interrupted ?? [] })
+        return apps.compactMap { app in
             let machine = machine(app)
-            guard machine.goal == .active, machine.state == .active || machine.transition != nil, !machine.isCovered,
-                host.isInterrupted(app, byAlertWithSound: alert.sound != nil)
+            // An app that is interrupted stays so until the last alert is closed.
+            guard machine.goal == .active, !machine.isCovered,
+                machine.state == .active || machine.transition != nil || machine.interruptions > 0
             else { return nil }
-            return Opening.Interrupted(app: app.name, incarnation: machine.incarnation)
+            let one = Opening.Interrupted(app: app.name, incarnation: machine.incarnation)
+            let isInterrupted = host.isInterrupted(app, byAlertWithSound: alert.sound != nil)
+            return isInterrupted || silenced.contains(one) ? one : nil
         }
     }
 
-    private func interrupt(_ interrupted: [Opening.Interrupted]) {
+    private func interrupt(_ interrupted: [Opening.Interrupted], by alert: Alert) {
         guard !interrupted.isEmpty else { return }
+        for one in interrupted {
+            guard let id = coordinator.id(of: one.app), coordinator.machine(id).interruptions == 0 else { continue }
+            note(apps[id], .alert, text: "is interrupted by the critical alert \(alert.id) of \(alert.app)")
+        }
         uninterrupted { [self] in
             for one in interrupted {
                 guard let id = coordinator.id(of: one.app) else { continue }
@@ -249,11 +270,15 @@ extension AppAlerts {
         }
     }
 
-    /// Ends the interruption of apps by an alert that was closed or that no user can close.
+    /// Ends an alert's interruption of apps: the alert is closed, or no user can close it. Then saves the alert.
     func endInterruption(by number: Int64) {
-        guard let interrupted = table[number]?.opening?.interrupted, !interrupted.isEmpty else { return }
+        endInterruption(by: number) { [weak self] in self?.save(number) }
+    }
+
+    /// Ends an alert's interruption of apps, then calls `then`, which stores that the interruption is over.
+    func endInterruption(by number: Int64, _ then: @escaping () -> Void) {
+        guard let interrupted = table[number]?.opening?.interrupted, !interrupted.isEmpty else { return then() }
         table.update(number) { $0.interrupted = [] }
-        save(number)
         uninterrupted { [self] in
             for one in interrupted {
                 guard let id = coordinator.id(of: one.app) else { continue }
@@ -262,6 +287,8 @@ extension AppAlerts {
                 guard machine.incarnation == one.incarnation, machine.interruptions > 0 else { continue }
                 try? request(.interrupt(begin: false), of: id)
             }
+            // Last: if torpord is killed before, the next one ends the interruption.
+            then()
         }
     }
 

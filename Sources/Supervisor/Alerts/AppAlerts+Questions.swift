@@ -64,14 +64,18 @@ extension AppAlerts {
         }
     }
 
-    /// Called when a user dismisses an alert.
+    /// A person does not want to see an alert any longer, or it is cancelled.
     func dismiss(_ number: Int64) {
-        if let alert = table[number], let permission = alert.permission, let app = app(of: alert) {
-            note(
-                app,
-                .permission,
-                text: "its question for the permission \(permission) was dismissed: it is not asked again"
-            )
+        if let alert = table[number], let app = app(of: alert) {
+            if let permission = alert.permission {
+                note(
+                    app,
+                    .permission,
+                    text: "its question for the permission \(permission) was dismissed: it is not asked again"
+                )
+            } else if alert.opening != nil {
+                note(app, .alert, text: "has its alert \(alert.id) dismissed")
+            }
         }
         close(number)
     }

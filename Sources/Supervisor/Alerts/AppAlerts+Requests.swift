@@ -2,6 +2,7 @@
 
 import Alerts
 import Configuration
+import DesktopProtocol
 package import Engine
 import EventLoop
 import Lifecycle
@@ -31,8 +32,8 @@ extension AppAlerts {
     package struct Scheduled {
         /// The alert, with the time at which it is due.
         package var info: AlertInfo
-        /// A sentence for the user if no app can open the alert's URL now; nil if one can. The alert is scheduled all
-        /// the same, since an app for such URLs may be added before a user answers the alert.
+        /// For the user; nil for none. It says that no app can open the alert's URL now, or that the notification
+        /// server plays no sounds. The alert is not refused for that, since both may change before it comes.
         package var warning: String?
     }
 
@@ -108,6 +109,14 @@ extension AppAlerts {
     }
 
     private func warning(about alert: Alert) -> String? {
+        let plays = server?.capabilities.contains("sound") ?? true
+        let isSilent = alert.sound != nil && shownOn != nil && !plays
+        let silence = isSilent ? "the notification server of the session plays no sounds: the alert is silent" : nil
+        let warnings = [warning(aboutURLOf: alert), silence].compactMap(\.self)
+        return warnings.isEmpty ? nil : warnings.joined(separator: "; ")
+    }
+
+    private func warning(aboutURLOf alert: Alert) -> String? {
         guard let url = alert.url, host.mailboxes.handlers(of: .url(url)).isEmpty else { return nil }
         // Only operators may learn which URL schemes other apps open.
         let scheme = OpenedURL.scheme(url) ?? ""
@@ -144,13 +153,20 @@ extension AppAlerts {
             }
         }
         // Do not count alerts that quiet hours hold back, because they were due already.
-        let others = table.scheduled(of: app.name).count {
+        let others = table.scheduled(of: app.name).filter {
             $0.id != alert.id && $0.heldUntil == nil && $0.permission == nil
         }
-        guard others < AlertRules.most else {
+        let clock = clock
+        func isDue(_ alert: Alert) -> Bool { (clock.due(alert) ?? .max) <= clock.wall }
+        // An alert for now is not scheduled: it is open as soon as it is stored, and the oldest open one is closed.
+        let isNow = isDue(alert)
+        let count = others.count { isDue($0) == isNow }
+        guard count < (isNow ? AlertRules.mostOpen : AlertRules.most) else {
             throw .failed(
-                "\(app.name) has \(others) scheduled alerts, which is the most: cancel one (‘torpor alerts \(app.name)’ "
-                    + "lists them), or give the id of one to replace"
+                isNow
+                    ? "\(app.name) has \(count) alerts that are not stored yet: try again when they are"
+                    : "\(app.name) has \(count) scheduled alerts, which is the most: cancel one "
+                        + "(\(Self.list(!isOperators)) lists them), or give the id of one to replace"
             )
         }
         return alert
@@ -159,17 +175,24 @@ extension AppAlerts {
     /// Cancels scheduled and open alerts of some apps: the alerts with these ids or numbers, or all if both are nil.
     /// `completion` gets the cancelled alerts when the cancellation is on disk.
     ///
-    /// - Parameter isApps: whether an app made the request. An app must not cancel its own permission questions.
+    /// - Parameters:
+    ///   - namesApps: whether the request names the apps; otherwise an id must be that of one app's alerts.
+    ///   - isApps: an app asks, which has no power over its questions.
     package func cancel(
         _ chosen: [AppRuntime],
         ids: [String]?,
         numbers: [Int64]?,
+        namesApps: Bool = true,
         isApps: Bool = false,
         _ completion: @escaping (Result<[AlertInfo], AlertProblem>) -> Void
     ) {
         let all = chosen.flatMap { table.alerts(of: $0.name) }.filter { !isApps || $0.permission == nil }
         for id in ids ?? [] where !all.contains(where: { $0.id == id }) {
-            return completion(.failure(.failed("there is no alert \(id): ‘torpor alerts’ lists them")))
+            return completion(.failure(.failed("there is no alert \(id): \(Self.list(isApps)) lists them")))
+        }
+        for id in ids ?? [] where !namesApps {
+            let names = chosen.map(\.name).filter { name in all.contains { $0.app == name && $0.id == id } }
+            guard names.count < 2 else { return completion(.failure(.failed(Self.several("an alert", id, names)))) }
         }
         for number in numbers ?? [] where !all.contains(where: { $0.number == number }) {
             return completion(.failure(.failed("there is no alert of the number \(number)")))
@@ -178,7 +201,13 @@ extension AppAlerts {
         let cancelled = infos(of: chosen, withQuestions: !isApps).filter { info in
             isAll || ids?.contains(info.id) ?? false || numbers?.contains(info.number) ?? false
         }
-        for info in cancelled { dismiss(info.number) }
+        for info in cancelled {
+            dismiss(info.number)
+            // A person who dismisses an alert, by its number, takes nothing from the app.
+            if numbers == nil, let app = chosen.first(where: { $0.name == info.app }) {
+                host.mailboxes.forgetAlert(info.number, of: app)
+            }
+        }
         arm()
         host.store.sync { problem in
             if let problem {
@@ -187,6 +216,13 @@ extension AppAlerts {
             completion(.success(cancelled))
         }
     }
+
+    private static func several(_ what: String, _ id: String, _ names: [String]) -> String {
+        "several apps have \(what) \(id) (\(names.prefix(3).joined(separator: ", "))): name the app"
+    }
+
+    /// The command that lists alerts: an operator's, or that of an app.
+    private static func list(_ isApps: Bool) -> String { isApps ? "‘torpor app alerts’" : "‘torpor alerts’" }
 
     /// Returns `number` if one of these apps has an open alert with that number; throws otherwise.
     package func openAlert(_ number: Int64, of chosen: [AppRuntime]) throws(AlertProblem) -> Int64 {
@@ -204,8 +240,7 @@ extension AppAlerts {
             throw .failed("there is no open alert \(id): ‘torpor alerts’ lists them")
         }
         guard found.count == 1 else {
-            let names = found.prefix(3).map(\.app).joined(separator: ", ")
-            throw .failed("several apps have an open alert \(id) (\(names)): name the app")
+            throw .failed(Self.several("an open alert", id, found.map(\.app)))
         }
         return first.number
     }

@@ -46,8 +46,8 @@ package final class AppAlerts: Room, LifecycleObserver {
     private(set) lazy var commands = makeCommands()
     /// Which alert each request has made, so that a repeated request does not make a second one.
     var tokens = TransferTokens()
-    /// Whether a notification server runs in the session, according to the last report.
-    var isServerThere = false
+    /// The notification server of the session; nil if none runs, as far as is known.
+    var server: DesktopServer?
     /// Why an alert could not be shown, as the history says it; nil if the last alert could be shown.
     var lastFailure: String?
     /// Ends interruptions of apps while no screen can report that an alert was closed.
@@ -141,6 +141,7 @@ package final class AppAlerts: Room, LifecycleObserver {
             }
         }
         boundInterruptions()
+        releaseHeld()
         timeHasCome()
     }
 
@@ -168,6 +169,7 @@ package final class AppAlerts: Room, LifecycleObserver {
         closeAnsweredQuestions()
         // The new configuration may be the first that shows alerts on the desktop.
         if let screen { greet(screen) }
+        releaseHeld()
         timeHasCome()
     }
 

@@ -144,7 +144,7 @@ extension AppSockets {
             .handleEventsForBackgroundTransfer, .transferDidFinish, .transferNeedsLogin, .didReceiveLocalNotification,
             .sceneWillConnect,
             .sceneDidBecomeActive, .sceneWillResignActive, .sceneDidEnterBackground, .sceneWillEnterForeground,
-            .sceneDidDisconnect, .didDiscardScenes:
+            .sceneDidDisconnect, .didDiscardScenes, .refresh:
             return .emptyObject
         }
     }

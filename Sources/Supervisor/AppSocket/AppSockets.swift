@@ -150,6 +150,15 @@ final class AppSockets: ShellRoom, LifecycleObserver {
             case .startTransfer, .transfers, .cancelTransfer, .answerLogin: transfer(request, reply, app)
             case .scheduleAlert, .cancelAlert, .alerts, .setBadge: alert(request, reply, app)
             case .permissions, .requestPermission: permission(request, reply, app)
+            case .setNeedsRefresh(let names):
+                supervisor.mailboxes.needsRefresh(names, of: app, from: app.name) { outcome in
+                    switch outcome {
+                    case .success: reply.send()
+                    case .failure(.invalid(let error)): reply.fail(error)
+                    case .failure(.failed(let text)), .failure(.full(let text)), .failure(.notSubscribed(let text)):
+                        reply.fail(AppInterface.ErrorName.failed, ["message": .string(text)])
+                    }
+                }
             }
         } catch {
             reply.fail(error)

@@ -94,16 +94,17 @@ extension ManagerRequest {
             .evictionOrder,
             .memory,
             .recordPolicies, .scenes, .timers, .graph, .metrics, .unhandled, .transfers, .alerts, .handlers, .data,
-            .permissions,
+            .permissions, .protection,
             .describe:
             true
         case .verb(let request): request.verb == .wait
         case .mailbox(let request): !request.take && request.drop.isEmpty
         case .signal, .post, .open, .openScene, .replayUnhandled, .dropUnhandled, .cancelTransfers, .scheduleAlert,
             .cancelAlerts, .answerAlert, .setBadge, .purgeData,
-            .settings,
+            .settings, .lockData, .unlockData,
             .setSettings, .answerPermissions, .apply,
             .reloadPolicy,
+            .exportState, .importState,
             .upgrade:
             false
         }

@@ -4,6 +4,7 @@ import Engine
 import Lifecycle
 import Linux
 import SystemPackage
+import Varlink
 
 enum EndingText {
     /// An app's ending as fields for the journal. Fields that systemd has for its own services have systemd's names.
@@ -26,6 +27,18 @@ enum EndingText {
         case .gaveUp: fields.append(("TORPOR_NEXT", "give-up"))
         }
         return fields
+    }
+
+    /// What torpord does after the ending, for programs: `next` is `rest`, `launch`, `restart` or `give-up`.
+    ///
+    /// - Parameter at: when the app ended, microseconds since 1970.
+    static func details(_ ending: Ending, at: Int64) -> JSON {
+        switch ending.next {
+        case .rest: ["next": "rest"]
+        case .relaunch: ["next": "launch"]
+        case .restart(let delay): ["next": "restart", "restart_at": .int(at + max(0, delay.microseconds))]
+        case .gaveUp: ["next": "give-up"]
+        }
     }
 
     /// The ending in words, for the log, the history and the report. `failing`: what the app failed to do, if torpord

@@ -15,6 +15,10 @@ extension Supervisor {
         guard !app.specification.lacksTemplate else { return nil }
         // A client or an event has launched or stopped the app already.
         guard machine.goalGeneration == 0, !machine.isAlive else { return nil }
+        if !machine.mayRun {
+            note(app, .keptDown, text: "is not launched at the start: this machine does not own it (‘torpor own’)")
+            return nil
+        }
         // A supervisor without its main app has no use. So a user who starts the supervisor also wants the main app,
         // even if that app was stopped before.
         let isMain = app.id == shutdown.mainApp
@@ -35,7 +39,7 @@ extension Supervisor {
         }
     }
 
-    private func staysDown(_ app: AppRuntime, _ machine: AppMachine) -> String? {
+    func staysDown(_ app: AppRuntime, _ machine: AppMachine) -> String? {
         if machine.failed { return "it was restarted too often; start or reset it" }
         let isDown = app.kept.goalOfPerson == .notRunning
         if machine.isForceQuit || (isDown && app.lastExit?.reason == TerminationReason.forceQuit.rawValue) {

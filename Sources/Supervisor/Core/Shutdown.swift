@@ -77,7 +77,7 @@ package final class Shutdown: ShellRoom {
         guard isFinishing, coordinator.isEverythingGone, apps.allSatisfy({ $0.hooks == nil }) else { return }
         guard supervisor.persistence.isRemembered || !supervisor.wakes.timers.arePersistent else { return }
         let areGone = [supervisor.transfers.endAll(), supervisor.desktop.endAll(), supervisor.launcher.endChecks()]
-        guard !areGone.contains(false) else { return }
+        guard !areGone.contains(false), supervisor.protection.endAll() else { return }
         isFinished = true
         loop.stop()
     }

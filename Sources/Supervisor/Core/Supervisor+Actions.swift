@@ -98,7 +98,7 @@ extension Supervisor: ActionPerformer {
         case .report(let notice): report(app, notice)
         case .takeSnapshot: snapshots.takeSnapshot(app)
         case .askForAdmission(let reason): policyManager?.mayLaunch(app, reason)
-        case .askForMemory: scenes.launchNeedsRoom(app)
+        case .askForMemory: protection.launchNeedsData(app)
         case .requestLaunch: break  // The coordinator handles this action itself.
         }
     }
@@ -149,11 +149,14 @@ extension Supervisor: ActionPerformer {
         case .modeBegan(let mode): text = "may stay in the background while it needs to (mode \(mode.rawValue))"
         case .modeEnded(let mode): text = "no longer needs the background (mode \(mode.rawValue))"
         case .sleepsAgain: text = "is suspended again: its time for the event that woke it is over"
+        case .ownershipExpired:
+            text = "is no longer owned: ‘torpor own --for’ was not repeated in time; it is suspended"
         case .backgroundTimeUsed:
             // If no policy decides about the app, the app continues to run.
             policyManager?.timeUsed(app)
             return
         }
-        if let kind = EventKind(notice) { note(app, kind, text: text) }
+        let reason = notice == .ownershipExpired ? "ownership-expired" : nil
+        if let kind = EventKind(notice) { note(app, kind, text: text, reason: reason) }
     }
 }

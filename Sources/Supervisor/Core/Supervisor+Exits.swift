@@ -11,6 +11,7 @@ import Output
 package import Processes
 import SystemPackage
 import TorporAPI
+import Varlink
 
 /// Handles the exits that torpor-keeper reports.
 extension Supervisor {
@@ -168,6 +169,7 @@ extension Supervisor {
             to: AppState.notRunning.rawValue,
             text: text,
             reason: ending.reason.rawValue,
+            details: EndingText.details(ending, at: at),
             fields: EndingText.fields(ending, app.run.launchFailure?.errno)
         )
         if ending.reason.isReported {

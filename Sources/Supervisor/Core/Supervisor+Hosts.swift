@@ -73,7 +73,7 @@ extension Supervisor: ArchiveHost {
 extension Supervisor: MailHost {
     @discardableResult
     func wake(_ app: AppRuntime, _ event: WakeEvent) -> WakeOutcome { wakes.wake(app, event) }
-    func wake(_ app: AppRuntime, for mail: Mail) { wakes.wake(app, for: mail) }
+    func wake(_ app: AppRuntime, for mail: Mail) -> WakeOutcome { wakes.wake(app, for: mail) }
     func channel(of app: AppRuntime) -> AppChannel { appSockets.channel(of: app) }
     func run(
         _ command: HookCommand,

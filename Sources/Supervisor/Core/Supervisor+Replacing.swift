@@ -9,6 +9,9 @@ extension Supervisor {
     /// Manages the permissions of apps.
     package var permissions: AppPermissions { launcher.permissions }
 
+    /// The folders that are locked with the session.
+    package var protection: ProtectedData { dataFolders.protection }
+
     /// Terminates an app that would be launched in a different way now, and launches it again into the state that was
     /// requested for it last.
     func replace(_ app: AppRuntime, _ reason: TerminationReason = .replaced) throws(DependencyError) {

@@ -234,9 +234,9 @@ package final class Supervisor: Room {
         // The engine calls the observers in this order.
         let observers: [any LifecycleObserver] = [
             Announcements(engine, recorder), launcher, persistence, shares, snapshots, savedStates, memoryWatch,
-            lockWatch, appSockets,
+            lockWatch, shares.gpuWatch, appSockets,
             service,
-            interruptions, mailboxes, settings, permissions, wakes, dataFolders, transfers, alerts, scenes,
+            interruptions, mailboxes, settings, permissions, wakes, dataFolders, protection, transfers, alerts, scenes,
             innerScenes, HoldingPages(self),
             Covers(self), launcher.healthChecks, desktop.soundFocus,
         ]
@@ -260,9 +260,11 @@ package final class Supervisor: Room {
             note(.upgradeFailed, text: text)
         }
         govern()
+        protection.configure()
         interruptions.follow(configuration.supervisor)
         memoryWatch.configure()
         dataFolders.configure()
+        launcher.tidyBundles()
         wakes.begin()
         desktop.begin()
         scenes.begin()
@@ -291,6 +293,7 @@ package final class Supervisor: Room {
         recovery.endsWhatIsFound = false
         perform(coordinator.launch(first, now: loop.now))
         suspendAsBefore(first)
+        suspendUnowned()
         snapshots.takeStock()
         note(
             .started,

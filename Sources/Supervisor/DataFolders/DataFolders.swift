@@ -21,6 +21,8 @@ package final class DataFolders: ShellRoom, LifecycleObserver {
     private var unkept: [String: DataLaunch] = [:]
     private var asked = 0
     private(set) lazy var eviction = CacheEviction(self)
+    /// The folders that are locked with the session.
+    private(set) lazy var protection = ProtectedData(supervisor)
 
     package init(_ supervisor: Supervisor) {
         self.supervisor = supervisor

@@ -30,6 +30,8 @@ package final class Desktop: ShellRoom, AlertScreen {
     /// Reports that arrived before ``onReport`` was set.
     private var early: [DesktopReport] = []
     private(set) var helper: Helper?
+    /// The helper that was told to end.
+    private var leaving: Helper?
     /// The user in whose session the helper runs.
     private var helperUser: UInt32?
     /// The helper of an earlier torpord, until it was checked; nil if there is none.
@@ -74,6 +76,8 @@ package final class Desktop: ShellRoom, AlertScreen {
     static let name = ":desktop"
     static let arguments = ["torpor-desktop"]
     private static let idleTime = Duration.seconds(10)
+    /// How long a helper may take to end at the end of torpord.
+    private static let longestEnd = Duration.seconds(2)
     /// A helper that has run for this time counts as working.
     private static let stableAfter = Duration.seconds(10)
     private var startedAt = Duration.zero
@@ -236,20 +240,29 @@ package final class Desktop: ShellRoom, AlertScreen {
         )
     }
 
-    /// Ends the helper, because torpord ends and no other torpord follows.
-    func endHelper() {
+    /// Ends the helper, because torpord ends and no other torpord follows. The helper takes its alerts off the screen.
+    private func letGo() {
         if let found {
             found.end()
             supervisor.release(DescriptorName.desktop)
         }
         found = nil
-        helper?.dismiss()
-        helper = nil
+        guard let helper else { return }
+        helper.leave(within: Self.longestEnd)
+        leaving = helper
+        self.helper = nil
+    }
+
+    /// Ends the helper, and waits for it without the loop.
+    func endHelper() {
+        letGo()
+        leaving?.awaitEnd(.milliseconds(500))
+        leaving = nil
     }
 
     /// Ends the helper. Returns whether the helper has ended, or was waited for long enough.
     func endAll() -> Bool {
-        endHelper()
+        letGo()
         return processes.areGone()
     }
 
@@ -365,6 +378,7 @@ package final class Desktop: ShellRoom, AlertScreen {
     }
 
     private func gone(_ cgroup: String?) {
+        leaving = nil
         if helper == nil, let cgroup { try? supervisor.place.cgroups?.remove(cgroup) }
         processes.gone()
     }
@@ -451,7 +465,10 @@ package final class Desktop: ShellRoom, AlertScreen {
                 supervisor.service.changed()
             }
             forward(.here(ids: ledger.greeted(ids), server: server))
-        case .server, .shown, .failed: forward(report)
+        case .server, .failed: forward(report)
+        case .shown(let id, let place):
+            ledger.isShown(id, at: place)
+            forward(report)
         case .unseen(let problem): unseen = problem.map { String($0.prefix(400)) }
         case .closed(let id, _):
             ledger.forget(id)

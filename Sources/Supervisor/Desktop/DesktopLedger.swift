@@ -35,6 +35,11 @@ struct DesktopLedger {
         return true
     }
 
+    /// Notes where an alert is on the screen: another helper replaces it there.
+    mutating func isShown(_ id: Int64, at place: ScreenPlace?) {
+        if let place { open[id]?.place = place }
+    }
+
     /// Forgets an alert that is over, or whose answer is no longer needed.
     mutating func forget(_ id: Int64) {
         open[id] = nil

@@ -26,7 +26,15 @@ package final class SoundFocus: ShellRoom, LifecycleObserver {
     /// While apps are interrupted, when a stream that takes precedence was last seen.
     private var seenAt = Duration.zero
     /// The streams that were last known.
-    private var streams: [DesktopSound] = []
+    private var streams: [DesktopSound] = [] {
+        didSet {
+            let earlier = cgroups
+            cgroups = [:]
+            for stream in streams { cgroups[stream] = earlier[stream] ?? (try? ProcFS.cgroup(stream.pid)) ?? "" }
+        }
+    }
+    /// The cgroup of each stream's process, read once: an app with a cgroup of its own keeps its processes there.
+    private var cgroups: [DesktopSound: String] = [:]
     /// Whether this torpord has had a report about streams.
     private var isKnown = false
     /// Whether a check of all apps is scheduled already.
@@ -83,7 +91,11 @@ package final class SoundFocus: ShellRoom, LifecycleObserver {
     /// Whether the app plays sound, not counting streams that take precedence.
     func plays(_ app: AppRuntime) -> Bool {
         let own = streams.filter { !$0.isRecording && !Self.comesFirst($0) }
-        return own.contains { app.run.tree?.contains($0.pid) ?? false }
+        return own.contains { isOf(app, $0) }
+    }
+
+    private func isOf(_ app: AppRuntime, _ stream: DesktopSound) -> Bool {
+        app.run.tree?.contains(stream.pid, in: cgroups[stream]) ?? false
     }
 
     private static func comesFirst(_ stream: DesktopSound) -> Bool { stream.role.map(roles.contains) ?? false }
@@ -116,7 +128,7 @@ package final class SoundFocus: ShellRoom, LifecycleObserver {
             seenAt = now
             for app in apps where interrupted[app.name] == nil && isInFront(app) && plays(app) {
                 // An app is not interrupted by its own call.
-                guard let stream = first.first(where: { !(app.run.tree?.contains($0.pid) ?? false) }) else { continue }
+                guard let stream = first.first(where: { !isOf(app, $0) }) else { continue }
                 begin(app, stream)
             }
         }
@@ -125,7 +137,7 @@ package final class SoundFocus: ShellRoom, LifecycleObserver {
         // If all remaining streams that take precedence belong to interrupted apps themselves, the interruptions end.
         let foreign = first.contains { stream in
             interrupted.keys.contains { name in
-                coordinator.id(of: name).map { !(apps[$0].run.tree?.contains(stream.pid) ?? false) } ?? false
+                coordinator.id(of: name).map { !isOf(apps[$0], stream) } ?? false
             }
         }
         guard !foreign else {
@@ -148,7 +160,7 @@ package final class SoundFocus: ShellRoom, LifecycleObserver {
 
     private func begin(_ app: AppRuntime, _ stream: DesktopSound) {
         let (id, name) = (app.id, app.name)
-        let other = apps.first { $0.run.tree?.contains(stream.pid) ?? false }?.name ?? "process \(stream.pid)"
+        let other = apps.first { isOf($0, stream) }?.name ?? "process \(stream.pid)"
         let text = "is interrupted by sound of \(other) (\(stream.role ?? ""))"
         interrupted[name] = UInt64(coordinator.machine(id).incarnation)
         supervisor.uninterrupted { [weak self] in

@@ -49,6 +49,8 @@ package final class Persistence: ShellRoom, LifecycleObserver {
     private(set) var isRemembered = false
     /// Why nothing can be stored now; nil if it can.
     package private(set) var trouble: String?
+    /// That the file of the store was replaced, so that what users have set may be lost; nil if it was not.
+    package private(set) var loss: String?
 
     package init(_ supervisor: Supervisor, _ store: Store) {
         self.supervisor = supervisor
@@ -260,7 +262,12 @@ package final class Persistence: ShellRoom, LifecycleObserver {
         case .unavailable, .hangs:
             trouble = notice.description
             level = .error
-        case .setAside, .setAsideNewer, .otherMachine: level = .warning
+        case .setAside, .setAsideNewer:
+            loss =
+                notice.description + "; what people had asked of apps, and their answers, may be lost: look through "
+                + "‘torpor list’ and ‘torpor permissions’"
+            level = .warning
+        case .otherMachine: level = .warning
         }
         note(.storeChanged, text: notice.description, level: level)
     }

@@ -15,6 +15,9 @@ import WireText
 /// app was ready, or when the app has ended successfully.
 extension Launcher {
     private static let trial = Duration.seconds(10)
+    /// How long launches wait until a failure is recorded and the version before is put back. Both take milliseconds,
+    /// unless a disk hangs.
+    private static let longestTrial = Duration.seconds(10)
 
     /// This function is called often, so it makes only one test for apps that are not on trial.
     func followTrials(_ apps: [AppRuntime]) {
@@ -46,9 +49,10 @@ extension Launcher {
         case .exitSuccess, .exitFailure, .signal, .coreDump, .unknown, .launchDeadline, .launchFailed, .watchdog,
             .unresponsive, .memoryLimit:
             failed(app, bundle)
-        case .stopped, .exitsOnSuspend, .shutdown, .forceQuit, .replaced, .permissionChanged, .evicted,
+        case .stopped, .exitsOnSuspend, .shutdown, .forceQuit, .replaced, .permissionChanged, .protectedDataOpen,
+            .evicted,
             .backgroundDeadline, .taskExpired,
-            .oomKill, .dependencyFailed, .lockWhileSuspending, .wakeStorm:
+            .oomKill, .dependencyFailed, .lockWhileSuspending, .wakeStorm, .gpuInBackground:
             break
         }
     }
@@ -64,15 +68,19 @@ extension Launcher {
 
     private func failed(_ app: AppRuntime, _ bundle: VerifiedBundle) {
         guard let folder = app.specification.bundle?.folder else { return }
-        trials[bundle.name, default: []] += []
-        runVerifier(["--failed", folder, bundle.version], of: app) { [weak self, weak app] result in
+        let trial = trials[bundle.name] ?? beginTrial(bundle)
+        trial.open += 1
+        runVerifier(["--failed", folder, bundle.version], of: app) { pidfd in
+            trial.verifiers.append(pidfd)
+            if trial.isOver { trial.kill() }
+        } completion: { [weak self, weak app] result in
             guard let self else { return }
             if let problem = Self.problem(of: result) {
                 self.log.warning("\(bundle.title): it cannot be recorded that it has failed: \(problem)")
             }
             guard case .success(let answer) = result, answer.code == 0, !answer.line.isEmpty,
                 let clients = self.supervisor.clients
-            else { return self.endTrial(bundle.name, isPutBack: false) }
+            else { return self.end(trial, of: bundle.name) }
             self.putBack[bundle.name] = (bundle.version, answer.line)
             if let app {
                 let text =
@@ -80,20 +88,59 @@ extension Launcher {
                 self.note(app, .bundlePutBack, text: text)
             }
             clients.take(bundle: bundle.name, by: "a bundle that was put back") { [weak self] in
-                self?.endTrial(bundle.name, isPutBack: true)
+                trial.isPutBack = true
+                self?.end(trial, of: bundle.name)
             }
         }
     }
 
-    /// Calls `next` to continue a launch, once it is known whether the previous version of the app's bundle is
-    /// restored.
-    func afterTrial(of app: AppRuntime, _ next: @escaping (_ isPutBack: Bool) -> Void) {
-        guard let name = app.specification.bundle?.name, trials[name] != nil else { return next(false) }
-        trials[name]?.append(next)
+    private func beginTrial(_ bundle: VerifiedBundle) -> BundleTrial {
+        let trial = BundleTrial()
+        trials[bundle.name] = trial
+        trial.timer = try? loop.timer { [weak self, weak trial] in
+            guard let self, let trial else { return }
+            self.log.warning(
+                "\(bundle.title): it was not recorded within \(Quantity.text(Self.longestTrial)) that it has failed"
+            )
+            // If the version before is put back later, that counts at the launch after the next.
+            trial.open = 1
+            trial.kill()
+            self.end(trial, of: bundle.name)
+        }
+        trial.timer?.arm(after: Self.longestTrial)
+        return trial
     }
 
-    private func endTrial(_ name: String, isPutBack: Bool) {
-        for next in trials.removeValue(forKey: name) ?? [] { next(isPutBack) }
+    /// Continues a launch when it is known whether the version of its bundle is put back.
+    func afterTrial(of app: AppRuntime, _ next: @escaping (_ isPutBack: Bool) -> Void) {
+        guard let name = app.specification.bundle?.name, let trial = trials[name] else { return next(false) }
+        app.run.trial = trial
+        trial.waiting.append((app.run, next))
+    }
+
+    /// Ends the wait of a launch that was superseded.
+    func cancelTrialWait(_ app: AppRuntime) {
+        guard let trial = app.run.trial else { return }
+        app.run.trial = nil
+        let mine = trial.waiting.filter { $0.run === app.run }
+        trial.waiting.removeAll { $0.run === app.run }
+        // Later, when the caller has finished what it was doing.
+        loop.later { for wait in mine { wait.next(false) } }
+    }
+
+    private func end(_ trial: BundleTrial, of name: String) {
+        guard !trial.isOver else { return }
+        trial.open -= 1
+        guard trial.open <= 0 else { return }
+        trial.isOver = true
+        trial.timer?.cancel()
+        if trials[name] === trial { trials[name] = nil }
+        let waiting = trial.waiting
+        trial.waiting = []
+        for wait in waiting {
+            wait.run.trial = nil
+            wait.next(trial.isPutBack)
+        }
     }
 
     private static func problem(of result: Result<VerifierAnswer, LaunchError>) -> String? {
@@ -104,7 +151,29 @@ extension Launcher {
     }
 }
 
+/// A version of a bundle that did not come up, until that is recorded, and the version before is put back if need be.
+final class BundleTrial {
+    /// Runs of torpor-verify, and what follows from them, that are not done.
+    var open = 0
+    var verifiers: [Descriptor] = []
+    /// Launches that wait.
+    var waiting: [(run: Incarnation, next: (_ isPutBack: Bool) -> Void)] = []
+    var timer: TimerSource?
+    var isPutBack = false
+    var isOver = false
+
+    /// Kills what runs.
+    func kill() {
+        for verifier in verifiers { try? Pidfd.sendSignal(verifier.raw, Signal.kill) }
+    }
+}
+
 extension Incarnation {
+    /// What the launch waits for.
+    var trial: BundleTrial? {
+        get { slots[TrialSlot.self] }
+        set { slots[TrialSlot.self] = newValue }
+    }
     fileprivate var isTrialFollowed: Bool {
         get { slots[TrialFollowedSlot.self] ?? false }
         set { slots[TrialFollowedSlot.self] = newValue }
@@ -119,6 +188,7 @@ extension Incarnation {
     }
 }
 
+private enum TrialSlot: Slot { typealias Value = BundleTrial }
 private enum TrialFollowedSlot: Slot { typealias Value = Bool }
 private enum ComeUpSlot: Slot { typealias Value = Bool }
 private enum TrialTimerSlot: Slot { typealias Value = TimerSource }

@@ -48,11 +48,21 @@ extension Launcher {
         return (File.parent(of: whole) ?? "") + "/keys"
     }
 
+    /// Removes what uninstalls that were killed have left.
+    package func tidyBundles() {
+        let state = supervisor.configuration.supervisor.stateDirectory
+        reads.ask {
+            InstalledManifest.removeUninstalled(in: state)
+        } _: {
+        }
+    }
+
     /// Runs torpor-verify, which compares an app's bundle with its signed manifest. Completes at once for an app
     /// without a bundle.
     func verifyBundle(_ app: AppRuntime, _ completion: @escaping (BundleRefusal?) -> Void) {
         guard let bundle = app.specification.bundle else { return completion(nil) }
         guard let version = bundle.version else {
+            if bundle.isUnread { return readManifestAgain(app, bundle, completion) }
             return completion(
                 BundleRefusal(
                     "\(bundle.name) is not installed, or cannot be used: ‘torpor check’ says why",
@@ -61,23 +71,16 @@ extension Launcher {
             )
         }
         let verdict = BundleVerdict()
-        let run = HookRun(names: Self.bundle, []) { sentence in
+        let run = beginCheck(of: app) { sentence in
             completion(sentence.map { BundleRefusal($0, isFinal: verdict.isFinal) })
         }
-        app.hooks = run
-        run.timer = try? loop.timer { [weak self, weak app, weak run] in
-            guard let self, let app, let run else { return }
-            run.missed = Self.longestVerification
-            self.cancel(run, of: app)
-        }
-        run.timer?.arm(after: Self.longestVerification)
         let words = [bundle.folder, version, keys, app.name]
         runVerifier(words, of: app) { pidfd in
             run.current = pidfd
             if run.isCancelled { try? Pidfd.sendSignal(pidfd.raw, Signal.kill) }
         } completion: { [weak self, weak app] result in
             run.current = nil
-            guard let self, let app else { return }
+            guard let self, let app, !run.isOver else { return }
             let title = "\(bundle.name) \(version)"
             switch result {
             case .failure(let why): self.finishHooks(app, run, why.description)
@@ -89,6 +92,45 @@ extension Launcher {
             case .success(let answer):
                 verdict.isFinal = answer.code == 1
                 self.finishHooks(app, run, "\(title): \(answer.line.isEmpty ? "it was not verified" : answer.line)")
+            }
+        }
+    }
+
+    /// Begins what a launch waits for: until it is done, cancelled, or takes longer than the longest verification.
+    private func beginCheck(of app: AppRuntime, _ completion: @escaping (String?) -> Void) -> HookRun {
+        let run = HookRun(names: Self.bundle, [], completion)
+        app.hooks = run
+        run.timer = try? loop.timer { [weak self, weak app, weak run] in
+            guard let self, let app, let run else { return }
+            run.missed = Self.longestVerification
+            self.cancel(run, of: app)
+        }
+        run.timer?.arm(after: Self.longestVerification)
+        return run
+    }
+
+    /// Looks whether a manifest that could not be read before can be read now. If so, the configuration takes it in, and
+    /// the next launch of the app is one from its bundle.
+    private func readManifestAgain(
+        _ app: AppRuntime,
+        _ bundle: BundleReference,
+        _ completion: @escaping (BundleRefusal?) -> Void
+    ) {
+        let run = beginCheck(of: app) { sentence in
+            completion(BundleRefusal("\(bundle.name): " + (sentence ?? ""), isFinal: false))
+        }
+        let state = supervisor.configuration.supervisor.stateDirectory
+        reads.ask {
+            InstalledManifest.passingProblem(bundle.name, in: state)
+        } _: { [weak self, weak app] problem in
+            guard let self, let app, !run.isOver else { return }
+            guard problem == nil, let clients = self.supervisor.clients else {
+                return self.finishHooks(app, run, problem ?? "torpord is ending")
+            }
+            let asker = "a bundle whose manifest can be read again"
+            clients.take(bundle: bundle.name, by: asker) { [weak self, weak app] in
+                guard let self, let app else { return }
+                self.finishHooks(app, run, "its manifest could be read only now")
             }
         }
     }

@@ -54,6 +54,8 @@ class Companion<Command: CompanionCommand, Report: CompanionReport> {
     private var outgoing: [UInt8] = []
     private var sent = 0
     private var pidfd: Descriptor?
+    /// The process of a companion that was told to end.
+    private var left: Descriptor?
     private var isOver = false
     /// Whether torpord has killed the companion. Its end is reported when the process is gone.
     private var isLeaving = false
@@ -192,6 +194,29 @@ class Companion<Command: CompanionCommand, Report: CompanionReport> {
         guard !isOver else { return }
         isOver = true
         stop()
+    }
+
+    /// Closes the socket, at which the companion ends by itself, and kills it if it has not ended in time. `ended` is
+    /// not called.
+    func leave(within bound: Duration) {
+        guard !isOver else { return }
+        isOver = true
+        let process = pidfd
+        pidfd = nil
+        stop()
+        guard let process else { return }
+        left = process
+        patience = try? supervisor.loop.timer { [weak self] in self?.awaitEnd(.zero) }
+        patience?.arm(after: bound)
+    }
+
+    /// Waits until a companion that was told to end has ended, and kills it if it has not.
+    func awaitEnd(_ bound: Duration) {
+        patience = nil
+        guard let left else { return }
+        self.left = nil
+        let hasEnded = (try? Descriptor.wait(left.raw, timeout: bound)) ?? false
+        if !hasEnded { try? Pidfd.sendSignal(left.raw, Signal.kill) }
     }
 
     /// Kills the companion. Start another one only when this one has ended, because two must not do the same work.

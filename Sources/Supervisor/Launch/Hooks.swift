@@ -108,15 +108,16 @@ extension Launcher {
         }
     }
 
-    /// Kills the current command. If its start is still delayed by a slow disk or torpor-keeper, calls the completion
-    /// now, and kills the command when it starts.
+    /// Kills the current command. If a slow disk or keeper still delays its start, calls the completion now, and the
+    /// command is killed when it starts. torpor-verify changes nothing of the app, and may wait for a disk that hangs:
+    /// its end is not waited for.
     private func end(_ run: HookRun, of app: AppRuntime, _ sentence: String) {
         run.isCancelled = true
         if let pidfd = run.current {
             try? Pidfd.sendSignal(pidfd.raw, Signal.kill)
-        } else {
-            finishHooks(app, run, sentence)
+            guard run.names == Self.bundle else { return }
         }
+        finishHooks(app, run, sentence)
     }
 
     func finishHooks(_ app: AppRuntime, _ run: HookRun, _ failure: String?) {
@@ -139,7 +140,9 @@ extension Launcher {
         run.isCancelled = true
         // End the command later, when the caller has finished what it was doing.
         loop.later { [weak self, weak app] in
-            if let self, let app { self.end(run, of: app, "\(run.names) was cancelled") }
+            guard let self, let app else { return }
+            let isBundle = run.names == Self.bundle
+            self.end(run, of: app, isBundle ? "its check \(run.cancellation)" : "\(run.names) was cancelled")
         }
     }
 

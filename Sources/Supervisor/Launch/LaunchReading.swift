@@ -133,8 +133,9 @@ extension Launcher {
 }
 
 extension AppRuntime {
-    /// Whether hooks of the app run, or something is read for its launch.
-    var isPreparing: Bool { self.hooks != nil || self.reading != nil }
+    /// Whether hooks of the app run, something is read for its launch, or the launch waits for another version of its
+    /// bundle.
+    var isPreparing: Bool { self.hooks != nil || self.reading != nil || run.trial != nil }
 }
 
 extension AppRuntime {

@@ -83,7 +83,7 @@ extension Launcher {
         if LaunchEnvironment.inherited["PATH"] == nil {
             variables["PATH"] = LaunchEnvironment.path
         }
-        let data = supervisor.dataFolders.variables(of: app)
+        let data = supervisor.dataFolders.variables(of: app).merging(supervisor.protection.variables(of: app)) { $1 }
         // Environment files and the configuration may override TMPDIR.
         variables["TMPDIR"] = data["TMPDIR"]
         for (key, value) in Containers.forLaunch(read, specification) { variables[key] = value }
@@ -143,7 +143,11 @@ extension Launcher {
             // First check whether the directory exists: on a disk that hangs, looking up a path does not block, but
             // making a directory does.
             let there = try? File.status(state)
-            if there?.kind != .directory { try File.makeDirectories(state, mode: 0o755) }
+            if there?.kind != .directory {
+                // Other users learn neither what the app keeps nor which apps there are.
+                if let parent = File.parent(of: state) { try File.makeDirectories(parent, mode: 0o711) }
+                try File.makeDirectories(state, mode: 0o700)
+            }
             if let user, Users.isRoot, there?.uid != user.uid || there?.gid != user.gid {
                 try File.setOwner(state, uid: user.uid, gid: user.gid)
             }

@@ -35,7 +35,7 @@ package final class Launcher: ShellRoom, LifecycleObserver {
     package internal(set) var putBack: [String: (failed: String, current: String)] = [:]
     /// Launches that wait until it is known whether the previous version of their bundle is restored, for each bundle
     /// on trial whose launch has failed.
-    var trials: [String: [(_ isPutBack: Bool) -> Void]] = [:]
+    var trials: [String: BundleTrial] = [:]
     /// The health checks of running apps.
     package private(set) lazy var healthChecks = HealthChecks(supervisor)
 
@@ -50,6 +50,7 @@ package final class Launcher: ShellRoom, LifecycleObserver {
         followTrials(apps)
         for app in apps where app.isPreparing && machine(app).transition == .terminating {
             cancelHooks(app)
+            cancelTrialWait(app)
             supervisor.dataFolders.cancel(app)
             cancelReading(app)
         }
@@ -90,6 +91,9 @@ package final class Launcher: ShellRoom, LifecycleObserver {
     }
 
     private func prepareData(_ app: AppRuntime, _ order: LaunchOrder) {
+        if let refusal = supervisor.protection.refusal(of: app) {
+            return launchRefused(app, refusal.sentence, isFinal: refusal.isFinal)
+        }
         supervisor.dataFolders.prepare(app, order) { [weak self] failure in
             guard let self else { return }
             if let failure { return self.launchRefused(app, failure.description) }
@@ -414,7 +418,7 @@ extension Launcher {
         let order = (app: app.name, incarnation: machine.incarnation)
         try prepare(app, user)
         var variables: [String: String] = [:]
-        let data = supervisor.dataFolders.variables(of: app)
+        let data = supervisor.dataFolders.variables(of: app).merging(supervisor.protection.variables(of: app)) { $1 }
         variables["TMPDIR"] = data["TMPDIR"]
         if let user { variables.merge(Self.variables(of: user, app.specification)) { $1 } }
         let specification = try? supervisor.settings.launched(app)

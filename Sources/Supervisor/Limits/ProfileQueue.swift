@@ -93,6 +93,8 @@ package final class Shares: ShellRoom, LifecycleObserver {
     let profiles = ProfileQueue()
     /// The timer of the checks of apps' memory.
     var memoryTimer: TimerSource?
+    /// Looks for apps that use graphics cards in the background.
+    private(set) lazy var gpuWatch = GPUWatch(engine, recorder)
 
     package init(_ supervisor: Supervisor) { self.supervisor = supervisor }
 

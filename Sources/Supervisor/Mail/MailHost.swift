@@ -14,7 +14,7 @@ protocol MailHost: AnyObject {
     @discardableResult
     func wake(_ app: AppRuntime, _ event: WakeEvent) -> WakeOutcome
     /// Wakes the app for mail that could not wake it before.
-    func wake(_ app: AppRuntime, for mail: Mail)
+    func wake(_ app: AppRuntime, for mail: Mail) -> WakeOutcome
     /// Whether an app receives messages on its own socket.
     func hearsByChannel(_ app: AppID) -> Bool
     func channel(of app: AppRuntime) -> AppChannel

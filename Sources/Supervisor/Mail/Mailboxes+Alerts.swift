@@ -5,6 +5,7 @@ import EventLoop
 import EventSources
 import Lifecycle
 import Mailbox
+import Store
 import Varlink
 
 /// Sends apps mail about their alerts. Such mail waits while the app sleeps, is delivered once, and outlives the app,
@@ -19,7 +20,25 @@ extension Mailboxes {
         if wakes { draft.wake = .background }
         try add(draft, for: app)
         guard wakes else { return deliver(to: app) }
-        host.wake(app, Self.event(draft, at: loop.now))
+        haveWoken(host.wake(app, Self.event(draft, at: loop.now)), app)
+    }
+
+    /// Notes that mail has woken the app, or that the app runs: its mail about alerts wakes it no more. If the app
+    /// never reads that mail, each start of torpord would wake it again.
+    func haveWoken(_ outcome: WakeOutcome, _ app: AppRuntime) {
+        if case .heldBack = outcome { return }
+        for mail in waiting(for: app) where mail.draft.topic == AlertMail.topic {
+            guard let changed = boxes[app.id]?.forgetWake(mail.id) else { continue }
+            host.store.save(StoredMail(changed, of: app.name))
+        }
+    }
+
+    /// Removes the mail that an alert has come, unless the delivery of that mail has begun.
+    func forgetAlert(_ number: Int64, of app: AppRuntime) {
+        for mail in waiting(for: app)
+        where mail.draft.topic == AlertMail.topic && mail.draft.key == "\(number)" && !mail.isInFlight {
+            acknowledged(mail.id, by: app)
+        }
     }
 
     /// The most messages about alerts that may wait for an app. Beyond this number, a user's answer to an alert only

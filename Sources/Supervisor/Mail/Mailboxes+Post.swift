@@ -88,6 +88,13 @@ extension Mailboxes {
         }
         var draft = try draft(request, as: message, from: sender, for: app)
         let rule = rule(for: request.topic, app) ?? TopicRule()
+        if rule.refresh {
+            let change = gather([request.topic], of: app, from: sender)
+            note(app, .posted, text: "\(draft.topic) was posted to it: a name to refresh", reason: sender)
+            guard let change else { return (nil, PostResult(id: nil, change: "changed", outcome: "waits")) }
+            let (id, word) = Self.words(change)
+            return (id, PostResult(id: id, change: word, outcome: id.map { waits($0, app) } ?? true ? "waits" : "told"))
+        }
         let order = wakeOrder(
             rule,
             isUrgent: request.urgent ?? rule.urgent,

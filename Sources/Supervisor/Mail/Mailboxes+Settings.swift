@@ -18,7 +18,7 @@ extension Mailboxes {
         return (0...lastRank).flatMap { rank in items.filter { Self.rank($0) == rank } }
     }
 
-    private static let lastRank = 3
+    private static let lastRank = 4
 
     private static func rank(_ mail: Mail) -> Int {
         switch mail.draft.topic {
@@ -26,6 +26,8 @@ extension Mailboxes {
         // An app learns that a session of transfers is over before it gets the results of these transfers.
         case TransferMail.topic:
             mail.draft.message == Message.handleEventsForBackgroundTransfer.rawValue ? 2 : lastRank
+        // An app is up to date before it shows what a URL names.
+        case refreshTopic: 3
         default: lastRank
         }
     }

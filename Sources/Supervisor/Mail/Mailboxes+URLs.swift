@@ -172,7 +172,8 @@ extension Mailboxes {
 
     /// Whether the mail may be delivered now: URLs are only opened in the foreground.
     func isTime(for mail: Mail, _ app: AppRuntime, comesToForeground: Bool) -> Bool {
-        guard mail.draft.topic == OpenedURL.topic, !comesToForeground else { return true }
+        let isForForeground = mail.draft.topic == OpenedURL.topic || mail.draft.topic == Self.refreshTopic
+        guard isForForeground, !comesToForeground else { return true }
         let machine = machine(app)
         return machine.state == .active && machine.transition == nil
     }

@@ -197,6 +197,8 @@ package final class Mailboxes: Room, LifecycleObserver {
         guard mail != nil || !isLoaded else { return }
         // A client's call may wait until this URL is answered: let the engine check the call.
         if mail?.url != nil { engine.touch(app.id) }
+        // A lock of protected data waits for this answer.
+        if mail?.draft.message == Message.protectedDataWillBecomeUnavailable.rawValue { engine.touch(app.id) }
         if let mail, mail.draft.topic == Self.settingsTopic { host.toldOfSettings(mail, app) }
         host.store.removeMail(id, of: app.name)
         dropIfEmpty(app)
@@ -328,7 +330,7 @@ package final class Mailboxes: Room, LifecycleObserver {
         touched([app])
         let waiting = boxes[app.id]?.items.filter { $0.draft.wake != nil && !isBeingTold($0.id, to: app) } ?? []
         guard let first = waiting.first(where: { $0.draft.wake == .foreground }) ?? waiting.first else { return }
-        host.wake(app, for: first)
+        haveWoken(host.wake(app, for: first), app)
     }
 
     /// Called when the app was removed for good. The store itself removes all mail of the app at once.

@@ -42,8 +42,7 @@ package struct SandboxOrder: Sendable {
             guard !LandlockPlan.isNeeded(for: grants) else {
                 throw failure(
                     .notSupported,
-                    "this kernel has no Landlock, which confines apps: boot one with CONFIG_SECURITY_LANDLOCK and "
-                        + "landlock in its list of security modules (lsm=), or remove sandbox"
+                    KernelRelease.landlockObstacle + ", or remove sandbox"
                 )
             }
             return made
@@ -144,6 +143,7 @@ extension Launcher {
         places.bundle = specification.bundle?.path
         places.writable = [supervisor.savedStates.stateDirectory(of: app)]
         if let data = supervisor.dataFolders.folder(of: app) { places.writable.append(data) }
+        if app.specification.data.protection.kind != nil { places.writable.append(supervisor.protection.door(of: app)) }
         places.runtime = supervisor.runtime.directory(of: app)
         return SandboxOrder(mode: mode, grants: app.grants, places: places)
     }

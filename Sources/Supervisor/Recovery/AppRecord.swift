@@ -34,6 +34,8 @@ package struct AppRecord {
     package var launch = LaunchMoments()
     var missedMessage: Message?
     var restoration: Restoration?
+    /// Whether a user stops the app and wants the next launch to get its state.
+    var keepsState = false
     /// What torpor-container has reported; nil for an app without a container.
     var container: ContainerRun?
 
@@ -64,6 +66,7 @@ package struct AppRecord {
         launch = LaunchMoments(of: app.run.timeline)
         missedMessage = app.run.missed?.message
         restoration = app.restoration
+        keepsState = app.keepsStateWhenStopped == true
         container = app.run.tree?.isContainer == true ? app.run.container ?? ContainerRun() : nil
     }
 
@@ -80,7 +83,8 @@ package struct AppRecord {
         if isOutdated { flags |= 32 }
         if wasCutShort { flags |= 64 }
         // Flag 128 says that a second byte of flags follows.
-        let more = (container == nil ? 0 : 1) | (times.asleep == .zero ? 0 : 2) as UInt8
+        var more = (container == nil ? 0 : 1) | (times.asleep == .zero ? 0 : 2) as UInt8
+        if keepsState { more |= 4 }
         if more != 0 { flags |= 128 }
         record.put(flags)
         tokens.encode(into: &record)
@@ -131,6 +135,7 @@ package struct AppRecord {
         if flags & 16 != 0 { goalOfPerson = Goal(rawValue: record.takeText()) }
         let more = flags & 128 != 0 ? record.take(UInt8.self) : 0
         if more & 1 != 0 { container = ContainerRun(from: &record) }
+        keepsState = more & 4 != 0
         let asleep = more & 2 != 0 ? Duration.microseconds(record.take(Int64.self)) : .zero
         if flags & 4 != 0 { status = record.takeText() }
         times = StateTimes(from: &record)
@@ -176,6 +181,7 @@ package struct AppRecord {
         app.run.container = container
         app.times = times
         app.restoration = restoration
+        if keepsState { app.keepsStateWhenStopped = true }
     }
 
     private static func put(_ identity: Identity?, into record: inout RecordWriter) {

@@ -15,8 +15,15 @@ package final class DesktopSync {
     private var isRunning = false
     /// Whether the configuration has changed while `torpor desktop sync` was running.
     private var isDue = false
-    /// The error that was logged last; nil if the desktop entries are up to date.
-    private var trouble: String?
+    /// What was logged last: an error, or the warnings of a run that succeeded; nil if that run had none.
+    private var trouble: Trouble?
+
+    private enum Trouble: Equatable {
+        /// The desktop entries are not up to date.
+        case failed(String)
+        /// The desktop entries are up to date, and `torpor desktop sync` warned of something.
+        case warned(String)
+    }
 
     package init(_ supervisor: Supervisor) { self.supervisor = supervisor }
 
@@ -34,7 +41,7 @@ package final class DesktopSync {
         do throws(LaunchError) {
             try start()
         } catch {
-            supervisor.loop.later { [weak self] in self?.ended(error.description) }
+            supervisor.loop.later { [weak self] in self?.ended(.failed(error.description)) }
         }
     }
 
@@ -67,30 +74,32 @@ package final class DesktopSync {
                 supervisor?.launcher.helpers[launched.pid] = { [weak self] status in
                     timer?.cancel()
                     let bytes = ((try? Descriptor.read(output.read.raw, maximum: 4096)) ?? nil) ?? []
-                    let said = String(wire: bytes).split(separator: "\n").joined(separator: "; ")
+                    let lines = String(wire: bytes).split(separator: "\n")
+                    let said = lines.map { $0.hasPrefix("torpor: ") ? $0.dropFirst(8) : $0 }.joined(separator: "; ")
                     switch status {
-                    case .exited(0): self?.ended(nil)
-                    case .exited(let code): self?.ended(said.isEmpty ? "exit status \(code)" : said)
-                    case .signaled(let signal, _): self?.ended("it was ended by \(Signal.name(signal))")
+                    case .exited(0): self?.ended(said.isEmpty ? nil : .warned(said))
+                    case .exited(let code): self?.ended(.failed(said.isEmpty ? "exit status \(code)" : said))
+                    case .signaled(let signal, _): self?.ended(.failed("it was ended by \(Signal.name(signal))"))
                     }
                 }
-            case .failure(let failure): self?.ended(failure.description)
+            case .failure(let failure): self?.ended(.failed(failure.description))
             }
         }
     }
 
-    private func ended(_ trouble: String?) {
+    private func ended(_ trouble: Trouble?) {
         isRunning = false
         // Log an error only if it differs from the last one: the same error would recur after each change of the
         // configuration.
         if trouble != self.trouble {
             self.trouble = trouble
-            if let trouble {
+            switch trouble {
+            case .failed(let error):
                 supervisor.log.warning(
-                    "desktop entries are not up to date (‘torpor desktop sync’ repeats it): \(trouble)"
+                    "desktop entries are not up to date (‘torpor desktop sync’ repeats it): \(error)"
                 )
-            } else {
-                supervisor.log.info("desktop entries are up to date again")
+            case .warned(let warnings): supervisor.log.warning("desktop entries are up to date; \(warnings)")
+            case nil: supervisor.log.info("desktop entries are up to date again")
             }
         }
         guard isDue else { return }

@@ -67,6 +67,7 @@ package final class Interruptions: LifecycleObserver {
         told = now
         if now.user != before.user { supervisor.desktop.sessionChanged() }
         lookForFirstUnlock(login)
+        followData(now)
         let isSleeping = now.isAsleep && !before.isAsleep
         let seen = supervisor.apps.count { supervisor.coordinator.machine($0.id).state == .active }
         if now.isLocked != before.isLocked {
@@ -127,6 +128,12 @@ package final class Interruptions: LifecycleObserver {
     /// Whether no user can see the apps now.
     var coversApps: Bool { isKnown && isCovered }
 
+    private func followData(_ now: LoginManager.State) {
+        supervisor.protection.follow(
+            ProtectedData.Outside(isLocked: now.isLocked, isAsleep: now.isAsleep, hasSession: now.session != nil)
+        )
+    }
+
     private func cover(_ covers: Bool) {
         isKnown = true
         isCovered = covers
@@ -136,11 +143,13 @@ package final class Interruptions: LifecycleObserver {
     /// Covers or uncovers each app as needed now, including new ones.
     package func coverAll() {
         guard isKnown else { return }
-        let covers = isCovered
+        let isCovered = isCovered
         // Handle each app as an event of its own, so that the decisions about one app are carried out before the next
         // app is handled.
         supervisor.uninterrupted { [supervisor] in
-            for app in supervisor.apps where supervisor.coordinator.machine(app.id).isCovered != covers {
+            for app in supervisor.apps {
+                let covers = isCovered || supervisor.protection.covers(app)
+                guard supervisor.coordinator.machine(app.id).isCovered != covers else { continue }
                 let id = app.id
                 supervisor.uninterrupted { [supervisor] in try? supervisor.request(.cover(begin: covers), of: id) }
             }
@@ -148,7 +157,7 @@ package final class Interruptions: LifecycleObserver {
     }
 
     package func added(_ app: AppRuntime) {
-        guard isKnown, isCovered else { return }
+        guard isKnown, isCovered || supervisor.protection.covers(app) else { return }
         let id = app.id
         supervisor.uninterrupted { [supervisor] in try? supervisor.request(.cover(begin: true), of: id) }
     }
@@ -180,8 +189,8 @@ package final class Interruptions: LifecycleObserver {
         look()
     }
 
-    private func look() {
-        guard awaited?.isEmpty ?? false else { return }
+    func look() {
+        guard awaited?.isEmpty ?? false, !supervisor.protection.holdsSleep else { return }
         letSleep()
     }
 

@@ -146,7 +146,8 @@ package final class ServiceReport: LifecycleObserver {
     private func isStarting(_ id: AppID) -> Bool {
         let machine = supervisor.coordinator.machine(id)
         if machine.transition == .launching { return !machine.hasProcess || machine.nextDeadline != nil }
-        guard machine.isWaitingForPermission else { return false }
+        // A person may be away for days.
+        guard machine.isWaitingForPermission, !supervisor.protection.holds(id) else { return false }
         return supervisor.coordinator.missingRequirements(of: id).allSatisfy { other in
             let other = supervisor.coordinator.machine(other)
             return other.transition == .launching || other.isWaitingForPermission

@@ -66,6 +66,10 @@ struct AppBadge: ParsableCommand {
     var number: Int64
     @OptionGroup var output: OutputOptions
 
+    func validate() throws {
+        guard (0...9999).contains(number) else { throw ValidationError(BadgeVerb.problem("\(number)")) }
+    }
+
     package func run() throws {
         _ = try AppSide.call(.setBadge(count: number))
         if output.json { Output.document(["ok": true]) }

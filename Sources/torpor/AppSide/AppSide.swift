@@ -76,8 +76,10 @@ enum AppSide {
                 message: "this supervisor cannot do that: torpord is older than torpor, upgrade it"
             )
         case .service(AppInterface.ErrorName.unknownApp, let parameters): Manager.unknownApp(parameters)
+        case .service(VarlinkErrorName.invalidParameter, _):
+            Failure(status: .usage, message: Terminal.harmless("\(error)"))
         case .service: Failure(status: .failed, message: Terminal.harmless("\(error)"))
-        default: Failure(status: .unknown, message: "\(error): is torpord still running?")
+        default: Failure(status: .noSupervisor, message: "\(error): is torpord still running?")
         }
     }
 

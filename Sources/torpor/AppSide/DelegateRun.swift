@@ -189,7 +189,7 @@ final class DelegateRun {
             .protectedDataWillBecomeUnavailable, .protectedDataDidBecomeAvailable, .handleEventsForBackgroundTransfer,
             .transferDidFinish, .transferNeedsLogin, .didReceiveLocalNotification, .sceneWillConnect,
             .sceneDidBecomeActive, .sceneWillResignActive,
-            .sceneDidEnterBackground, .sceneWillEnterForeground, .sceneDidDisconnect, .didDiscardScenes:
+            .sceneDidEnterBackground, .sceneWillEnterForeground, .sceneDidDisconnect, .didDiscardScenes, .refresh:
             false
         }
     }
@@ -204,6 +204,10 @@ final class DelegateRun {
             variables["TORPOR_MESSAGE_CHANGED"] = changed.filter { !$0.utf8.contains(0) }.joined(separator: "\n")
             let path = payload?["path"]?.stringValue ?? ""
             variables["TORPOR_MESSAGE_CHANGED_PATH"] = path.utf8.contains(0) ? "" : path
+        }
+        if message.name == Message.refresh.rawValue {
+            let names = message.parameters["payload"]?["names"]?.arrayValue?.compactMap(\.stringValue) ?? []
+            variables["TORPOR_MESSAGE_NAMES"] = names.filter { !$0.utf8.contains(0) }.joined(separator: "\n")
         }
         if message.name == Message.didDiscardScenes.rawValue {
             let names = message.parameters["payload"]?["names"]?.arrayValue?.compactMap(\.stringValue) ?? []

@@ -88,7 +88,7 @@ final class TaskRun {
         case .failure(let error)?: throw AppSide.failure(error)
         case nil:
             throw Failure(
-                status: .unknown,
+                status: .noSupervisor,
                 message: "no supervisor answers at \(link.path): the task \(name) was not begun and nothing was run"
             )
         }

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import ArgumentParser
+import CalendarTime
 import CommandLinePages
+import Linux
 import TorporAPI
 import Varlink
 
@@ -27,7 +29,12 @@ struct AlertOptions: ParsableArguments {
         help: ArgumentHelp("Show it again and again, as in systemd's timers: 'Mon..Fri 9:55'.", valueName: "expression")
     )
     var calendar: String?
-    @Option(help: ArgumentHelp("The zone of --at, such as Europe/Berlin; else the machine's.", valueName: "zone"))
+    @Option(
+        help: ArgumentHelp(
+            "The zone of --at: Europe/Berlin, or local, which is the machine's; else TZ, else the machine's.",
+            valueName: "zone"
+        )
+    )
     var timeZone: String?
     @Option(help: ArgumentHelp("Replace the app's alert of this id.", valueName: "id"))
     var id: String?
@@ -77,7 +84,7 @@ struct AlertOptions: ParsableArguments {
         var request = ScheduleAlertRequest(title: title)
         (request.id, request.body, request.urgency, request.sound) = (id, body, urgency, sound)
         (request.badge, request.url, request.wake) = (badge, url, wake)
-        request.at = at.map(Self.next)
+        request.at = at.map(moment)
         (request.timeZone, request.calendar) = (timeZone, calendar)
         request.after = after?.milliseconds
         request.actions = action.compactMap(Self.split)
@@ -86,14 +93,15 @@ struct AlertOptions: ParsableArguments {
         return request
     }
 
-    /// Converts a time of day to the next moment with that time.
-    private static func next(_ text: String) -> String {
-        guard text.utf8.count == 5 || text.utf8.count == 8, text.utf8.dropFirst(2).first == UInt8(ascii: ":") else {
-            return text
+    /// If TZ names the zone in which times are read, a time without an offset becomes that moment. Otherwise torpord
+    /// reads the time, in the machine's zone or in that of --time-zone.
+    private func moment(_ text: String) -> String {
+        guard timeZone == nil, ThisProcess.environment("TZ") != nil else { return text }
+        if let ofDay = WrittenTimeOfDay(text) {
+            return Times.timestamp(Times.zone.moment(ofLocal: ofDay.next(notBefore: Times.now, in: Times.zone)))
         }
-        let today = Times.date(Times.now) + "T" + text
-        guard let moment = Times.parse(today), moment < Times.now else { return today }
-        return Times.date(Times.now + 86_400_000_000) + "T" + text
+        guard let written = WrittenTime(text), written.offset == nil else { return text }
+        return Times.timestamp(written.moment(in: Times.zone))
     }
 
     /// Prints what was scheduled.
@@ -137,8 +145,30 @@ enum AlertPage {
         return table.text
     }
 
+    /// The open alerts of this id. Throws if there is none, or if several apps have one.
+    static func open(_ id: String, in items: [AlertInfo]) throws -> [AlertInfo] {
+        let found = items.filter { $0.id == id }
+        let open = found.filter { $0.state == "open" }
+        let text = Terminal.harmless(id)
+        guard let first = open.first else {
+            throw Failure(
+                status: .failed,
+                message: found.isEmpty
+                    ? "there is no open alert \(text): ‘torpor alerts’ lists them"
+                    : "the alert \(text) has not come yet: ‘--cancel \(text)’ cancels it"
+            )
+        }
+        if let other = open.first(where: { $0.app != first.app }) {
+            throw Failure(
+                status: .failed,
+                message: "several apps have an open alert \(text) (\(first.app), \(other.app)): name the app"
+            )
+        }
+        return open
+    }
+
     /// A sentence about a cancellation: how many alerts were cancelled, and which repeated ones will not come again.
-    static func cancelled(_ reply: JSON) throws -> String {
+    static func cancelled(_ reply: JSON, _ what: String = "cancelled") throws -> String {
         let items = try Self.items(reply)
         var text = ""
         for item in items {
@@ -147,6 +177,6 @@ enum AlertPage {
                 Terminal.harmless("\(item.id) of \(item.app) does not come again (it was repeated: \(calendar))") + "\n"
         }
         let count = max(items.count, reply["numbers"]?.arrayValue?.count ?? 0)
-        return text + (count == 1 ? "1 alert cancelled\n" : "\(count) alerts cancelled\n")
+        return text + (count == 1 ? "1 alert \(what)\n" : "\(count) alerts \(what)\n")
     }
 }

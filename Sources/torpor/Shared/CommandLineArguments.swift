@@ -10,6 +10,13 @@ extension CommandLineArguments {
         "state": ["app", "state"], "subscribe": ["app", "subscribe"],
     ]
 
+    /// Whether the words are a newer verb that has a former name of another: `state export` is no `app state`.
+    private static func isNew(_ words: ArraySlice<String>) -> Bool {
+        guard words.first == "state" else { return false }
+        let formerly = ["save", "restore", "discard"]
+        return !words.dropFirst().contains { formerly.contains($0) }
+    }
+
     /// Makes arguments acceptable to the parser: moves options before the verb behind it, and replaces former names
     /// of verbs. `--socket X policies` becomes `policy list --socket X`.
     static func parsable(_ arguments: [String]) -> [String] {
@@ -29,7 +36,7 @@ extension CommandLineArguments {
         var words = Array(rest)
         let place = first == "help" ? 1 : 0
         let isTopic = place == 1 && words.count == 2 && Help.topic(words[1]) != nil
-        if words.indices.contains(place), !isTopic, let names = earlier[words[place]] {
+        if words.indices.contains(place), !isTopic, let names = earlier[words[place]], !isNew(words[place...]) {
             words.replaceSubrange(place...place, with: names)
         }
         guard !moved.isEmpty else { return words }

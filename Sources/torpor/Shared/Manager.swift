@@ -14,9 +14,8 @@ extension ManagerRequest {
 /// The connection to the supervisor. Failures are sentences with an exit status.
 struct Manager {
     private let client: PersistentVarlinkClient
-    /// Whether the machine's supervisor is used although `--socket` was not given: this user's own supervisor does
-    /// not run.
-    private let isMachines: Bool
+    /// Whether this is the machine's supervisor only because this user's own supervisor does not run.
+    private let isFallback: Bool
     /// Whether to report on a terminal that a reply is slow. False if the caller itself reports that or draws on the
     /// terminal.
     var saysThatItWaits = true
@@ -42,16 +41,23 @@ struct Manager {
         }
     }
 
-    /// Connects to a socket. `onLoss` is called each time the connection is lost.
-    init(socket: String?, patience: Duration = Self.patience, onLoss: @escaping () -> Void) throws(Failure) {
-        let path = socket ?? Self.defaultSocket
-        isMachines = socket == nil && path == ControlSocket.machines && Users.effectiveUID != 0
+    /// Connects; `onLoss` is called each time the connection is lost. `isFallback`: the socket was found by
+    /// ``ControlSocket/search()``, as that of the machine's supervisor.
+    init(
+        socket: String?,
+        isFallback: Bool = false,
+        patience: Duration = Self.patience,
+        onLoss: @escaping () -> Void
+    ) throws(Failure) {
+        let found = socket.map { (path: $0, isFallback: isFallback) } ?? ControlSocket.search()
+        let path = found.path
+        self.isFallback = found.isFallback
         do throws(VarlinkClientError) {
             client = try PersistentVarlinkClient(path: path, patience: patience)
             client.onLoss = onLoss
         } catch {
             throw Failure(
-                status: .unknown,
+                status: .noSupervisor,
                 message: "\(error): start torpord, or name the socket of a running one with --socket"
             )
         }
@@ -71,13 +77,18 @@ struct Manager {
         onReply: (JSON) -> Void = { _ in },
         onError: (_ name: String, _ parameters: JSON) -> Failure? = { _, _ in nil }
     ) throws(Failure) -> JSON {
+        let isChange = request().isChange
+        try requireMeant(isChange)
         let waiting = Waiting(for: "the supervisor has not answered yet", isShown: saysThatItWaits)
         defer { waiting.end() }
         do throws(VarlinkClientError) {
-            return try client.call(deadline: deadline, reserve: reserve, { request().call }) { reply in
+            let last = try client.call(deadline: deadline, reserve: reserve, { request().call }) { reply in
                 waiting.end()
+                sayFallback(isChange)
                 onReply(reply)
             }
+            sayFallback(isChange)
+            return last
         } catch {
             if case .service(let name, let parameters) = error, let failure = onError(name, parameters) {
                 throw failure
@@ -102,8 +113,14 @@ struct Manager {
         onError: (_ name: String, _ parameters: JSON) -> Failure? = { _, _ in nil },
         onReply: (JSON) -> Void = { _ in }
     ) throws(Failure) -> JSON? {
+        try requireMeant(request.isChange)
         do throws(VarlinkClientError) {
-            return try client.call(repeats: false, deadline: deadline, { request.call }, onReply: onReply)
+            let last = try client.call(repeats: false, deadline: deadline, { request.call }) { reply in
+                sayFallback(request.isChange)
+                onReply(reply)
+            }
+            sayFallback(request.isChange)
+            return last
         } catch {
             if error == .disconnected { return nil }
             if case .service(let name, let parameters) = error, let failure = onError(name, parameters) {
@@ -144,21 +161,22 @@ struct Manager {
     /// The failure for an error. If the machine's supervisor refuses the user, it mentions the user's own supervisor.
     private func failure(_ error: VarlinkClientError) -> Failure {
         var failure = Self.failure(error)
-        if isMachines, case .service(ManagerInterface.ErrorName.notPermitted, _) = error {
-            failure.message? += "; " + Self.ownSupervisor
+        if isFallback, case .service(ManagerInterface.ErrorName.notPermitted, _) = error {
+            failure.message? += "; " + OwnSupervisor.hint
         }
         return failure
     }
 
-    /// Advice for a user whose own supervisor does not run.
-    private static var ownSupervisor: String {
-        let start = "‘systemctl --user start torpord’ starts it"
-        let file = DefaultPaths(environment: ThisProcess.variables, userID: Users.effectiveUID).configuration
-        guard !File.exists(file), let folder = File.parent(of: file) else {
-            return "your own supervisor is not running: \(start)"
-        }
-        let path = WrittenFile.quoted(folder)
-        return "for a supervisor of your own, ‘mkdir -p \(path) && torpor init \(path)’ writes \(file), then \(start)"
+    /// Throws if the request would change something of the machine's supervisor, and the user may mean the own one.
+    private func requireMeant(_ isChange: Bool) throws(Failure) {
+        guard isFallback, isChange, let refusal = OwnSupervisor.refusal else { return }
+        throw Failure(status: .noSupervisor, message: refusal)
+    }
+
+    /// Says, once, that the machine's supervisor answers: for a change always, otherwise only on a terminal.
+    private func sayFallback(_ isChange: Bool) {
+        guard isFallback, isChange || ThisProcess.isTerminal(2), OwnSupervisor.isFirst() else { return }
+        Complaint.say("your own supervisor is not running: this is the machine's", .warning)
     }
 
     /// The failure for an error: a sentence that says what to do, and the exit status.
@@ -169,16 +187,16 @@ struct Manager {
         case .service(let said, let with): (name, parameters) = (said, with)
         case .gone:
             return Failure(
-                status: .unknown,
+                status: .noSupervisor,
                 message: "\(error): start torpord again, or name the socket of a running one with --socket"
             )
         case .timedOut:
             return Failure(
-                status: .unknown,
+                status: .noSupervisor,
                 message: "the supervisor takes connections and does not answer: see what its log says"
             )
         case .cannotConnect, .disconnected, .malformed:
-            return Failure(status: .unknown, message: "\(error): is torpord still running?")
+            return Failure(status: .noSupervisor, message: "\(error): is torpord still running?")
         }
         let message = parameters["message"]?.stringValue
         switch name {

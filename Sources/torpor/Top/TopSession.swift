@@ -13,6 +13,7 @@ import Varlink
 /// access to the same field).
 final class TopSession {
     private let path: String
+    private let isFallback: Bool
     private let delay: Duration
     private var model = TopModel()
     private var subject = TopSubject.none
@@ -25,8 +26,9 @@ final class TopSession {
     /// The minimum time between two frames. A frame after a key is drawn at once.
     private static let shortest = Duration.milliseconds(30)
 
-    init(path: String, delay: Duration, isASCII: Bool) throws(Failure) {
-        (self.path, self.delay) = (path, delay)
+    /// `isFallback`: the path is that of the machine's supervisor, since this user's own one does not run.
+    init(path: String, isFallback: Bool, delay: Duration, isASCII: Bool) throws(Failure) {
+        (self.path, self.isFallback, self.delay) = (path, isFallback, delay)
         model.delay = Double(delay.microseconds) / 1e6
         let name = try? File.readString("/proc/sys/kernel/hostname", limit: 256)
         model.host = (name ?? "").split(separator: "\n").first.map(String.init) ?? ""
@@ -148,7 +150,8 @@ final class TopSession {
         } catch {
             throw Failure(status: .failed, message: "cannot start a thread: \(error)")
         }
-        return try body(Workers(feed: feed, events: events, verbs: TopVerbs(path: path, inbox: inbox)))
+        let verbs = TopVerbs(path: path, isFallback: isFallback, inbox: inbox)
+        return try body(Workers(feed: feed, events: events, verbs: verbs))
     }
 
     private enum End {

@@ -9,13 +9,19 @@ import Varlink
 /// Runs verbs, each on its own thread, and reports their results in the words of the command line.
 final class TopVerbs: Sendable {
     private let path: String
+    /// Whether the path is that of the machine's supervisor, since this user's own one does not run.
+    private let isFallback: Bool
     private let inbox: TopInbox
     private let running = Monitor(0)
 
     /// The most verbs that may run at the same time.
     private static let most = 16
 
-    init(path: String, inbox: TopInbox) { (self.path, self.inbox) = (path, inbox) }
+    init(path: String, isFallback: Bool, inbox: TopInbox) {
+        (self.path, self.isFallback, self.inbox) = (path, isFallback, inbox)
+        // The screen is no place for the line about the machine's supervisor.
+        if isFallback { _ = OwnSupervisor.isFirst() }
+    }
 
     func send(_ request: VerbRequest) {
         let isRoom = running.withLock { running in
@@ -42,7 +48,7 @@ final class TopVerbs: Sendable {
         request.token = .random()
         do throws(Failure) {
             let inbox = inbox
-            var manager = try Manager(socket: path) {
+            var manager = try Manager(socket: path, isFallback: isFallback) {
                 inbox.put(.said("the supervisor is being replaced: waiting for the next one", .busy))
             }
             manager.saysThatItWaits = false

@@ -26,6 +26,7 @@ struct Apply: ParsableCommand {
 
     @Flag(help: "Only show what would happen, and why.") var diff = false
     @Flag(help: "Restart apps that run with old values, in dependency order.") var restart = false
+    @Flag(help: "Apply even a configuration without apps, which removes all apps.") var force = false
     @Argument(
         help: ArgumentHelp("Names, globs or tag:NAME, with --restart or --diff.", valueName: "app"),
         completion: .custom { words, _, _ in Completion.appsAndTags(words) }
@@ -44,6 +45,7 @@ struct Apply: ParsableCommand {
         var request = ApplyRequest()
         request.diff = diff
         request.restart = restart
+        request.force = force
         request.apps = apps
         request.wait = !wait.noWait
         request.timeoutMilliseconds = wait.timeout?.milliseconds

@@ -41,6 +41,7 @@ struct Check: ParsableCommand {
             (try? PolicyTool(policy, in: folder))?.refusal
         }
         system.inspection?.hasLocale = Locales.has
+        system.inspection?.landlock = KernelRelease.landlock
         switch ConfigurationLoader.load(path: file, environment: environment, system: system) {
         case .failure(let list):
             if options.json { Output.document(Self.json(ok: false, list.diagnostics, apps: [])) }

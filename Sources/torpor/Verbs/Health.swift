@@ -175,7 +175,7 @@ struct PlainHealth {
 
     private static let wasMeant: Set = [
         "exit-success", "stopped", "exits-on-suspend", "shutdown", "force-quit", "evicted", "replaced",
-        "permission-changed",
+        "permission-changed", "protected-data-open",
     ]
 
     private static func failure(_ app: AppSummary) -> String {

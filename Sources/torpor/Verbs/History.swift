@@ -98,7 +98,8 @@ extension Terminal {
         case "state": colour(ofState: event.to ?? "")
         case "exit":
             switch event.reason {
-            case "stopped", "exit-success", "shutdown", "evicted", "exits-on-suspend", "replaced", "permission-changed":
+            case "stopped", "exit-success", "shutdown", "evicted", "exits-on-suspend", "replaced", "permission-changed",
+                "protected-data-open":
                 .dim
             default: .red
             }

@@ -6,11 +6,13 @@ import TorporAPI
 struct Interrupt: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "interrupt",
-        abstract: "Makes active apps inactive, so that they get no user events."
+        abstract: "Makes active apps inactive, so that they get no user events.",
+        discussion: "Of the apps that a pattern stands for, those that are not in the foreground are left out."
     )
     .examples(
         "torpor interrupt web",
-        "torpor interrupt web --end"
+        "torpor interrupt web --end",
+        "torpor interrupt '*'"
     )
     @OptionGroup package var apps: AppsArgument
     @Flag(help: "End an interruption.") var end = false
@@ -20,6 +22,8 @@ struct Interrupt: ParsableCommand {
     package func run() throws {
         var request = VerbRequest(verb: .interrupt, apps: apps.apps)
         request.end = end
-        try VerbRunner.run(request, options, wait: wait)
+        let done = try VerbRunner.run(request, options, wait: wait)
+        guard done.isEmpty, !options.json else { return }
+        Complaint.say(end ? "no app is interrupted" : "no app is in the foreground: none is interrupted", .remark)
     }
 }

@@ -146,6 +146,7 @@ struct PlainList {
 
     private static func reason(_ app: AppSummary) -> String {
         if let reason = app.heldBack { return "waits: \(reason)" }
+        if app.owner == "none" { return app.pid == nil ? "not owned" : "not owned, stands by" }
         if let problem = app.unhealthy { return "unhealthy: \(problem)" }
         if app.pid != nil, let scenes = app.scenesInside {
             return "\(scenes.sessions == 1 ? "1 scene" : "\(scenes.sessions) scenes"), \(scenes.live) connected"

@@ -27,7 +27,10 @@ struct Logs: ParsableCommand {
     @Flag(name: .shortAndLong, help: "Keep showing new lines as they come.")
     var follow = false
 
-    @Option(name: [.customShort("n", allowingJoined: true), .long], help: "Show only this many of the last lines.")
+    @Option(
+        name: [.customShort("n", allowingJoined: true), .long],
+        help: "Show only this many of the last lines, of all apps together; 100 without --since."
+    )
     var lines: Int64?
 
     @Option(help: ArgumentHelp("Show lines from this time on: \(PointInTime.help)", valueName: "time"))

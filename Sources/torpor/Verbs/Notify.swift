@@ -42,11 +42,18 @@ struct AlertsVerb: ParsableCommand {
         "torpor alerts",
         "torpor alerts web --answer standup",
         "torpor alerts web --answer disk --action clean",
+        "torpor alerts web --dismiss standup",
         "torpor alerts web --cancel standup",
         "torpor alerts web --all"
     )
     @OptionGroup package var apps: AnyAppsArgument
-    @Option(help: ArgumentHelp("Cancel or dismiss the alert of this id; once for each.", valueName: "id"))
+    @Option(
+        help: ArgumentHelp("Dismiss the open alert of this id; if it is repeated, it comes again.", valueName: "id")
+    )
+    var dismiss: String?
+    @Option(
+        help: ArgumentHelp("Cancel the alert of this id, open or scheduled; once for each.", valueName: "id")
+    )
     var cancel: [String] = []
     @Flag(name: .customLong("all"), help: "Cancel or dismiss all alerts of the apps.")
     var cancelsAll = false
@@ -58,8 +65,8 @@ struct AlertsVerb: ParsableCommand {
     @OptionGroup var options: GlobalOptions
 
     func validate() throws {
-        if [!cancel.isEmpty, cancelsAll, answer != nil].count(where: { $0 }) > 1 {
-            throw ValidationError("--cancel, --all and --answer: choose one")
+        if [!cancel.isEmpty, cancelsAll, answer != nil, dismiss != nil].count(where: { $0 }) > 1 {
+            throw ValidationError("--dismiss, --cancel, --all and --answer: choose one")
         }
         if cancelsAll, apps.apps.isEmpty { throw ValidationError("--all needs the apps; '*' is all") }
         if action != nil, answer == nil { throw ValidationError("--action is for --answer") }
@@ -73,6 +80,13 @@ struct AlertsVerb: ParsableCommand {
             _ = try manager.call(.answerAlert(request))
             if options.json { Output.document(["ok": true]) }
             return
+        }
+        if let dismiss {
+            let found = try AlertPage.items(try manager.call(.alerts(AlertsRequest(apps: apps.apps))))
+            let numbers = try AlertPage.open(dismiss, in: found).map(\.number)
+            let reply = try manager.call(.cancelAlerts(AlertsRequest(apps: apps.apps, numbers: numbers)))
+            if options.json { return Output.document(reply) }
+            return Output.write(try AlertPage.cancelled(reply, "dismissed"))
         }
         if !cancel.isEmpty || cancelsAll {
             let request = AlertsRequest(apps: apps.apps, ids: cancelsAll ? nil : cancel)
@@ -101,6 +115,14 @@ struct BadgeVerb: ParsableCommand {
     @Argument(help: "1 to 9999, or 0 for none.")
     var number: Int64
     @OptionGroup var options: GlobalOptions
+
+    static func problem(_ word: String) -> String {
+        "\(word) is no badge: write a number from 1 to 9999, or 0 for none"
+    }
+
+    func validate() throws {
+        guard (0...9999).contains(number) else { throw ValidationError(Self.problem("\(number)")) }
+    }
 
     package func run() throws {
         _ = try Manager(options).call(.setBadge(app: app.app, count: number))

@@ -14,13 +14,19 @@ struct Start: ParsableCommand {
     )
     @OptionGroup package var apps: AppsArgument
     @Flag(help: "Launch into the background.") var background = false
-    @Flag(help: "Launch even if a policy is against it.") var force = false
+    @Flag(help: "Launch only to be suspended, also an app that this machine does not own.") var standby = false
+    @Flag(help: "Launch even if a policy is against it, or this machine does not own the app.") var force = false
     @OptionGroup var wait: WaitOptions
     @OptionGroup var options: GlobalOptions
+
+    func validate() throws {
+        if standby, background || force { throw ValidationError("--standby takes neither --background nor --force") }
+    }
 
     package func run() throws {
         var request = VerbRequest(verb: .start, apps: apps.apps)
         request.background = background
+        request.standby = standby
         request.force = force
         try VerbRunner.run(request, options, wait: wait)
     }

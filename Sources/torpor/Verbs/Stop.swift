@@ -13,11 +13,14 @@ struct Stop: ParsableCommand {
         "torpor stop tag:shop --no-wait"
     )
     @OptionGroup package var apps: AppsArgument
+    @Flag(name: .customLong("keep-state"), help: "Keep the state that the app saved for its next launch.")
+    var keepState = false
     @OptionGroup var wait: WaitOptions
     @OptionGroup var options: GlobalOptions
 
     package func run() throws {
-        let request = VerbRequest(verb: .stop, apps: apps.apps)
+        var request = VerbRequest(verb: .stop, apps: apps.apps)
+        request.keepState = keepState
         try VerbRunner.run(request, options, wait: wait)
     }
 }

@@ -27,11 +27,14 @@ struct Suspend: ParsableCommand {
         for result in results.prefix(3) where result.state == "suspended" { hint(result.app) }
     }
 
-    /// Says, on a terminal, which things will not wake the app although the user may expect that.
+    /// Says, on a terminal, that no event will wake the app, or which expected ones will not.
     private func hint(_ app: String) {
         guard let reply = try? Manager(options).call(.status(app: app)),
-            let status = try? AppStatus(json: reply["status"] ?? .null), !status.notWokenBy.isEmpty
+            let status = try? AppStatus(json: reply["status"] ?? .null)
         else { return }
-        Complaint.say("\(app) is not woken by \(status.notWokenBy.joined(separator: ", "))", .remark)
+        if !status.notWokenBy.isEmpty {
+            Complaint.say("\(app) is not woken by \(status.notWokenBy.joined(separator: ", "))", .remark)
+        }
+        if status.wokenBy.isEmpty { Complaint.say("no event wakes \(app): ‘torpor resume \(app)’ does", .remark) }
     }
 }

@@ -145,7 +145,7 @@ enum TaskNotice {
         }
         guard let socket = AppSide.environment.notifySocket else {
             throw Failure(
-                status: .unknown,
+                status: .noSupervisor,
                 message: "NOTIFY_SOCKET is not set: this verb is for the processes of an app that torpord started"
             )
         }
@@ -155,7 +155,7 @@ enum TaskNotice {
                 throw Errno(rawValue: 110)
             }
         } catch {
-            throw Failure(status: .unknown, message: "no supervisor listens at \(socket): \(error)")
+            throw Failure(status: .noSupervisor, message: "no supervisor listens at \(socket): \(error)")
         }
     }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import ArgumentParser
+import Configuration
 import Linux
 import TopView
 
@@ -41,8 +42,10 @@ struct Top: ParsableCommand {
     }
 
     package func run() throws {
+        let found = socket.map { (path: $0, isFallback: false) } ?? ControlSocket.search()
         let session = try TopSession(
-            path: socket ?? Manager.defaultSocket,
+            path: found.path,
+            isFallback: found.isFallback,
             delay: .milliseconds(delay?.milliseconds ?? 1000),
             isASCII: ascii
         )

@@ -100,6 +100,34 @@ import Varlink
         #expect(replies.last?.map(\.id) == ["tea"] && alerts.open.isEmpty)
     }
 
+    @Test("an id that alerts of several apps have cancels none, unless the request names the apps")
+    func cancelsOfOneApp() throws {
+        let alerts = try FakeAlerts(more: "[apps.mail]\nexec = [\"/bin/true\"]\nlaunch = \"on-demand\"\n")
+        let mail = alerts.mail.shell.app("mail")
+        try alerts.add("tea")
+        var isAdded = false
+        var request = ScheduleAlertRequest(title: "tea")
+        request.id = "tea"
+        alerts.room.schedule(request, of: mail, isOperators: true) { _ in isAdded = true }
+        try alerts.mail.turn { isAdded }
+        var replies: [String] = []
+        func cancel(namesApps: Bool) throws {
+            let before = replies.count
+            alerts.room.cancel([alerts.web, mail], ids: ["tea"], numbers: nil, namesApps: namesApps) { result in
+                switch result {
+                case .success(let cancelled): replies.append("\(cancelled.count)")
+                case .failure(let problem): replies.append("\(problem)")
+                }
+            }
+            try alerts.mail.turn { replies.count > before }
+        }
+        try cancel(namesApps: false)
+        #expect(replies[0].contains("several apps have an alert tea (web, mail): name the app"), "\(replies)")
+        #expect(alerts.open == ["tea"])
+        try cancel(namesApps: true)
+        #expect(replies.last == "2" && alerts.open.isEmpty)
+    }
+
     @Test("that none is on the screen is in the history once, until it changes")
     func failures() throws {
         let alerts = try FakeAlerts()
@@ -128,6 +156,8 @@ import Varlink
         alerts.screen.onReport?(.shown(id: ids[1]))
         alerts.screen.onReport?(.closed(id: ids[1], .expired))
         #expect(alerts.open == ["coffee"] && alerts.told.isEmpty && alerts.brought.isEmpty)
+        let dismissed = alerts.mail.shell.told(of: "web").filter { $0.contains("dismissed") }
+        #expect(dismissed.count == 1 && dismissed[0].hasSuffix("has its alert tea dismissed"), "\(dismissed)")
         // Another helper, which shows nothing.
         alerts.screen.onReport?(.here(ids: [], server: nil))
         #expect(alerts.screen.shown.count == 2, "what has left the screen is not shown again")
@@ -149,6 +179,31 @@ import Varlink
         try alerts.turn()
         #expect(alerts.mail.shell.state("web") == .active)
         #expect(alerts.room.machine(alerts.web).interruptions == 0)
+    }
+
+    @Test("two critical ones interrupt until the last is closed, also apps that play until they are interrupted")
+    func interruptsTwice() throws {
+        for onlyIfPlaying in [false, true] {
+            let alerts = try FakeAlerts(hears: false)
+            alerts.interrupts = { [unowned alerts] app, hasSound in
+                !onlyIfPlaying || hasSound && alerts.room.machine(app).interruptions == 0
+            }
+            alerts.room.screen = alerts.screen
+            alerts.screen.onReport?(.here(ids: [], server: DesktopServer(name: "s", capabilities: [])))
+            try alerts.bring(to: .active)
+            for title in ["fire", "flood"] { try alerts.add(title) { ($0.urgency, $0.sound) = ("critical", "bell") } }
+            #expect(alerts.mail.shell.state("web") == .inactive)
+            let why = alerts.mail.shell.told(of: "web").filter { $0.contains("is interrupted by") }
+            #expect(why.count == 1 && why[0].hasSuffix("by the critical alert fire of web"), "\(why)")
+            let ids = alerts.screen.shown.map(\.id)
+            alerts.screen.onReport?(.closed(id: ids[0], .dismissed))
+            try alerts.turn()
+            #expect(alerts.mail.shell.state("web") == .inactive && alerts.open == ["flood"])
+            alerts.screen.onReport?(.closed(id: ids[1], .dismissed))
+            try alerts.turn()
+            #expect(alerts.mail.shell.state("web") == .active)
+            #expect(alerts.room.machine(alerts.web).interruptions == 0)
+        }
     }
 
     @Test("a critical one interrupts only the apps that it may, by whether it has a sound")
@@ -182,6 +237,70 @@ import Varlink
         #expect(alerts.mail.shell.state("web") == .inactive)
         try alerts.pass(1)
         #expect(alerts.mail.shell.state("web") == .active && alerts.open == ["fire", "flood"])
+    }
+
+    @Test("that an interruption is over is stored after the app was told, so that a kill in between loses nothing")
+    func endedInterruptionIsStoredLast() throws {
+        let alerts = try FakeAlerts(hears: false)
+        alerts.room.screen = alerts.screen
+        alerts.screen.onReport?(.here(ids: [], server: DesktopServer(name: "s", capabilities: [])))
+        try alerts.bring(to: .active)
+        try alerts.add("fire") { $0.urgency = "critical" }
+        #expect(alerts.mail.shell.state("web") == .inactive)
+        let number = try #require(alerts.screen.shown.last).id
+        var seen: [Int] = []
+        alerts.room.engine.uninterrupted {
+            alerts.room.endInterruption(by: number) { seen.append(alerts.room.machine(alerts.web).interruptions) }
+            #expect(seen.isEmpty, "the app's end of it waits for what the engine carries out")
+        }
+        #expect(seen == [0])
+        // A second end of it changes nothing.
+        alerts.room.endInterruption(by: number) { seen.append(7) }
+        #expect(seen == [0, 7] && alerts.mail.shell.state("web") == .active)
+    }
+
+    @Test("where one is on the screen is kept for the next helper, and for the next torpord")
+    func places() throws {
+        let alerts = try FakeAlerts()
+        alerts.room.screen = alerts.screen
+        try alerts.add("tea")
+        let id = try #require(alerts.screen.shown.first).id
+        #expect(alerts.screen.shown[0].place == nil)
+        for number in [7, 8] as [UInt32] {
+            let place = ScreenPlace(server: "b :1.\(number)", number: number)
+            alerts.screen.onReport?(.shown(id: id, place: place))
+            alerts.screen.onReport?(.here(ids: [], server: nil))
+            #expect(alerts.screen.shown.last?.place == place)
+        }
+        let contents = try alerts.mail.stored()
+        alerts.restart()
+        alerts.room.screen = alerts.screen
+        alerts.begin(contents)
+        alerts.screen.onReport?(.here(ids: [], server: nil))
+        #expect(alerts.screen.shown.count == 4)
+        #expect(alerts.screen.shown.last?.place == ScreenPlace(server: "b :1.8", number: 8))
+    }
+
+    @Test("a sound that the notification server does not play is taken, with a warning")
+    func sounds() throws {
+        let alerts = try FakeAlerts()
+        alerts.room.screen = alerts.screen
+        func warning(_ capabilities: [String]?) throws -> String? {
+            let server = capabilities.map { DesktopServer(name: "s", capabilities: $0) }
+            alerts.screen.onReport?(.server(server))
+            try alerts.add("tea") { ($0.sound, $0.url) = ("bell", "mail:1") }
+            return alerts.warning
+        }
+        #expect(
+            try warning(["body"])?.hasSuffix(
+                "; the notification server of the session plays no sounds: "
+                    + "the alert is silent"
+            ) == true
+        )
+        #expect(try warning(["body", "sound"])?.contains("silent") == false)
+        #expect(try warning(nil)?.contains("silent") == false)
+        alerts.alertRules.desktop = .none
+        #expect(try warning(["body"])?.contains("silent") == false)
     }
 
     @Test("badges are numbers from 0 to 9999")

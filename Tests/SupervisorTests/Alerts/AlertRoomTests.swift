@@ -81,6 +81,30 @@ import Varlink
         #expect(event.source == .alert && event.wake?.foreground == false && alerts.mail.host.events.count == 1)
     }
 
+    @Test("with wake, wake an app that is never told once, also if it could not be woken at first")
+    func wakesOnce() throws {
+        let alerts = try FakeAlerts(hears: false)
+        func wakes() -> [MailWake?] { alerts.mail.boxes.waiting(for: alerts.web).map(\.draft.wake) }
+        alerts.mail.host.outcome = .woken
+        try alerts.add("tea") { $0.wake = true }
+        #expect(wakes() == [nil] && alerts.mail.host.events.count == 1)
+        #expect(try alerts.mail.stored().mail.values.map(\.wake) == [nil])
+        alerts.mail.boxes.retry(alerts.web)
+        #expect(alerts.mail.host.retried.isEmpty)
+        alerts.mail.host.outcome = .heldBack("was woken too often", until: nil)
+        try alerts.add("coffee") { $0.wake = true }
+        alerts.mail.boxes.retry(alerts.web)
+        #expect(wakes() == [nil, .background] && alerts.mail.host.retried.count == 1)
+        alerts.mail.host.outcome = .woken
+        alerts.mail.boxes.retry(alerts.web)
+        #expect(wakes() == [nil, nil] && alerts.mail.host.retried.count == 2)
+        // What the app was not told of an alert that is cancelled, it is not told later.
+        var isCancelled = false
+        alerts.room.cancel([alerts.web], ids: ["tea"], numbers: nil) { _ in isCancelled = true }
+        try alerts.mail.turn { isCancelled }
+        #expect(alerts.told == ["didReceiveLocalNotification coffee"])
+    }
+
     @Test("that repeat come again, each with a number of its own")
     func repeats() throws {
         let alerts = try FakeAlerts()
@@ -178,6 +202,36 @@ import Varlink
         #expect(alerts.told.count == 2)
     }
 
+    @Test("that quiet hours hold back come when these are made shorter, or taken away, also by a restart")
+    func shorter() throws {
+        for isRestarted in [false, true] {
+            let alerts = try FakeAlerts()
+            alerts.room.screen = alerts.screen
+            alerts.alertRules.quiet = try Self.windows("12:00-23:00")
+            alerts.alertRules.missedAfter = .seconds(60)
+            try alerts.add("tea")
+            try alerts.pass(3_600)
+            func change(_ quiet: [DailyWindow], byRestart: Bool = false) throws {
+                alerts.alertRules.quiet = quiet
+                guard byRestart else { return alerts.room.configure() }
+                let contents = try alerts.mail.stored()
+                alerts.restart()
+                alerts.room.screen = alerts.screen
+                alerts.begin(contents)
+            }
+            try change(Self.windows("12:00-14:00"))
+            let held = alerts.room.infos(of: [alerts.web]).map(\.heldUntil)
+            #expect(held == [FakeAlerts.noon + 7_200_000_000] && alerts.screen.shown.isEmpty)
+            // Hours that are longer count when the alert is due.
+            try change(Self.windows("12:00-15:00"))
+            try alerts.pass(3_600)
+            #expect(alerts.scheduled == ["tea"] && alerts.screen.shown.isEmpty)
+            try change([], byRestart: isRestarted)
+            try alerts.turn()
+            #expect(alerts.open == ["tea"] && alerts.screen.shown.map(\.title) == ["tea"])
+        }
+    }
+
     static func windows(_ text: String) throws -> [DailyWindow] {
         let toml = "[supervisor.alerts]\nquiet = [\"\(text)\"]\n[apps.a]\nexec = [\"/bin/true\"]\n"
         return try FakeShell(toml: toml).configuration.supervisor.alerts.quiet
@@ -204,6 +258,12 @@ import Varlink
         // A click is for the newest, and the others are gone.
         alerts.screen.onReport?(.answered(id: last.id, action: "default", token: nil))
         #expect(alerts.told == ["didReceiveLocalNotification a16 default"] && alerts.open.count == 5)
+        let history = alerts.mail.shell.told(of: "web")
+        #expect(history.count { $0.contains("shows its alert") } == 5, "\(history)")
+        #expect(history.count { $0.contains("counts among its alerts that are shown as one") } == 12)
+        let names = (5...15).map { "a\($0)" }.joined(separator: ", ")
+        let end = "closes 11 alerts that were shown as one with a16, which is answered: \(names)"
+        #expect(history.contains { $0.hasSuffix(end) }, "\(history)")
     }
 
     @Test("at most 64 are scheduled, and the 65th is refused; one of the same id replaces the other")
@@ -215,6 +275,7 @@ import Varlink
             return
         }
         #expect(sentence.contains("64"))
+        #expect(!isRefused(try alerts.add("now")) && alerts.open == ["now"], "one for now is not scheduled")
         #expect(!isRefused(try alerts.add("a3") { $0.after = 7_200_000 }))
         #expect(alerts.scheduled.count == 64 && alerts.scheduled.last == "a3")
         var cancelled: Result<[AlertInfo], AlertProblem>?

@@ -27,6 +27,18 @@ import Testing
         #expect(ledger.isEmpty)
     }
 
+    @Test func `another helper is told where alerts are on the screen`() {
+        var ledger = DesktopLedger()
+        let place = ScreenPlace(server: ":1.7", number: 3)
+        _ = ledger.show(alert(1))
+        ledger.isShown(1, at: place)
+        ledger.isShown(1, at: nil)
+        ledger.isShown(2, at: place)
+        var shown = alert(1)
+        shown.place = place
+        #expect(ledger.commands == [.show(shown)])
+    }
+
     @Test func `a helper of an earlier torpord has alerts that this one does not know`() {
         var ledger = DesktopLedger()
         _ = ledger.show(alert(1))

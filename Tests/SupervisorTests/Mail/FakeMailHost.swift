@@ -37,7 +37,11 @@ final class FakeMailHost: MailHost {
         return outcome
     }
 
-    func wake(_ app: AppRuntime, for mail: Mail) { retried.append(mail) }
+    func wake(_ app: AppRuntime, for mail: Mail) -> WakeOutcome {
+        retried.append(mail)
+        return outcome
+    }
+
     func hearsByChannel(_ app: AppID) -> Bool { hearing.contains(app) }
 
     func channel(of app: AppRuntime) -> AppChannel {

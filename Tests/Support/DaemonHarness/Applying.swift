@@ -23,6 +23,7 @@ extension Daemon {
     package func apply(_ toml: String? = nil, _ change: (inout ApplyRequest) -> Void = { _ in }) throws -> ApplyReply {
         if let toml { try configure(toml) }
         var request = ApplyRequest()
+        request.force = true
         change(&request)
         return try ApplyReply(json: call(.apply(request)))
     }

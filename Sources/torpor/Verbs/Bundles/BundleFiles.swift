@@ -106,6 +106,14 @@ enum BundleFiles {
         }
     }
 
+    /// The manifest of a bundle that this machine can run.
+    static func runnable(_ text: [UInt8], _ files: FileTable) throws(BundleFault) -> BundleManifest {
+        let manifest = try checked(text, files, file: "manifest.toml")
+        let missing = BundleNeeds.missing(manifest.needs)
+        guard missing.isEmpty else { throw BundleFault("this machine lacks " + missing.joined(separator: ", ")) }
+        return manifest
+    }
+
     /// Reads the content of an archive's entry, and compares it with the entry's digest.
     static func compare(_ entry: BundleEntry, _ archive: inout BundleArchive) throws(BundleFault) {
         guard case .file(_, _, let digest) = entry.kind else { return }

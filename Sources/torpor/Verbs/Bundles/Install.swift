@@ -34,11 +34,7 @@ struct InstallVerb: ParsableCommand {
         let keys = places.trusted()
         let done = try BundleFiles.complain(file) { () throws(BundleFault) in
             try places.store.install(source.read, keys: keys, force: force) { head throws(BundleFault) in
-                let manifest = try BundleFiles.checked(head.text, head.files, file: "manifest.toml")
-                let missing = BundleNeeds.missing(manifest.needs)
-                guard missing.isEmpty else {
-                    throw BundleFault("this machine lacks " + missing.joined(separator: ", "))
-                }
+                let manifest = try BundleFiles.runnable(head.text, head.files)
                 return (manifest.name, manifest.version)
             }
         }
@@ -51,6 +47,12 @@ struct InstallVerb: ParsableCommand {
             ])
         }
         guard !done.wasThere else { return Output.write("\(done.name) \(done.version) is installed already\n") }
+        guard done.presence == .other else {
+            return Output.write(
+                "\(done.name) \(done.version) has another signature now, by \(done.signer.path) "
+                    + "(\(Terminal.harmless(done.comment)))\n"
+            )
+        }
         let before = done.before.map { " in place of \($0)" } ?? ""
         Output.write(
             "\(done.name) \(done.version) is installed\(before), signed by \(done.signer.path) (\(Terminal.harmless(done.comment))); verified "
@@ -69,9 +71,12 @@ struct RollbackVerb: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "rollback",
         abstract: "Makes the version before the installed one the current one.",
-        discussion: "It counts at the app's next launch after torpor apply. A second rollback undoes the first."
+        discussion: """
+            It counts at the app's next launch after torpor apply. A second rollback undoes the first. The version's files, \
+            key and requirements are checked first, as an install does.
+            """
     )
-    .examples("torpor rollback notes --bundles test")
+    .examples("torpor rollback notes --keys . --bundles test")
 
     @Argument(help: "The bundle's name.")
     var name: String
@@ -81,7 +86,9 @@ struct RollbackVerb: ParsableCommand {
     func run() throws {
         let version = try BundleFiles.complain { () throws(BundleFault) in
             try BundleWord.checkName(name)
-            return try places.store.rollBack(name)
+            return try places.store.rollBack(name, keys: places.trusted()) { found throws(BundleFault) in
+                _ = try BundleFiles.runnable(found.text, found.files)
+            }
         }
         guard !options.json else {
             return Output.document(["name": .string(name), "version": .string(version)])

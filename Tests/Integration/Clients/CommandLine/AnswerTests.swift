@@ -94,6 +94,43 @@ import TorporAPI
         }
     }
 
+    @Test("wait: a policy will suspend the app, and the answer after the time says when")
+    func suspendedLater() throws {
+        let mobile = "path = \"\(Built.path("libMobilePolicy.so"))\"\n"
+        let apps = "[apps.web]\nexec = [\"/bin/sleep\", \"1000\"]\nbackground_time = \"1h\"\nlaunch = \"background\"\n"
+        try withDaemon(Governed.toml([("mobile", mobile)], apps: apps)) { daemon in
+            try daemon.waitFor("web", "background")
+            let answer = try Self.torpor(daemon, "wait", "web", "--for", "suspended", "--timeout", "100ms")
+            #expect(answer.code == 1 && answer.output.contains("; a policy may suspend it, in "), "\(answer)")
+            let other = try Self.torpor(daemon, "wait", "web", "--for", "active", "--timeout", "100ms")
+            #expect(other.output.contains("nothing will change that now"), "\(other)")
+        }
+    }
+
+    @Test("interrupt: of a pattern's apps those that are not in the foreground are left out, but not one that is named")
+    func interruptsSome() throws {
+        try withDaemon(Self.toml) { daemon in
+            let none = try Self.torpor(daemon, "interrupt", "*")
+            #expect(none.code == 0 && none.output.contains("no app is in the foreground"), "\(none)")
+            try daemon.done(.start, "web")
+            let all = try Self.torpor(daemon, "interrupt", "*")
+            #expect(all.code == 0, "\(all)")
+            #expect(try daemon.summary("web").state == "inactive")
+            let named = try Self.torpor(daemon, "interrupt", "*", "other")
+            #expect(named.code == 4, "\(named)")
+            try daemon.done(.background, "redis")
+            #expect(try Self.torpor(daemon, "interrupt", "redis").code == 1)
+            #expect(try Self.torpor(daemon, "interrupt", "*", "redis").code == 1)
+            #expect(try Self.torpor(daemon, "interrupt", "--end", "*").code == 0)
+            let end = try Self.torpor(daemon, "interrupt", "--end", "*")
+            #expect(end.code == 0, "\(end)")
+            #expect(try daemon.summary("web").state == "active")
+            let over = try Self.torpor(daemon, "interrupt", "--end", "*")
+            #expect(over.code == 0 && over.output.contains("no app is interrupted"), "\(over)")
+            #expect(try Self.torpor(daemon, "interrupt", "--end", "web").code == 1)
+        }
+    }
+
     @Test("suspend: what an app in use requires is suspended with it, or by force")
     func required() throws {
         try withDaemon(Self.toml) { daemon in
@@ -121,6 +158,20 @@ import TorporAPI
             try daemon.done(.suspend, "redis") { $0.force = true }
             #expect(Truth.isStopped(pids[0]) && !Truth.isStopped(pids[1]))
             #expect(try daemon.done(.suspend, "redis").state == "suspended")
+        }
+    }
+
+    @Test("suspend: on a terminal it says if no event wakes the app")
+    func silent() throws {
+        let toml = Self.toml + "\ntopics = { news = \"latest\" }\n"
+        try withDaemon(toml) { daemon in
+            try daemon.done(.start, "web")
+            let words = [Built.path("torpor"), "suspend", "web", "redis", "--socket", daemon.socket]
+            let command = ["/usr/bin/script", "-qec", words.joined(separator: " "), "/dev/null"]
+            let answer = try Spawn.run(command, environment: ["TERM": "xterm", "NO_COLOR": "1"])
+            #expect(answer.code == 0)
+            #expect(answer.output.contains("no event wakes redis: ‘torpor resume redis’ does"), "\(answer.output)")
+            #expect(!answer.output.contains("no event wakes web"), "\(answer.output)")
         }
     }
 

@@ -95,6 +95,16 @@ import Testing
         #expect(output.hasPrefix("OK: 3 apps in @D/torpor.toml and the file that it includes\n"), "\(output)")
     }
 
+    @Test("a configuration without apps is a warning")
+    func empty() throws {
+        let (code, output) = try Self.check("[supervisor]\n")
+        #expect(code == 0)
+        #expect(output.hasPrefix("@D/torpor.toml: warning: has no apps: add a table [apps.NAME]\n"), "\(output)")
+        #expect(output.hasSuffix("OK: 0 apps in @D/torpor.toml\n"), "\(output)")
+        #expect(try Self.check("[supervisor]\n", "--strict").code == 1)
+        #expect(try !Self.check("[apps.a]\nexec = [\"/bin/true\"]\nscenes = {}\n").output.contains("has no apps"))
+    }
+
     @Test("what a policy says against its options is a warning")
     func policy() throws {
         // Others can write to the folder of temporary files.
@@ -108,6 +118,8 @@ import Testing
                 [policies.mobile]
                 path = "libMobilePolicy.so"
                 options = \(options)
+                [apps.web]
+                exec = ["/bin/sleep", "1"]
                 """
             return try Self.check(toml, "--strict")
         }

@@ -168,7 +168,7 @@ import Varlink
                 ("status nope --json", 4, "there is no app nope"), ("--json frobnicate", 2, "there is no verb"),
                 ("list --jsn --json", 2, "--jsn"), ("snapshot a --json", 1, "a has no snapshot"),
                 ("suspend a nope --json", 4, "there is no app nope"),
-                ("list --json --socket \(daemon.directory)/none", 4, "start torpord"),
+                ("list --json --socket \(daemon.directory)/none", 5, "start torpord"),
             ] as [(String, Int64, String)] {
                 let (code, lines) = try errors(line)
                 #expect(Int64(code) == status && lines.count == 1, "\(line): \(code) \(lines)")

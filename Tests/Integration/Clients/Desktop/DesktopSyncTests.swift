@@ -230,12 +230,17 @@ import Varlink
         let place = try Daemon.makeFolder()
         defer { try? FileManager.default.removeItem(atPath: place) }
         if Users.isRoot { try File.setOwner(place, uid: 65534, gid: 65534) }
-        let daemon = try Daemon(toml(["a", "b"]), environment: ["XDG_DATA_HOME": place], wrapper: entries)
+        // Without the program that indexes entries there is a warning, which torpord passes on.
+        let environment = ["XDG_DATA_HOME": place, "PATH": "/nowhere"]
+        let daemon = try Daemon(toml(["a", "b"]), environment: environment, wrapper: entries)
         try daemon.waitUntilItAnswers()
         func files() -> [String] {
             ((try? File.list(place + "/applications")) ?? []).filter { $0.hasSuffix(".desktop") }.sorted()
         }
         try daemon.eventually("they are there") { files() == ["io.torpor.a.desktop", "io.torpor.b.desktop"] }
+        try daemon.eventually("the warning is logged") {
+            daemon.log.contains("desktop entries are up to date; there is no update-desktop-database on the PATH")
+        }
         let text = try File.readString(place + "/applications/io.torpor.a.desktop")
         #expect(text.contains(" foreground a --socket \(daemon.socket)\n") && text.contains("Exec=/"), "\(text)")
         _ = try daemon.apply(toml(["b", "c"]))

@@ -4,6 +4,7 @@ import DaemonHarness
 import Foundation
 import Linux
 import Testing
+import TorporAPI
 import Varlink
 
 @Suite("torpor import and torpor init") struct ImportTests {
@@ -23,8 +24,9 @@ import Varlink
         try withFolder(["Procfile": "web: sleep 100\njob: sleep 1 && true\n"]) { folder in
             let target = folder + "/torpor.toml"
             let (code, output) = try torpor(["import", folder + "/Procfile", "--output", target])
+            let root = Users.effectiveUID == 0 ? "2 remarks" : "1 remark"
             let end = """
-                2 of 2 programs translated; 1 remark
+                2 of 2 programs translated; \(root)
                 \(target) is written. Next:
                   torpor check \(target)
                   torpord --config \(target)
@@ -36,6 +38,30 @@ import Varlink
             #expect(try torpor(["check", target]).code == 0)
             let again = try torpor(["import", folder + "/Procfile", "--output", target])
             #expect(again.code == 2 && again.output.contains("--force"), "\(again.output)")
+        }
+    }
+
+    @Test("The app of docs/howto/from-pm2.md restarts another one when a file changes")
+    func watch() throws {
+        let page = try File.readString(Sources.root + "/docs/howto/from-pm2.md")
+        let block = page.components(separatedBy: "```toml\n[apps.api-watch]\n").dropFirst().first
+        let app = try #require(block?.components(separatedBy: "```").first)
+        let toml = """
+            [apps.api]
+            exec = ["/bin/sleep", "1000"]
+            [apps.api-watch]
+            \(app.replacing("/srv/api", with: "@D/api"))
+            """
+        let path = Built.folder + ":/usr/bin:/bin"
+        try withDaemon(toml, environment: ["PATH": path]) { daemon in
+            try daemon.waitFor("api", "active")
+            let pid = try daemon.summary("api").pid
+            try File.makeDirectories(daemon.directory + "/api")
+            try File.write(daemon.directory + "/api/a.js", "1")
+            try daemon.eventually("it was restarted") {
+                let now = try daemon.summary("api")
+                return now.pid != pid && now.state == "active"
+            }
         }
     }
 

@@ -207,7 +207,7 @@ import Varlink
         }
     }
 
-    @Test("when no supervisor comes any more, it is said, with exit status 4")
+    @Test("when no supervisor comes any more, it is said, with exit status 5")
     func ended() throws {
         let daemon = try Daemon(Self.toml, files: Self.files, environment: ["TORPOR_RESTART_DELAY_CAP_MS": "0"])
         try daemon.waitUntilItAnswers()
@@ -217,7 +217,7 @@ import Varlink
             return !client.output.isEmpty
         }
         try daemon.stop()
-        #expect(try client.finish(daemon) == 4)
+        #expect(try client.finish(daemon) == 5)
         #expect(client.lines.last?.hasPrefix("torpor: the connection was lost, and no server answered at ") == true)
     }
 }

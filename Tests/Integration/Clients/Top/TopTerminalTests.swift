@@ -105,10 +105,10 @@ import Varlink
         }
     }
 
-    @Test("without a supervisor it is as with every verb: exit status 4, and a sentence")
+    @Test("without a supervisor it is as with every verb: exit status 5, and a sentence")
     func noSupervisor() throws {
         let result = try Spawn.run([Built.path("torpor"), "top", "--once", "--socket", "/nowhere/io.torpor"])
-        #expect(result.code == 4)
+        #expect(result.code == 5)
         #expect(result.output.contains("start torpord"))
     }
 

@@ -99,4 +99,73 @@ struct DesktopAlertTests {
             }
         }
     }
+    /// An app of the kiosk: a terminal that opens as soon as the file `curtain` is there.
+    private static let show = """
+        until [ -e "$0/curtain" ]; do sleep 0.05; done
+        : >"$0/ready"
+        exec /usr/bin/foot -c /dev/null -a films sleep 1000
+
+        """
+    private static let films = """
+        [apps.films]
+        exec = ["/bin/sh", "-c", ". @D/films.sh", "@D"]
+        environment = { WAYLAND_DISPLAY = "wayland-1", XDG_RUNTIME_DIR = "@D/run" }
+        before_start = [["/bin/rm", "-f", "@D/ready"]]
+        ready = { file = "@D/ready" }
+        launch = "on-demand"
+        restart = "never"
+        launch_deadline = "none"
+        launch_image = "@D/films.png"
+        cover = ["/usr/bin/foot", "-c", "/dev/null", "-a", "cover", "/bin/sh", "-c", "exec sleep 1000", "%f"]
+        cover_after = "10ms"
+
+        """
+
+    @Test("A kiosk: a person switches, an alert is answered, an app that was ended asleep comes back behind its cover")
+    func kiosk() throws {
+        try SwayScene.run(Self.apps + Self.films, files: Self.files.merging(["films.sh": Self.show]) { $1 }) { scene in
+            let daemon = scene.daemon
+            let (curtain, image) = (daemon.directory + "/curtain", daemon.directory + "/films.png")
+            func torpor(_ words: String...) throws {
+                let (code, output) = try Spawn.run([Built.path("torpor")] + words + ["--socket", daemon.socket])
+                #expect(code == 0, "\(words): \(output)")
+            }
+            try File.write(image, Pictured.png)
+            try File.write(curtain, "")
+            try scene.start("one")
+            try scene.start("films")
+            let pid = try #require(daemon.summary("films").pid)
+            // A person switches, and the film goes to sleep.
+            func putAway() throws {
+                try scene.focus(on: "one", leaving: "films")
+                try daemon.done(.suspend, "films")
+                #expect(try ProcFS.stat(pid).state == "T")
+            }
+            try putAway()
+            // Its alert is shown while it sleeps, and the answer brings it to the front with all that it had.
+            try torpor("notify", "films", "The film begins", "--id", "begin")
+            try daemon.eventually("mako shows it") { try Self.mako(scene, "list").contains("The film begins") }
+            #expect(try ProcFS.stat(pid).state == "T", "it is not woken")
+            _ = try Self.mako(scene, "invoke")
+            try daemon.waitFor("films", "active")
+            try daemon.eventually("its window has the focus") { try scene.hasFocus("films") }
+            #expect(try daemon.summary("films").pid == pid)
+            try scene.expectAway("one")
+            // It is ended in its sleep, and takes its time to come back: the cover stands in for it.
+            try putAway()
+            try File.remove(curtain)
+            kill(pid, SIGKILL)
+            try daemon.waitFor("films", "not-running")
+            try torpor("foreground", "films", "--no-wait")
+            try daemon.eventually("the cover is on the screen") { try scene.hasFocus("cover") }
+            #expect(try daemon.summary("films").transition == "launching")
+            try File.write(curtain, "")
+            try daemon.waitFor("films", "active")
+            try daemon.eventually("the film is on the screen in its place") {
+                let tree = try Spawn.run(["/usr/bin/swaymsg", "-s", scene.socket ?? "", "-t", "get_tree"]).output
+                return try scene.hasFocus("films") && !tree.contains("\"app_id\": \"cover\"")
+            }
+            try scene.expectAway("one")
+        }
+    }
 }

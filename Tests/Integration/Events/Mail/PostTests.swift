@@ -49,6 +49,36 @@ struct PostTests {
         }
     }
 
+    @Test("what must be refreshed gathers while nobody sees the app, over its end and torpord's, and is told once")
+    func refresh() throws {
+        let toml = Delegates.head + "topics = { \"*\" = \"all\", \"feed/*\" = { refresh = true } }\nevict = \"kill\"\n"
+        try withKilledDaemon(toml, files: Delegates.files()) { daemon in
+            try daemon.done(.start, "web", { $0.background = true })
+            try daemon.ask("d.call('SetNeedsRefresh', names=['inbox', 'to do'])")
+            #expect(throws: (any Error).self) { try daemon.ask("d.call('SetNeedsRefresh', names=['a\\nb'])") }
+            try daemon.done(.suspend, "web")
+            for _ in 0..<3 { try daemon.post("feed/a", .int(1)) { $0.urgent = true } }
+            #expect(try daemon.summary("web").state == "suspended")
+            try daemon.done(.kill, "web")
+            try daemon.replaceTorpord()
+            #expect(try daemon.mailbox().mail.map(\.topic) == ["torpor.refresh"])
+            try daemon.done(.start, "web")
+            let told = try daemon.waitForMessage("refresh")
+            #expect(told.parameters["payload"] == ["names": ["inbox", "to do", "feed/a"]])
+            try daemon.done(.background, "web")
+            try daemon.post("feed/b")
+            try daemon.done(.foreground, "web")
+            let again = try daemon.waitForMessage("refresh", count: 2)
+            #expect(again.parameters["payload"] == ["names": ["feed/b"]])
+            let messages = try daemon.messages()
+            #expect(messages.suffix(3) == ["willEnterForeground", "refresh", "didBecomeActive"], "\(messages)")
+            // An active app is told at once.
+            try daemon.post("feed/c")
+            try daemon.waitForMessage("refresh", count: 3)
+            try daemon.eventually("nothing waits any more") { try daemon.mailbox().mail.isEmpty }
+        }
+    }
+
     @Test("is named in the report of an app that ends by it, with how it is dropped")
     func fatal() throws {
         let files = Delegates.files("didReceiveEvent=lambda m: os._exit(3)")

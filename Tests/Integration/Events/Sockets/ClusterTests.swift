@@ -65,6 +65,13 @@ import TorporAPI
         return programs
     }
 
+    @Test("the page has the file that the package has")
+    func file() throws {
+        let file = try File.readString(Sources.root + "/Clients/node/listen.cjs")
+        let shown = try Self.files(["listen.cjs"])["listen.cjs"] ?? ""
+        #expect(file == "// SPDX-License-Identifier: Apache-2.0\n" + shown)
+    }
+
     @Test("each instance answers at the one port, and a restart refuses nobody", arguments: try programs())
     func cluster(program: Program) throws {
         let folder = try Daemon.makeFolder()

@@ -150,4 +150,44 @@ import Varlink
             #expect(try File.readString(path).contains("is in a sandbox"))
         }
     }
+    @Test("A process in a sandbox of one supervisor is not heard by another either, with or without its parent")
+    func controlSocketOfAnother() throws {
+        let program = """
+            import os, socket, sys
+            def ask(name):
+                s = socket.socket(socket.AF_UNIX); s.connect(sys.argv[1])
+                s.sendall(b'{"method":"io.torpor.Manager.List","parameters":{}}\\0')
+                answer = s.recv(65536).decode()
+                open("@D/s/apps/web/new" + name, "w").write(answer)
+                os.rename("@D/s/apps/web/new" + name, "@D/s/apps/web/" + name)
+            ask("answer")
+            if os.fork() == 0:
+                os.setsid()
+                if os.fork() == 0:
+                    ask("orphan")
+                os._exit(0)
+            import time; time.sleep(1000)
+            """
+        try withDaemon("") { other throws in
+            let app = """
+                [apps.web]
+                exec = ["/usr/bin/python3", "-S", "@D/app.py", "\(other.socket)"]
+                sandbox = "agent"
+                restart = "never"
+                [apps.web.permissions]
+                "files:@D:ro" = { purpose = "Why", default = "allow" }
+                "files:\(other.directory):ro" = { purpose = "Why", default = "allow" }
+
+                """
+            try withDaemon(app, files: ["app.py": program]) { daemon throws in
+                for name in ["answer", "orphan"] {
+                    let path = daemon.directory + "/s/apps/web/" + name
+                    try daemon.eventually("\(name): \(daemon.log.suffix(1500))") { File.exists(path) }
+                    #expect(try File.readString(path).contains("may be in a sandbox of another supervisor"), "\(name)")
+                }
+            }
+            // A client that is in no sandbox is heard.
+            #expect(try Spawn.run([Built.path("torpor"), "list", "--socket", other.socket]).code == 0)
+        }
+    }
 }

@@ -131,12 +131,38 @@ import TorporAPI
         }
     }
 
+    @Test("A configuration without apps is refused while there are some, unless that is meant")
+    func nothing() throws {
+        try withDaemon(Apps.sleeper("a") + Apps.sleeper("idle", "launch = \"on-demand\"")) { daemon throws in
+            try daemon.waitFor("a", "active")
+            let pid = try daemon.summary("a").pid
+            try daemon.configure("")
+            let refused = try torpor(daemon, "apply")
+            let sentence =
+                "\(daemon.directory)/torpor.toml has no apps, so nothing was changed: ‘torpor apply --force’ removes all "
+                + "2 apps"
+            #expect(refused.code == 1 && refused.output == "torpor: \(sentence)\n", "\(refused.output)")
+            // A reload by signal is the same request.
+            kill(daemon.pid, SIGHUP)
+            try daemon.eventually("the log says it twice") {
+                daemon.log.components(separatedBy: "is not applied: \(sentence)").count == 3
+            }
+            #expect(try daemon.list().map(\.name) == ["a", "idle"] && daemon.summary("a").pid == pid)
+            let shown = try torpor(daemon, "apply", "--diff")
+            #expect(shown.code == 0 && shown.output.contains("a: would be removed and terminated\n"), "\(shown.output)")
+            #expect(try torpor(daemon, "apply", "--force").code == 0)
+            #expect(try daemon.list().isEmpty)
+            // There is nothing to lose any longer.
+            #expect(try torpor(daemon, "apply").output == "nothing changed\n")
+        }
+    }
+
     @Test("--no-wait returns at once, --timeout in time, and what was begun goes on")
     func waiting() throws {
         try withDaemon(RemovalTests.app("one"), files: RemovalTests.files) { daemon throws in
             try daemon.waitForRecord("app", "up one")
             try daemon.configure("")
-            var (code, output) = try torpor(daemon, "apply", "--timeout", "50ms")
+            var (code, output) = try torpor(daemon, "apply", "--force", "--timeout", "50ms")
             #expect(code == 1)
             #expect(output.contains("app: removed, is being terminated, but it is still terminating"), "\(output)")
             try daemon.configure(Apps.sleeper("slow", "ready = { file = \"@D/go\" }\nlaunch_deadline = \"1min\""))

@@ -129,6 +129,66 @@ import Varlink
         }
     }
 
+    @Test("A user whose own supervisor is down changes nothing of the machine's, unless it is named")
+    func fallback() throws {
+        guard geteuid() == 0, Namespaces.areAllowed else { return }
+        try withDaemon(Apps.sleeper("a")) { daemon throws in
+            try self.rewrite(daemon, [("log_level = \"debug\"", "operators = [\"\(Self.nobodysGroup)\"]")])
+            try daemon.apply()
+            try daemon.waitFor("a", "active")
+            // The supervisor of the machine, for the command alone.
+            let script = """
+                mount -t tmpfs none /run && mkdir /run/torpor && mount --bind \(daemon.runtime) /run/torpor || exit 9
+                exec /usr/bin/setpriv --reuid=65534 --regid=\(Self.nobodysGroup) --clear-groups "$@"
+                """
+            let config = daemon.directory + "/config"
+            func torpor(
+                _ verb: [String],
+                _ place: [String: String] = [:]
+            ) throws -> (code: Int32, output: String) {
+                let words = ["/usr/bin/unshare", "--mount", "--propagation", "private", "/bin/sh", "-c", script, "sh"]
+                let usual = [
+                    "XDG_RUNTIME_DIR": "/none", "XDG_CONFIG_HOME": config, "XDG_STATE_HOME": config + "/state",
+                    "TORPOR_MANAGER_SOCKET": "",
+                ]
+                let environment = usual.merging(place) { $1 }
+                return try Spawn.run(words + [Built.path("torpor")] + verb, environment: environment)
+            }
+            func run() throws -> Int32? { try daemon.summary("a").pid }
+            let notice = "torpor: your own supervisor is not running: this is the machine's\n"
+            // Without a configuration of the user, there is no other supervisor to mean.
+            let restarted = try torpor(["restart", "a"])
+            #expect(restarted.code == 0 && restarted.output.contains(notice), "\(restarted.output)")
+            #expect(try torpor(["list"]).output.hasPrefix("NAME"))
+            // With one, or with the state of an earlier run, only reading is not refused.
+            let pid = try run()
+            let start = "‘systemctl --user start torpord’ starts it"
+            for (file, way) in [("torpor/torpor.toml", start), ("state/torpor/x", "‘torpord --config FILE’ starts it")]
+            {
+                try File.makeDirectories(File.parent(of: config + "/" + file) ?? "")
+                try File.write(config + "/" + file, "")
+                let sentence =
+                    "torpor: your own supervisor is not running, and nothing was changed: \(way); if you mean the "
+                    + "machine's, add --socket /run/torpor/io.torpor\n"
+                for verb in [["stop", "*"], ["apply"], ["signal", "TERM", "a"], ["upgrade"]] {
+                    let refused = try torpor(verb)
+                    #expect(refused.code == 5 && refused.output == sentence, "\(refused.output)")
+                }
+                for verb in [["list"], ["wait", "a", "--for", "active"], ["apply", "--diff"]] {
+                    #expect(try torpor(verb).code == 0)
+                }
+                #expect(try run() == pid)
+                try? FileManager.default.removeItem(atPath: config + "/torpor")
+            }
+            // Whoever names it means it.
+            let socket = "/run/torpor/io.torpor"
+            let named = try torpor(["restart", "a"], ["TORPOR_MANAGER_SOCKET": socket])
+            #expect(named.code == 0 && !named.output.contains("machine's"), "\(named.output)")
+            let stopped = try torpor(["stop", "a", "--socket", socket])
+            #expect(stopped.code == 0 && !stopped.output.contains("machine's"), "\(stopped.output)")
+        }
+    }
+
     private static let nobodysGroup = 65534
 
     @Test("An app that gets another user keeps its sockets")

@@ -118,7 +118,7 @@ import TorporAPI
             try daemon.apply { $0.restart = true }
             try daemon.eventually("2.0 is served") { (try? Self.get(port).contains("page of 2.0")) ?? false }
             #expect(try daemon.status("web").bundle == "notes 2.0")
-            try maker.run("rollback", "notes", "--bundles", maker.bundles)
+            try maker.run("rollback", "notes", maker.places[0], maker.places[1], maker.places[2], maker.places[3])
             try daemon.apply { $0.restart = true }
             try daemon.eventually("1.0 is served") { (try? Self.get(port).contains("page of 1.0")) ?? false }
         }

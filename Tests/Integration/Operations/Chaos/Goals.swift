@@ -37,7 +37,7 @@ struct Goals {
             for other in fleet.dependents(of: app) { of[other] = Goal.none }
         // Back to where it was; one that was not to run becomes active.
         case .restart: if of[app] == Goal.none { of[app] = .running }
-        case .interrupt, .reset, .hold, .wait, .disconnect, .discard: break
+        case .interrupt, .reset, .hold, .own, .disown, .wait, .disconnect, .discard: break
         }
     }
 

@@ -29,7 +29,9 @@ import Varlink
         let events = try daemon.events().filter { $0.kind == "store" }
         #expect(events.count == 1, "\(events)")
         let checks = try (daemon.call(.doctor)["checks"]?.arrayValue ?? []).map { try DoctorCheck(json: $0) }
-        #expect(checks.first { $0.name == "store" }?.ok == stored)
+        let store = try #require(checks.first { $0.name == "store" })
+        let problem = stored ? "may be lost: look through ‘torpor list’" : "cannot be written"
+        #expect(!store.ok && store.message?.contains(problem) ?? false, "\(store)")
         let health = try Spawn.run([Built.path("torpor"), "--socket", daemon.socket, "health"])
         #expect(health.code == (stored ? 0 : 1) && health.output.contains("cannot be written") == !stored, "\(health)")
         try daemon.stop()

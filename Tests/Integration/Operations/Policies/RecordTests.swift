@@ -263,7 +263,7 @@ import Varlink
         let nobody = try Spawn.run([
             Built.path("torpor"), "events", "--record", kept, "--socket", "/nonexistent/io.torpor",
         ])
-        #expect(nobody.code == 4)
+        #expect(nobody.code == 5)
         #expect(try File.readString(kept) == Traces.header + "\n")
         try withDaemon(Self.apps) { daemon throws in
             let words = [Built.path("torpor"), "events", "--socket", daemon.socket, "--for", "1s", "--record"]

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+
+public import Bundles
+import Linux
+import WireText
+
+/// Changes of installed versions: another signature, the version before, none at all.
+extension BundleStore {
+    func signature(of name: String, _ version: String) throws(BundleFault) -> [UInt8] {
+        try kernel("the signature of \(name) \(version), which is installed, cannot be read") { () throws(Errno) in
+            try File.read(place(name, version) + "/manifest.toml.minisig", limit: BundleLimit.signature)
+        }
+    }
+
+    /// Puts another signature of the same manifest in place, in one step.
+    func sign(_ name: String, _ version: String, _ signature: [UInt8]) throws(BundleFault) {
+        try kernel("the signature of \(name) \(version) cannot be replaced") { () throws(Errno) in
+            // Not in the version's folder, in which a file more is a change.
+            let (path, draft) = (place(name, version), "\(place(name))/.draft-signature")
+            let file = try File.open(draft, [.write, .create, .truncate, .noFollow], mode: 0o600)
+            try Descriptor.writeAll(file.raw, signature)
+            try File.setMode(descriptor: file.raw, 0o644)
+            try File.synchroniseAll(file.raw)
+            try File.rename(draft, path + "/manifest.toml.minisig")
+            try File.synchroniseFolder(path)
+        }
+    }
+
+    /// Makes the previous version the current one, and the current one the previous, if it can run here.
+    ///
+    /// - Parameters:
+    ///   - keys: whose bundles may run.
+    ///   - inspect: reads what the manifest's author wrote, and throws if this machine lacks what the bundle needs.
+    /// - Returns: the version that is current now.
+    public func rollBack(
+        _ name: String,
+        keys: [TrustedKey],
+        inspect: (BundleCheck.Result) throws(BundleFault) -> Void = { _ in }
+    ) throws(BundleFault) -> String {
+        guard current(name) != nil else { throw BundleFault("there is no bundle \(name)") }
+        let held = try lock(name)
+        defer { withExtendedLifetime(held) {} }
+        guard let now = current(name) else { throw BundleFault("there is no bundle \(name)") }
+        guard let before = previous(name) else {
+            throw BundleFault("\(name) has no version before \(now)")
+        }
+        do throws(BundleFault) { try inspect(try check(name, before, keys: keys)) } catch {
+            throw BundleFault("\(name) \(before) cannot run here, and \(now) stays the current version: \(error)")
+        }
+        // Whoever goes back to a version by hand wants it to be tried.
+        try? File.remove(failures(name, before))
+        try exchange(name, now, before)
+        return before
+    }
+
+    func exchange(_ name: String, _ now: String, _ before: String) throws(BundleFault) {
+        do throws(Errno) {
+            try File.exchange("\(place(name))/current", "\(place(name))/previous")
+            try File.synchroniseFolder(place(name))
+        } catch {
+            // A filesystem that cannot exchange two names.
+            try point("current", of: name, to: before)
+            try point("previous", of: name, to: now)
+        }
+    }
+
+    /// Removes all versions of a bundle.
+    public func uninstall(_ name: String) throws(BundleFault) {
+        guard current(name) != nil else { throw BundleFault("there is no bundle \(name)") }
+        let held = try lock(name)
+        defer { withExtendedLifetime(held) {} }
+        try kernel("the bundle \(name) cannot be removed") { () throws(Errno) in
+            // In one step: if the rest is interrupted, the next install or the next start of torpord does it.
+            let removed = "\(folder)/\(BundleWord.removedMark)\(name)"
+            try File.removeTree(removed)
+            try File.rename(place(name), removed)
+            try File.synchroniseFolder(folder)
+            try File.removeTree(removed)
+        }
+    }
+
+    /// Removes what is left of bundles whose uninstall was killed.
+    public func sweepRemoved() {
+        for entry in (try? File.list(folder)) ?? [] where entry.hasPrefix(BundleWord.removedMark) {
+            try? File.removeTree("\(folder)/\(entry)")
+        }
+    }
+}

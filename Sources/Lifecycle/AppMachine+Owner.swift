@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// Whether this machine owns an app whose rules say that it needs an owner.
+public enum Ownership: UInt8, Sendable, Hashable, CaseIterable {
+    /// Another machine may own the app: here, nothing launches or wakes it.
+    case none = 0
+    /// This machine owns the app.
+    case owned = 1
+    /// This machine does not own the app, but a user runs it all the same (`--force`), until it has ended.
+    case forced = 2
+}
+
+/// Apps of several machines, of which one owns the app (`owner = "external"`).
+///
+/// ``mayRun`` is the only answer to the question whether an app may be launched or woken here. All requests pass
+/// ``requireOwner(for:)``; all other launches and restarts ask ``mayRun``; and while it is false, the goal that the app
+/// moves to is at most `suspended` (``effectiveGoal``).
+extension AppMachine {
+    /// Whether the app may be launched and woken on this machine.
+    public var mayRun: Bool { rules.owner == .none || ownership != .none }
+
+    /// When the ownership ends unless it is renewed; nil for never.
+    public internal(set) var ownedUntil: Duration? {
+        get { lease }
+        set { lease = newValue }
+    }
+
+    /// Whether the app only stands by: this machine does not own it, but it has a process.
+    public var standsBy: Bool { !mayRun && isAlive }
+
+    /// Refuses a request that would launch or wake an app which this machine does not own.
+    func requireOwner(for request: Request) throws(RequestError) {
+        switch request {
+        case .start, .restart, .foreground, .background, .resume, .wake, .scene(_, .active), .scene(_, .background),
+            .interrupt(begin: true):
+            try requireOwner()
+        case .stop, .suspend, .forceSuspend, .hold, .release, .mode, .cover, .interrupt(begin: false), .forceQuit,
+            .evict, .reset, .own, .runUnowned, .disown, .standby, .scene(_, .unattached):
+            break
+        }
+    }
+
+    func requireOwner() throws(RequestError) {
+        guard !mayRun else { return }
+        throw RequestError(
+            "is not owned by this machine (owner = \"external\"), so nothing launches or wakes it: ‘torpor own’ says "
+                + "that it is; ‘torpor start --force’ runs it all the same"
+        )
+    }
+
+    mutating func own(until: Duration?) throws(RequestError) {
+        guard rules.owner == .external else {
+            throw RequestError(
+                "needs no owner: write owner = \"external\" into its configuration, then ‘torpor apply --restart’"
+            )
+        }
+        ownership = .owned
+        ownedUntil = until
+    }
+
+    /// Ends the ownership. An app that runs goes to the background, as with any suspension, and is then suspended
+    /// whatever keeps it awake. A launch that has not begun is cancelled.
+    mutating func disown(into actions: inout [Action], now: Duration) {
+        ownership = .none
+        ownedUntil = nil
+        comesBack = false
+        guard rules.owner == .external else { return }
+        switch phase {
+        case .notRunning:
+            cancelLaunch()
+        case .launching, .running:
+            setGoal(.suspended)
+            isForced = true
+            walk(into: &actions, now: now)
+        case .terminating(var terminating):
+            terminating.relaunch = nil
+            phase = .terminating(terminating)
+            if goal != .notRunning { setGoal(.notRunning) }
+        }
+    }
+
+    /// A user's decision to run an app that is not owned is over with the app.
+    mutating func endForcedRun() {
+        if ownership == .forced, !isAlive, !isWaitingToLaunch { ownership = .none }
+    }
+
+    /// Cancels a restart or launch that has not begun.
+    mutating func cancelLaunch() {
+        guard isWaitingToLaunch else { return }
+        edgeDeadline = nil
+        scenes = nil
+        phase = .notRunning(.resting)
+        setGoal(.notRunning)
+    }
+
+    /// Launches the app only to be suspended.
+    mutating func standBy(into actions: inout [Action], now: Duration) throws(RequestError) {
+        if rules.exitsOnSuspend || rules.isOneshot {
+            let key = rules.isOneshot ? "type = \"oneshot\"" : "exits_on_suspend"
+            throw RequestError("cannot stand by (\(key)): it is launched where it is owned")
+        }
+        if transition == .terminating { throw RequestError("is ending: wait until it has ended") }
+        guard !isAlive || goal == .suspended else {
+            throw RequestError("is \(state.rawValue): ‘torpor suspend’ suspends it")
+        }
+        if case .notRunning(.resting) = phase { start(foreground: false, reason: .user, into: &actions, now: now) }
+        if goal != .suspended { setGoal(.suspended) }
+    }
+}

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CLinux
+import Glibc
+
+/// Folders that the kernel encrypts (fscrypt, version 2 of its policies). A key belongs to a filesystem; each encrypted
+/// folder names the one that it needs.
+public enum Encryption {
+    /// What the kernel calls a key: a hash of it, which says nothing about the key.
+    public typealias Identifier = [UInt8]
+
+    /// The length of an identifier, in bytes.
+    public static let identifierLength = 16
+    /// The length of a key, in bytes.
+    public static let keyLength = 64
+
+    /// Whether a folder is encrypted, or could be.
+    public enum Standing: Hashable, Sendable {
+        /// Its content is readable with this key alone.
+        case encrypted(Identifier)
+        /// It is not encrypted, but its filesystem encrypts folders.
+        case plain
+        /// Its filesystem encrypts no folders.
+        case unsupported
+    }
+
+    /// Whether the kernel has a key.
+    public enum KeyStatus: Int32, Sendable {
+        case absent = 1
+        case present
+        /// The key is gone, but files that it opened are still in use.
+        case incompletelyRemoved
+    }
+
+    /// Asks whether an open folder is encrypted.
+    public static func standing(of folder: Folder) throws(Errno) -> Standing {
+        var identifier = Identifier(repeating: 0, count: identifierLength)
+        do throws(Errno) {
+            _ = try call { tlx_fscrypt_policy(folder.raw, &identifier) }
+            return .encrypted(identifier)
+        } catch {
+            switch error.rawValue {
+            case ENODATA: return .plain
+            case EOPNOTSUPP, ENOTTY, ENOSYS: return .unsupported
+            default: throw error
+            }
+        }
+    }
+
+    /// Encrypts an empty folder from now on. The kernel must have the key.
+    public static func protect(_ folder: Folder, with key: Identifier) throws(Errno) {
+        _ = try call { tlx_fscrypt_protect(folder.raw, key) }
+    }
+
+    /// Gives the kernel a key for the filesystem of a folder.
+    public static func add(_ key: UnsafeRawBufferPointer, to folder: Folder) throws(Errno) -> Identifier {
+        guard key.count == keyLength, let start = key.bindMemory(to: UInt8.self).baseAddress else {
+            throw .invalidArgument
+        }
+        var identifier = Identifier(repeating: 0, count: identifierLength)
+        _ = try call { tlx_fscrypt_add(folder.raw, start, &identifier) }
+        return identifier
+    }
+
+    /// Takes a key away from the kernel: root for all users, another user for itself. Returns whether files that it
+    /// opened are still in use.
+    public static func remove(_ key: Identifier, from folder: Folder) throws(Errno) -> Bool {
+        do throws(Errno) {
+            return try call { tlx_fscrypt_remove(folder.raw, key, Users.isRoot ? 1 : 0) } & 1 != 0
+        } catch {
+            // ENOKEY: the kernel does not have it.
+            if error.rawValue == ENOKEY { return false }
+            throw error
+        }
+    }
+
+    /// Asks whether the kernel has a key.
+    public static func status(of key: Identifier, on folder: Folder) throws(Errno) -> KeyStatus {
+        KeyStatus(rawValue: try call { tlx_fscrypt_status(folder.raw, key) }) ?? .absent
+    }
+}
+
+/// The device and the inode of a file.
+public struct FileIdentity: Hashable, Sendable {
+    /// The number of the filesystem.
+    public let device: UInt64
+    /// The number of the file in it.
+    public let inode: UInt64
+
+    /// Creates an identity from its parts.
+    public init(device: UInt64, inode: UInt64) { (self.device, self.inode) = (device, inode) }
+
+    /// Reads the identity of what a path names, symlinks followed, without asking a server.
+    public init(of path: String) throws(Errno) {
+        var (device, inode): (UInt64, UInt64) = (0, 0)
+        _ = try call { tlx_identity(AT_FDCWD, path, &device, &inode) }
+        self.init(device: device, inode: inode)
+    }
+}
+
+extension Folder {
+    /// The identities of the folder and of everything below it, on its own filesystem, at most `limit`.
+    public func identities(atMost limit: Int) -> Set<FileIdentity> {
+        var found: Set<FileIdentity> = []
+        guard let status = try? status() else { return found }
+        found.insert(FileIdentity(device: status.device, inode: status.inode))
+        collect(&found, status.device, limit, depth: 0)
+        return found
+    }
+
+    private func collect(_ found: inout Set<FileIdentity>, _ device: UInt64, _ limit: Int, depth: Int) {
+        guard depth < Self.deepest, let names = try? names(atMost: max(0, limit - found.count)) else { return }
+        for name in names {
+            guard let status = try? status(name), status.device == device else { continue }
+            found.insert(FileIdentity(device: device, inode: status.inode))
+            guard status.kind == .directory, let below = try? folder(name) else { continue }
+            below.collect(&found, device, limit, depth: depth + 1)
+        }
+    }
+}
+
+extension FileIdentity {
+    /// The number of a device, as glibc's makedev(3) makes it.
+    public static func device(_ major: UInt64, _ minor: UInt64) -> UInt64 {
+        (major & 0xfff) << 8 | (major & ~0xfff) << 32 | minor & 0xff | (minor & ~0xff) << 12
+    }
+}
+
+extension File {
+    /// The magic number of a path's filesystem: 0xef53 for ext4.
+    public static func filesystem(of path: String) throws(Errno) -> Int { try call { tlx_filesystem(path) } }
+}

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Configuration
+package import Engine
+import EventLoop
+import EventSources
+package import Lifecycle
+import Linux
+import TorporAPI
+
+/// Apps with `owner = "external"`: a user or a cluster engine says whether this machine owns them.
+extension Supervisor {
+    /// Notes that this machine owns the app, for `time` or until ``disown(_:by:)``. An app that was not owned goes to
+    /// the state that a user last requested, or else the one that its `launch` names.
+    package func own(_ app: AppRuntime, for time: Duration?, by whom: String) throws(RequestError) {
+        let isRenewal = coordinator.machine(app.id).ownership == .owned
+        try request(.own(until: time.map { loop.now + $0 }), of: app.id)
+        guard !isRenewal else { return }
+        let limit = time.map { " for \(Quantity.text($0)), unless that is renewed" } ?? ""
+        note(app, .owned, text: "is owned by this machine\(limit) (\(whom))", reason: "owned")
+        bringAsOwned(app)
+        wakes.lookAgain()
+    }
+
+    /// Notes that this machine does not own the app. An app that runs is suspended.
+    package func disown(_ app: AppRuntime, by whom: String) throws(RequestError) {
+        let wasOwned = coordinator.machine(app.id).ownership != .none
+        try request(.disown, of: app.id)
+        guard wasOwned else { return }
+        note(app, .disowned, text: "is not owned by this machine (\(whom))", reason: "disowned")
+    }
+
+    private func bringAsOwned(_ app: AppRuntime) {
+        let machine = coordinator.machine(app.id)
+        if let reason = staysDown(app, machine) {
+            return note(app, .keptDown, text: "is not launched, although it is owned now: \(reason)")
+        }
+        let background: Request = machine.isAlive ? .background : .start(background: true)
+        let wanted: Request?
+        switch (app.kept.goalOfPerson, app.specification.launch) {
+        case (.active, _), (.inactive, _), (nil, .foreground): wanted = .foreground
+        case (.background, _), (nil, .background): wanted = background
+        case (.suspended, _): wanted = machine.isAlive ? nil : .standby
+        case (.notRunning, _), (nil, .onDemand): wanted = nil
+        }
+        do throws(RequestError) {
+            if let wanted { try request(wanted, of: app.id) }
+        } catch {
+            note(app, .refused, text: "refused: \(error)")
+        }
+    }
+
+    /// Suspends apps that an earlier supervisor has left running and that this machine does not own now.
+    func suspendUnowned() {
+        for app in apps where coordinator.machine(app.id).standsBy && coordinator.machine(app.id).goal != .suspended {
+            try? request(.disown, of: app.id)
+        }
+    }
+}

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Configuration
+import DataProtection
+package import Engine
+import Linux
+import Recovery
+package import TorporAPI
+
+/// What persons see of protected data, and what the next torpord does.
+extension ProtectedData {
+    /// The state of an app's protected data; nil for an app without any.
+    package func info(of app: AppRuntime) -> ProtectionInfo? {
+        guard let kind = app.specification.data.protection.kind, let folder = folder(of: app) else { return nil }
+        let standing = standings[app.name]
+        let isOpen = isReadable(app)
+        var info = ProtectionInfo(
+            app: app.name,
+            kind: kind.rawValue,
+            state: isOpen ? "unlocked" : edge.isLocking && kind == .complete ? "locking" : "locked",
+            folder: folder
+        )
+        info.isEncrypted = standing?.isEncrypted
+        if !isOpen, let standing, standing.isBusy {
+            info.message = standing.problem ?? Self.busy([standing])
+        } else if !isOpen {
+            info.message = standing?.problem
+        }
+        return info
+    }
+
+    package var infos: [ProtectionInfo] { apps.compactMap(info) }
+
+    package var check: DoctorCheck? {
+        let infos = infos
+        guard !infos.isEmpty else { return nil }
+        let plain = infos.filter { $0.isEncrypted == false }.map(\.app)
+        let busy = infos.filter { $0.state == "locked" && $0.message != nil }
+        let state = edge.isUnlocked ? "unlocked" : edge.isLocking ? "being locked" : "locked"
+        let problems =
+            (plain.isEmpty ? [] : ["not encrypted: \(plain.joined(separator: ", "))"])
+            + busy.map { "\($0.app): \($0.message ?? "")" }
+        return DoctorCheck(
+            name: "protected data",
+            ok: problems.isEmpty,
+            value: "\(state), \(Readable.count(infos.count, "app"))",
+            message: problems.isEmpty ? nil : problems.joined(separator: "; ")
+        )
+    }
+}
+
+extension RecoveryFile {
+    /// What the torpord that wrote the file did with protected data.
+    var protection: ProtectionEdge.Recorded {
+        get { ProtectionEdge.Recorded(rawValue: flags >> 7 & 3) ?? .nothing }
+        set { flags = flags & ~(3 << 7) | newValue.rawValue << 7 }
+    }
+
+    /// Whether protected data was unlocked once since the boot.
+    var isFirstUnlockOver: Bool {
+        get { flags & 1024 != 0 }
+        set { flags = newValue ? flags | 1024 : flags & ~1024 }
+    }
+
+    /// Whether the session or a sleep had locked protected data.
+    var isDataLockedFromOutside: Bool {
+        get { flags & 512 != 0 }
+        set { flags = newValue ? flags | 512 : flags & ~512 }
+    }
+}
+
+extension Incarnation {
+    /// Files of its protected folder that the app had open when it was ended for them.
+    var openProtectedFiles: [String]? {
+        get { slots[OpenProtectedFilesSlot.self] }
+        set { slots[OpenProtectedFilesSlot.self] = newValue }
+    }
+}
+
+private enum OpenProtectedFilesSlot: Slot { typealias Value = [String] }

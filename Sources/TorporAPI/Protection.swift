@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+
+public import Varlink
+
+/// The protected data of an app.
+public struct ProtectionInfo: Hashable, Sendable {
+    /// The app's name.
+    public var app: String
+    /// `complete` or `first-unlock`, as in the configuration.
+    public var kind: String
+    /// `unlocked`, `locking` or `locked`.
+    public var state: String
+    /// The app's protected folder.
+    public var folder: String
+    /// Whether the kernel encrypts the folder; nil if that is not known yet.
+    public var isEncrypted: Bool?
+    /// Why it stays locked, or which files are still in use.
+    public var message: String?
+
+    /// Creates the data of an app whose folder was not opened yet.
+    public init(app: String, kind: String, state: String, folder: String) {
+        (self.app, self.kind, self.state, self.folder) = (app, kind, state, folder)
+    }
+
+    /// Decodes a JSON object.
+    public init(json: JSON) throws(FieldError) {
+        let fields = try Fields(json)
+        self.init(
+            app: try fields.string("app"),
+            kind: try fields.string("kind"),
+            state: try fields.string("state"),
+            folder: try fields.string("folder")
+        )
+        isEncrypted = try fields.optionalBool("encrypted")
+        message = try fields.optionalString("message")
+    }
+
+    /// Encodes a JSON object.
+    public var json: JSON {
+        [
+            "app": .string(app), "kind": .string(kind), "state": .string(state), "folder": .string(folder),
+            "encrypted": isEncrypted.map { .bool($0) } ?? .null, "message": .optional(message),
+        ]
+    }
+
+    /// In a few words: `locked, not encrypted, 1 file busy: PID 4711 (less)`.
+    public var text: String {
+        let how = isEncrypted == false ? ", not encrypted" : isEncrypted == true ? ", encrypted" : ""
+        return state + how + (message.map { ", " + $0 } ?? "")
+    }
+
+    static func optional(_ fields: Fields, _ name: String) throws(FieldError) -> ProtectionInfo? {
+        guard let json = fields[name], !json.isNull else { return nil }
+        return try ProtectionInfo(json: json)
+    }
+}

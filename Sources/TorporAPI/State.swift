@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+
+public import Varlink
+
+/// A part of the state that an app saved: the reply of ExportState.
+public struct StatePart: Hashable, Sendable {
+    /// The maximum size of a part, in bytes.
+    public static let mostBytes = 256 << 10
+    /// The largest state that is exported and imported, in bytes.
+    public static let mostState = 16 << 20
+
+    /// When the state was saved, microseconds since 1970; nil if the app has saved none.
+    public var savedAt: Int64?
+    /// The size of the whole state in bytes.
+    public var bytes: Int64
+    /// The state's bytes from the requested offset on.
+    public var data: [UInt8]
+
+    /// Memberwise initializer.
+    public init(savedAt: Int64?, bytes: Int64 = 0, data: [UInt8] = []) {
+        self.savedAt = savedAt
+        self.bytes = bytes
+        self.data = data
+    }
+
+    /// Decodes the reply; throws if a field is missing or has the wrong type.
+    public init(json: JSON) throws(FieldError) {
+        let fields = try Fields(json)
+        savedAt = try fields.optionalInt("saved_at")
+        bytes = try fields.int("bytes")
+        guard let data = Base64.decode(try fields.optionalString("data") ?? "") else {
+            throw FieldError(field: "data", problem: "must be Base64")
+        }
+        self.data = data
+    }
+
+    /// Encodes the reply.
+    public var json: JSON {
+        ["saved_at": .optional(savedAt), "bytes": .int(bytes), "data": .string(Base64.encode(data))]
+    }
+}
+
+/// The parameters of ImportState: a part of a state for the app's next launch.
+public struct ImportStateRequest: Hashable, Sendable {
+    /// The name of the app.
+    public var app: String
+    /// Where the part begins; 0 begins again.
+    public var offset: Int64
+    /// The size of the whole state in bytes; 0: the app has none.
+    public var bytes: Int64
+    /// The part.
+    public var data: [UInt8]
+
+    /// Memberwise initializer.
+    public init(app: String, offset: Int64, bytes: Int64, data: [UInt8]) {
+        self.app = app
+        self.offset = offset
+        self.bytes = bytes
+        self.data = data
+    }
+
+    init(fields: Fields) throws(FieldError) {
+        app = try fields.string("app")
+        offset = try fields.int("offset")
+        bytes = try fields.int("bytes")
+        guard (0...Int64(StatePart.mostState)).contains(bytes) else {
+            throw FieldError(field: "bytes", problem: "must be from 0 to \(StatePart.mostState)")
+        }
+        guard let data = Base64.decode(try fields.string("data")), data.count <= StatePart.mostBytes else {
+            throw FieldError(field: "data", problem: "must be Base64 of at most \(StatePart.mostBytes) bytes")
+        }
+        guard (0...bytes - Int64(data.count)).contains(offset) else {
+            throw FieldError(field: "offset", problem: "must be from 0 to bytes, with room for data")
+        }
+        guard !data.isEmpty || bytes == 0 else { throw FieldError(field: "data", problem: "must not be empty") }
+        self.data = data
+    }
+
+    var parameters: JSON {
+        [
+            "app": .string(app), "offset": .int(offset), "bytes": .int(bytes), "data": .string(Base64.encode(data)),
+        ]
+    }
+}

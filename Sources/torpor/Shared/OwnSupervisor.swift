@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Configuration
+import Linux
+import TorporAPI
+
+/// What to tell a user whose own supervisor does not run, so that `torpor` has found the machine's.
+enum OwnSupervisor {
+    private static let paths = DefaultPaths(environment: ThisProcess.variables, userID: Users.effectiveUID)
+    private static let start = "‘systemctl --user start torpord’ starts it"
+    private static let isSaid = Monitor(false)
+
+    /// How a user whose own supervisor does not run gets one.
+    static var hint: String {
+        let file = paths.configuration
+        guard !File.exists(file), let folder = File.parent(of: file) else {
+            return "your own supervisor is not running: \(start)"
+        }
+        let path = WrittenFile.quoted(folder)
+        return "for a supervisor of your own, ‘mkdir -p \(path) && torpor init \(path)’ writes \(file), then \(start)"
+    }
+
+    /// Why the machine's supervisor is not asked for a change; nil for a user who has no supervisor: neither a
+    /// configuration nor the state of an earlier run.
+    static var refusal: String? {
+        let way: String
+        if File.exists(paths.configuration) {
+            way = start
+        } else if File.exists(paths.state) {
+            way = "‘torpord --config FILE’ starts it"
+        } else {
+            return nil
+        }
+        return "your own supervisor is not running, and nothing was changed: \(way); if you mean the machine's, add "
+            + "--socket \(ControlSocket.machines)"
+    }
+
+    /// Whether this is the first call in this process.
+    static func isFirst() -> Bool {
+        isSaid.withLock { isSaid in
+            defer { isSaid = true }
+            return !isSaid
+        }
+    }
+}
+
+extension ManagerRequest {
+    /// Whether the request changes anything of apps or of the supervisor.
+    var isChange: Bool {
+        switch self {
+        case .verb(let request): request.verb != .wait
+        case .apply(let request): !request.diff
+        case .signal, .post, .open, .openScene, .replayUnhandled, .dropUnhandled, .cancelTransfers, .scheduleAlert,
+            .cancelAlerts, .answerAlert, .setBadge, .purgeData, .answerPermissions, .setSettings, .reloadPolicy,
+            .lockData, .unlockData, .importState, .upgrade:
+            true
+        case .list, .listOf, .status, .scenes, .handlers, .mailbox, .unhandled, .transfers, .alerts, .data,
+            .permissions, .settings, .logs, .events, .reports, .snapshot, .icon, .desktopApps, .doctor, .policies,
+            .evictionOrder, .memory, .timers, .recordPolicies, .graph, .metrics, .describe, .protection, .exportState:
+            false
+        }
+    }
+}

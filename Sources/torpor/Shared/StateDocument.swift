@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import BundleSeals
+import Bundles
+import CommandLinePages
+import Linux
+import TorporAPI
+import Varlink
+import WireText
+
+/// An app's saved state and its mail, as a document for another machine.
+///
+/// Its first line is a JSON object, followed by the bytes of the state, a line break, and a line with the SHA-256 of
+/// everything before, in hexadecimal.
+struct StateDocument {
+    /// The largest document: the largest state, and as much mail.
+    static let mostBytes = 2 * StatePart.mostState
+    private static let format = "torpor-state"
+    private static let version: Int64 = 1
+    /// The line break, the digest and another line break at the end.
+    private static let tailBytes = 66
+
+    var app: String
+    /// When the state was saved, microseconds since 1970; nil if the app has none.
+    var savedAt: Int64?
+    /// The state; nil if the document says nothing about it.
+    var state: [UInt8]?
+    /// The messages that wait for the app; nil if the document says nothing about them.
+    var mail: [MailInfo]?
+
+    /// What the document contains, for programs.
+    var summary: JSON {
+        [
+            "app": .string(app), "saved_at": .optional(savedAt),
+            "bytes": .optional(state.map { Int64($0.count) }), "mail": .optional(mail.map { Int64($0.count) }),
+        ]
+    }
+
+    // MARK: Bytes
+
+    /// Reads a document.
+    ///
+    /// - Throws: ``Failure`` with a sentence if it is damaged, cut off, or of another version.
+    init(_ bytes: [UInt8]) throws(Failure) {
+        func bad(_ why: String) -> Failure {
+            Failure(status: .usage, message: "the input \(why): it must be what ‘torpor state export’ wrote")
+        }
+        guard let line = bytes.firstIndex(of: 10), let header = try? JSON.parse(bytes[..<line]),
+            header["format"]?.stringValue == Self.format
+        else { throw bad("is no exported state") }
+        guard header["version"]?.intValue == Self.version else {
+            throw bad("has another version than this torpor reads (\(Self.version))")
+        }
+        let end = bytes.count - Self.tailBytes
+        guard end > line, bytes[end] == 10, bytes.last == 10 else { throw bad("is cut off") }
+        let digest = bytes[..<end].withUnsafeBytes { Digest.sha256($0) }
+        guard Array(bytes[(end + 1)..<(bytes.count - 1)]) == Hex.text(digest) else { throw bad("is damaged") }
+        do throws(FieldError) {
+            let fields = try Fields(header)
+            app = try fields.string("app")
+            savedAt = try fields.optionalInt("saved_at")
+            let count = try fields.optionalInt("bytes")
+            let body = bytes[(line + 1)..<end]
+            guard Int64(body.count) == count ?? 0, body.count <= StatePart.mostState else {
+                throw FieldError(field: "bytes", problem: "is not the size of the state")
+            }
+            state = count == nil ? nil : Array(body)
+            mail = nil
+            if fields["mail"].map({ !$0.isNull }) ?? false {
+                mail = try fields.list("mail") { json throws(FieldError) in try MailInfo(json: json) }
+            }
+        } catch {
+            throw bad("cannot be read (\(error))")
+        }
+    }
+
+    /// The document.
+    func encoded() throws(Failure) -> [UInt8] {
+        let header: JSON = [
+            "format": .string(Self.format), "version": .int(Self.version), "app": .string(app),
+            "saved_at": .optional(savedAt), "bytes": .optional(state.map { Int64($0.count) }),
+            "mail": mail.map { .array($0.map(\.json)) } ?? .null,
+        ]
+        var bytes = header.serialised() + [10] + (state ?? [])
+        bytes += [10] + Hex.text(bytes.withUnsafeBytes { Digest.sha256($0) }) + [10]
+        guard bytes.count <= Self.mostBytes else {
+            throw Failure(
+                status: .failed,
+                message:
+                    "the mail of \(app) is too much for an export: take some out with ‘torpor mailbox \(app) --take’"
+            )
+        }
+        return bytes
+    }
+
+    // MARK: Supervisors
+
+    private init(app: String) { self.app = app }
+
+    /// Reads an app's state and mail from its supervisor.
+    static func read(
+        _ app: String,
+        _ manager: Manager,
+        withState: Bool = true,
+        withMail: Bool = true
+    ) throws(Failure) -> StateDocument {
+        var document = StateDocument(app: app)
+        if withState { (document.savedAt, document.state) = try state(of: app, manager) }
+        if withMail {
+            let reply = try manager.call(.mailbox(MailboxRequest(app: app)))
+            let status = try Manager.read { () throws(FieldError) in try MailboxStatus(json: reply) }
+            document.mail = status.mail.filter { !$0.inFlight && posted.contains($0.name) }
+        }
+        return document
+    }
+
+    /// The messages that may be posted on another machine: others are about this one.
+    private static let posted: Set<String> = ["didReceiveEvent", "didReceiveRemoteNotification"]
+
+    private static func state(of app: String, _ manager: Manager) throws(Failure) -> (Int64?, [UInt8]) {
+        // No app saves ten states in so short a time.
+        for _ in 0..<10 {
+            var (state, first): ([UInt8], StatePart?) = ([], nil)
+            while true {
+                let reply = try manager.call(.exportState(app: app, offset: Int64(state.count)))
+                let part = try Manager.read { () throws(FieldError) in try StatePart(json: reply) }
+                guard part.bytes <= StatePart.mostState else {
+                    throw Failure(
+                        status: .failed,
+                        message: "the state of \(app) has \(Times.memory(bytes: part.bytes)), and at most "
+                            + "\(StatePart.mostState >> 20) MiB are exported"
+                    )
+                }
+                if let first, first.savedAt != part.savedAt || first.bytes != part.bytes { break }
+                first = part
+                state += part.data
+                if Int64(state.count) >= part.bytes { return (part.savedAt, state) }
+                if part.data.isEmpty { break }
+            }
+        }
+        throw Failure(status: .failed, message: "\(app) saves its state again and again: stop it first")
+    }
+
+    /// Gives the state and the mail to the app's supervisor.
+    func give(to manager: Manager) throws(Failure) {
+        if let state {
+            var offset = 0
+            repeat {
+                let part = state[offset..<min(state.count, offset + StatePart.mostBytes)]
+                let request = ImportStateRequest(
+                    app: app,
+                    offset: Int64(offset),
+                    bytes: Int64(state.count),
+                    data: Array(part)
+                )
+                try manager.call(.importState(request))
+                offset += part.count
+            } while offset < state.count
+        }
+        for message in mail ?? [] {
+            var request = PostRequest(app: app, topic: message.topic)
+            request.payload = message.payload
+            request.coalesce = "all"
+            request.key = message.key
+            request.urgent = message.wake != nil
+            request.sender = message.sender
+            request.remote = message.name == "didReceiveRemoteNotification"
+            request.token = token(of: message)
+            try manager.call(.post(request))
+        }
+    }
+
+    /// The same for the same message, so that a document that is imported twice posts it once.
+    private func token(of message: MailInfo) -> RequestToken? {
+        let bytes = Array("\(app) \(message.json)".utf8)
+        let digest = bytes.withUnsafeBytes { Digest.sha256($0) }
+        return RequestToken(text: String(wire: Hex.text(digest.prefix(8))))
+    }
+}

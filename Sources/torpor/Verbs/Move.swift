@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import ArgumentParser
+import CommandLinePages
+import Linux
+import TorporAPI
+import Varlink
+import WireText
+
+struct Move: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Moves an app to another machine, with its saved state and its mail.",
+        discussion: """
+            Both machines have the app with owner = "external", and this one owns it. It is ended here, its state is \
+            imported there by ssh, and it is owned there. If a step fails, it is owned here again.
+            """
+    )
+    .examples(
+        "torpor move orders other.example.org",
+        "torpor move orders other --dry-run",
+        "torpor move orders other --ssh 'ssh -p 2222'"
+    )
+    @OptionGroup var app: AppArgument
+    @Argument(help: ArgumentHelp("The other machine, as ssh names it.", valueName: "host")) var host: String
+    @Option(help: ArgumentHelp("The command that runs another there.", valueName: "command"))
+    var ssh = "ssh -o BatchMode=yes"
+    @Option(
+        name: .customLong("for"),
+        help: ArgumentHelp("Own it there for this time, unless that is renewed.", valueName: "duration")
+    )
+    var time: String?
+    @Option(help: ArgumentHelp("The longest time for each step, default 30s.", valueName: "duration"))
+    var timeout: TimeLimit?
+    @Flag(name: .customLong("dry-run"), help: "Check both machines, and say what would be done.") var dryRun = false
+    @OptionGroup var options: GlobalOptions
+
+    func validate() throws {
+        if host.hasPrefix("-") || host.isEmpty { throw ValidationError("“\(host)” is no host") }
+        if ssh.split(separator: " ").isEmpty { throw ValidationError("--ssh must name a command") }
+    }
+
+    package func run() throws {
+        let name = app.app
+        let there = OtherMachine(host: host, ssh: ssh.split(separator: " ").map(String.init), limit: limit)
+        let manager = try Manager(options)
+        try requireOwner(try summary(manager))
+        let other = try there.status(of: name)
+        try there.requireStandby(other, name)
+        var done = MoveReport(app: name, host: host)
+        if dryRun {
+            let document = try StateDocument.read(name, manager)
+            done.bytes = document.state?.count ?? 0
+            done.mail = document.mail?.count ?? 0
+            return say(done, isPlan: true)
+        }
+        try end(manager)
+        do throws(Failure) {
+            let document = try StateDocument.read(name, manager, withMail: false)
+            done.bytes = document.state?.count ?? 0
+            // A standby would not get the state.
+            if other["pid"]?.intValue != nil { try there.run(["disown", name, "--stop"]) }
+            try there.run(["state", "import", name], input: document.encoded())
+        } catch {
+            throw takeBack(manager, error)
+        }
+        do throws(Failure) {
+            try there.run(["own", name] + (time.map { ["--for", $0] } ?? []))
+        } catch {
+            let failure = error
+            // It may be owned there although the connection was lost.
+            do throws(Failure) {
+                try there.run(["disown", name, "--stop"])
+            } catch {
+                throw Failure(
+                    status: .failed,
+                    message:
+                        "\(failure.message ?? "") – it is not known whether \(host) owns \(name), so it is not owned "
+                        + "here: see ‘torpor status \(name)’ there, then ‘torpor own \(name)’ here or there"
+                )
+            }
+            throw takeBack(manager, failure)
+        }
+        try moveMail(manager, there, &done)
+        say(done, isPlan: false)
+    }
+
+    private var limit: Duration { timeout.map { .milliseconds($0.milliseconds) } ?? .seconds(30) }
+
+    private func summary(_ manager: Manager) throws(Failure) -> AppSummary {
+        let reply = try manager.call(.status(app: app.app))
+        return try Manager.read { () throws(FieldError) in
+            try AppSummary(json: reply["status"] ?? .null)
+        }
+    }
+
+    private func requireOwner(_ summary: AppSummary) throws(Failure) {
+        switch summary.owner {
+        case "here": return
+        case nil:
+            throw Failure(
+                status: .failed,
+                message:
+                    "\(summary.name) is not one of several machines': write owner = \"external\" into its configuration, "
+                    + "here and on \(host)"
+            )
+        default:
+            throw Failure(
+                status: .failed,
+                message: "\(summary.name) is not owned here: move it from the machine that owns it"
+            )
+        }
+    }
+
+    /// Ends the app here, and the ownership.
+    private func end(_ manager: Manager) throws(Failure) {
+        var request = VerbRequest(verb: .disown, apps: [app.app])
+        request.stop = true
+        do throws(Failure) {
+            try carryOut(request, manager)
+        } catch {
+            throw takeBack(manager, error)
+        }
+    }
+
+    private func carryOut(_ request: VerbRequest, _ manager: Manager) throws(Failure) {
+        var request = request
+        request.token = .random()
+        request.timeoutMilliseconds = limit.microseconds / 1000
+        let reply = try manager.call(.verb(request), deadline: Clock.monotonic() + limit, reserve: .seconds(5))
+        let results = try Manager.read { () throws(FieldError) in
+            try Fields(reply).list("results") { json throws(FieldError) in try VerbResult(json: json) }
+        }
+        guard let bad = results.first(where: { !$0.ok }) else { return }
+        throw Failure(status: .failed, message: bad.message ?? "\(bad.app) is \(bad.state)")
+    }
+
+    /// Owns the app here again, because a step failed; returns the failure with what became of the app.
+    private func takeBack(_ manager: Manager, _ failure: Failure) -> Failure {
+        let text = failure.message ?? "the move failed"
+        do throws(Failure) {
+            try carryOut(VerbRequest(verb: .own, apps: [app.app]), manager)
+            return Failure(status: .failed, message: "\(text) – \(app.app) is owned here again")
+        } catch {
+            let why = error.message ?? ""
+            return Failure(
+                status: .failed,
+                message:
+                    "\(text) – and \(app.app) does not come back here (\(why)): ‘torpor own \(app.app)’ tries again"
+            )
+        }
+    }
+
+    /// Moves the messages that wait here; those that came while the app moved too.
+    private func moveMail(_ manager: Manager, _ there: OtherMachine, _ done: inout MoveReport) throws {
+        let document = try StateDocument.read(app.app, manager, withState: false)
+        guard let mail = document.mail, !mail.isEmpty else { return }
+        do throws(Failure) {
+            try there.run(["state", "import", app.app], input: document.encoded())
+        } catch {
+            throw Failure(
+                status: .failed,
+                message: "\(app.app) is owned by \(host), but its mail is still here (\(error.message ?? "")): "
+                    + "‘torpor state export \(app.app) --no-state’ writes it"
+            )
+        }
+        done.mail = mail.count
+        var request = MailboxRequest(app: app.app)
+        request.drop = mail.map(\.id)
+        try manager.call(.mailbox(request))
+    }
+
+    private func say(_ report: MoveReport, isPlan: Bool) {
+        if options.json { return Output.document(report.json(isPlan: isPlan)) }
+        Output.page(report.text(isPlan: isPlan))
+    }
+}
+
+/// What a move has moved.
+private struct MoveReport {
+    var app: String
+    var host: String
+    var bytes = 0
+    var mail = 0
+
+    func json(isPlan: Bool) -> JSON {
+        [
+            "app": .string(app), "host": .string(host), "moved": .bool(!isPlan), "bytes": .int(Int64(bytes)),
+            "mail": .int(Int64(mail)),
+        ]
+    }
+
+    func text(isPlan: Bool) -> String {
+        let state = bytes == 0 ? "no saved state" : "a state of \(Times.memory(bytes: Int64(bytes)))"
+        let messages = mail == 1 ? "1 message" : "\(mail) messages"
+        return isPlan
+            ? "\(app): can move to \(host), as far as is known, with \(state) and \(messages) (it may save another when it ends)\n"
+            : "\(app): is owned by \(host), with \(state) and \(messages)\n"
+    }
+}
+
+/// The other machine, where commands are run by ssh.
+private struct OtherMachine {
+    var host: String
+    var ssh: [String]
+    /// The longest time of a command.
+    var limit: Duration
+
+    /// The longest answer that is read.
+    private static let mostAnswer = 4 << 20
+
+    /// The state of the app there, as ‘torpor status --json’ describes it.
+    func status(of app: String) throws(Failure) -> JSON {
+        let answer = try run(["status", app, "--json"], codes: [0, Outcome.notRunning.rawValue])
+        guard let status = try? JSON.parse(answer[...]) else {
+            throw Failure(
+                status: .failed,
+                message: "torpor on \(host) does not say in JSON how \(app) is: is it torpor?"
+            )
+        }
+        return status
+    }
+
+    /// Fails if the other machine owns the app, or if the app needs no owner there.
+    func requireStandby(_ status: JSON, _ app: String) throws(Failure) {
+        switch status["owner"]?.stringValue {
+        case "none": return
+        case nil:
+            throw Failure(
+                status: .failed,
+                message: "\(app) needs no owner on \(host): write owner = \"external\" into its configuration there"
+            )
+        default:
+            throw Failure(
+                status: .failed,
+                message:
+                    "\(app) is owned on \(host) too: ‘torpor disown \(app)’ there or here, so that one machine owns it"
+            )
+        }
+    }
+
+    /// Runs a verb of torpor there; returns what it prints.
+    ///
+    /// - Parameter codes: the exit statuses of success.
+    @discardableResult
+    func run(_ words: [String], input: [UInt8] = [], codes: Set<Int32> = [0]) throws(Failure) -> [UInt8] {
+        let what = "‘torpor \(words.joined(separator: " "))’ on \(host)"
+        let program = try AppSide.program(ssh[0])
+        let answer: [UInt8]
+        let status: Int32?
+        do throws(Errno) {
+            (answer, status) = try converse(program, words, input)
+        } catch {
+            throw Failure(status: .failed, message: "\(what) cannot be run: \(error)")
+        }
+        guard let code = status.flatMap({ WaitStatus.exitCode($0) }) else {
+            throw Failure(
+                status: .failed,
+                message: "\(what) took longer than \(Times.duration(seconds: limit.inSeconds))"
+            )
+        }
+        guard !codes.contains(code) else { return answer }
+        switch code {
+        case 255: throw Failure(status: .failed, message: "\(ssh[0]) does not reach \(host) for \(what)")
+        case Outcome.unknown.rawValue:
+            throw Failure(status: .failed, message: "\(what) failed: no app has that name there")
+        case Outcome.noSupervisor.rawValue:
+            throw Failure(status: .failed, message: "\(what) failed: no torpord answers there")
+        default: throw Failure(status: .failed, message: "\(what) failed with exit status \(code)")
+        }
+    }
+
+    /// Runs the command; returns its output, and its wait status, which is nil if it took too long.
+    private func converse(
+        _ program: String,
+        _ words: [String],
+        _ input: [UInt8]
+    ) throws(Errno) -> (output: [UInt8], status: Int32?) {
+        let file = try Memory.file(named: "torpor-move")
+        try Descriptor.writeAll(file.raw, input)
+        _ = try File.seek(file.raw, to: 0)
+        let output = try Memory.file(named: "torpor-answer")
+        let child = try ChildProcess(
+            program,
+            arguments: ssh + [host, "torpor"] + words.map(Self.quoted),
+            environment: ThisProcess.environment,
+            descriptors: [(there: 0, here: file.raw), (there: 1, here: output.raw)]
+        )
+        guard let status = child.reap(within: limit) else {
+            child.kill()
+            _ = child.reap()
+            return ([], nil)
+        }
+        _ = try File.seek(output.raw, to: 0)
+        return (try File.read(descriptor: output.raw, limit: Self.mostAnswer), status)
+    }
+
+    /// The words go through a shell there.
+    private static func quoted(_ word: String) -> String {
+        let plain = word.utf8.allSatisfy { byte in
+            (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(byte)
+                || (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains(byte)
+                || (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte) || "-_.@".utf8.contains(byte)
+        }
+        return plain ? word : "'" + word.replacing("'", with: "'\\''") + "'"
+    }
+}

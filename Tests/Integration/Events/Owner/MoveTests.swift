@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import DaemonHarness
+import Foundation
+import Linux
+import Testing
+import TorporAPI
+import Varlink
+
+/// Two supervisors on this machine, of which each stands for one: `ssh` is a script that runs torpor of the other.
+@Suite("Moving an app to another machine") struct MoveTests {
+    /// Saves and gets back its state as the files in its folder say.
+    private static let program = """
+        import json
+        from tp import *
+        path = json.loads(os.environ["TORPOR_LAUNCH_OPTIONS"])["restored_state"]
+        record("got " + (open(path).read() if path else "nothing"))
+        notify("READY=1")
+        on("SIGTERM", lambda: os._exit(0))
+        while True:
+            time.sleep(0.01)
+        """
+
+    private static let toml = """
+        [apps.web]
+        exec = ["/usr/bin/python3", "-S", "@D/app.py"]
+        ready = "notify"
+        owner = "external"
+        launch = "foreground"
+        topics = { "*" = "all" }
+
+        [apps.plain]
+        exec = ["/bin/sleep", "1000"]
+        launch = "on-demand"
+
+        """
+
+    /// What `ssh` does: it runs torpor of the other machine, and fails at the verb in the file `fails`.
+    private static func ssh(to other: Daemon) -> String {
+        """
+        #!/bin/sh
+        shift
+        if [ -e "$(dirname "$0")/fails" ]; then
+            case "$*" in *"$(cat "$(dirname "$0")/fails")"*) exit 255 ;; esac
+        fi
+        shift
+        exec '\(Built.path("torpor"))' "$@" --socket '\(other.socket)'
+
+        """
+    }
+
+    private static func withTwo(_ body: (_ here: Daemon, _ there: Daemon, _ ssh: String) throws -> Void) throws {
+        try withDaemon(toml, files: ["app.py": program]) { here in
+            try withDaemon(toml, files: ["app.py": program]) { there in
+                let ssh = here.directory + "/ssh"
+                try File.write(ssh, Self.ssh(to: there))
+                chmod(ssh, 0o755)
+                try body(here, there, ssh)
+            }
+        }
+    }
+
+    private static func torpor(_ daemon: Daemon, _ words: String...) throws -> (code: Int32, output: String) {
+        try Spawn.run([Built.path("torpor")] + words + ["--socket", daemon.socket])
+    }
+
+    private static func owners(_ here: Daemon, _ there: Daemon) throws -> [String?] {
+        try [here, there].map { try $0.summary("web").owner }
+    }
+
+    @Test("it ends here and runs there, with its state and its mail; and back again")
+    func moved() throws {
+        try Self.withTwo { here, there, ssh in
+            try here.done(.own, "web")
+            try here.plant("ours")
+            try there.plant("older")
+            let plan = try Self.torpor(here, "move", "web", "other", "--ssh", ssh, "--dry-run")
+            #expect(plan.code == 0 && plan.output.hasPrefix("web: can move to other"), "\(plan)")
+            #expect(try Self.owners(here, there) == ["here", "none"])
+
+            let moved = try Self.torpor(here, "move", "web", "other", "--ssh", ssh, "--json")
+            #expect(moved.code == 0, "\(moved)")
+            #expect(try JSON.parse(Array(moved.output.utf8)[...])["bytes"]?.intValue == 4)
+            #expect(try Self.owners(here, there) == ["none", "here"])
+            #expect(try there.summary("web").state == "active" && here.summary("web").state == "not-running")
+            #expect(there.records("web") == ["got ours"])
+
+            // What comes here from now on goes along the next time; first it goes the other way.
+            try here.post("news", ["n": 1])
+            let back = here.directory + "/back"
+            try File.write(back, Self.ssh(to: here))
+            chmod(back, 0o755)
+            try there.plant("theirs")
+            try there.done(.background, "web")
+            try there.post("late", ["n": 2], to: "web") { $0.urgent = false }
+            let mailed = try there.mailbox("web").mail.count
+            #expect(try Self.torpor(there, "move", "web", "other", "--ssh", back).code == 0)
+            #expect(here.records("web").last == "got theirs")
+            #expect(try here.mailbox("web").mail.count == 1 + mailed && there.mailbox("web").mail.isEmpty)
+        }
+    }
+
+    @Test("if a step fails it is here again, and the sentence says so", arguments: ["import", "torpor own web"])
+    func failing(step: String) throws {
+        try Self.withTwo { here, there, ssh in
+            try here.done(.own, "web")
+            try here.plant("ours")
+            try File.write(here.directory + "/fails", step)
+            let (code, output) = try Self.torpor(here, "move", "web", "other", "--ssh", ssh)
+            #expect(code == 1 && output.contains("web is owned here again"), "\(output)")
+            #expect(try Self.owners(here, there) == ["here", "none"])
+            #expect(try here.summary("web").state == "active")
+            #expect(here.records("web").last == "got ours")
+        }
+    }
+
+    @Test("if nobody can say whether it is owned there, it is not owned here, and the sentence says what to do")
+    func uncertain() throws {
+        try Self.withTwo { here, there, ssh in
+            try here.done(.own, "web")
+            try File.write(here.directory + "/fails", "own web")
+            let (code, output) = try Self.torpor(here, "move", "web", "other", "--ssh", ssh)
+            #expect(code == 1 && output.contains("it is not known whether other owns web"), "\(output)")
+            #expect(try Self.owners(here, there) == ["none", "none"])
+        }
+    }
+
+    @Test("what cannot be moved is refused before anything is done")
+    func refused() throws {
+        try Self.withTwo { here, there, ssh in
+            func refusal(_ app: String = "web", _ command: String? = nil) throws -> String {
+                let (code, output) = try Self.torpor(here, "move", app, "other", "--ssh", command ?? ssh)
+                #expect(code == 1 || code == 4 || code == 127, "\(code) \(output)")
+                return output
+            }
+            #expect(try refusal().contains("is not owned here"))
+            #expect(try refusal("plain").contains("is not one of several machines'"))
+            #expect(try refusal("none").contains("there is no app none"))
+            try here.done(.own, "web")
+            try there.done(.own, "web")
+            #expect(try refusal().contains("is owned on other too"))
+            try there.done(.disown, "web")
+            #expect(try refusal("web", "/bin/false").contains("failed with exit status 1"))
+            #expect(try refusal("web", "/nowhere/ssh").contains("there is no program"))
+            #expect(try Self.torpor(here, "move", "web", "-oProxyCommand=x", "--ssh", ssh).code == 2)
+            try File.write(here.directory + "/fails", "status")
+            #expect(try refusal().contains("does not reach other"))
+            #expect(try here.summary("web").state == "active")
+        }
+    }
+
+    @Test("an exported state is taken whole or not at all")
+    func document() throws {
+        try withDaemon(Self.toml, files: ["app.py": Self.program]) { daemon in
+            // Larger than one part.
+            let text = String(repeating: "state ", count: 100_000)
+            try daemon.plant(text)
+            try daemon.post("news", ["n": 1])
+            let file = daemon.directory + "/web.state"
+            #expect(try Self.torpor(daemon, "state", "export", "web", "-o", file).code == 0)
+            let bytes = try File.read(file, limit: 1 << 24)
+            func imported(_ bytes: [UInt8], as app: String = "web") throws -> (code: Int32, output: String) {
+                try File.replace(file, bytes)
+                return try Self.torpor(daemon, "state", "import", app, file)
+            }
+            try daemon.plant("other")
+            let damaged: [[UInt8]] = [
+                bytes.dropLast(1) + [], bytes.dropLast(70) + [], bytes + [10], bytes.dropFirst(1) + [], [10], [],
+            ]
+            for damage in damaged {
+                #expect(try imported(damage).code == 2)
+            }
+            var changed = bytes
+            changed[bytes.count / 2] ^= 1
+            let refusal = try imported(changed)
+            #expect(refusal.code == 2 && refusal.output.contains("is damaged"), "\(refusal)")
+            #expect(try imported(bytes, as: "plain").output.contains("is the state of web"))
+            #expect(try String(contentsOfFile: daemon.archive(), encoding: .utf8) == "other")
+            // Twice: the message is posted once.
+            for _ in 1...2 { #expect(try imported(bytes).code == 0) }
+            #expect(try String(contentsOfFile: daemon.archive(), encoding: .utf8) == text)
+            #expect(try daemon.mailbox("web").mail.count == 2)
+
+            try daemon.done(.own, "web")
+            #expect(daemon.records("web").last == "got " + text)
+            let running = try imported(bytes)
+            #expect(running.code == 1 && running.output.contains("‘torpor stop web’ first"), "\(running)")
+            try daemon.done(.stop, "web") { $0.keepState = true }
+            try daemon.done(.start, "web")
+            #expect(daemon.records("web").last == "got " + text)
+            try daemon.done(.stop, "web")
+            try daemon.done(.start, "web")
+            #expect(daemon.records("web").last == "got nothing")
+            try daemon.done(.stop, "web")
+            #expect(try Self.torpor(daemon, "state", "export", "nobody", "-o", file).code == 4)
+        }
+    }
+
+    @Test("the details of an exit say what comes next")
+    func next() throws {
+        let toml = """
+            [apps.always]
+            exec = ["/bin/false"]
+            restart_backoff = { initial = "10ms", limit = 1 }
+            [apps.never]
+            exec = ["/bin/false"]
+            restart = "never"
+
+            """
+        try withDaemon(toml) { daemon in
+            try daemon.eventually("it was given up") { try daemon.summary("always").failed }
+            func details(_ app: String) throws -> [JSON] {
+                try daemon.events(app).filter { $0.kind == "exit" }.map(\.details)
+            }
+            try daemon.eventually("the other has ended") { try !details("never").isEmpty }
+            #expect(try details("never").map { $0["next"]?.stringValue } == ["rest"])
+            let all = try details("always")
+            #expect(all.map { $0["next"]?.stringValue } == ["restart", "give-up"])
+            #expect(all[0]["restart_at"]?.intValue ?? 0 > 0)
+        }
+    }
+}

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import DaemonHarness
+import Foundation
+import Linux
+import TestAddresses
+import Testing
+import TorporAPI
+import Varlink
+
+@Suite("Apps that one of several machines owns") struct OwnerTests {
+    static func app(_ keys: String = "", launch: String = "foreground") -> String {
+        """
+        [apps.web]
+        exec = ["/usr/bin/python3", "-S", "@D/app.py"]
+        owner = "external"
+        launch = "\(launch)"
+        background_time = "200ms"
+        \(keys)
+
+        """
+    }
+
+    private static func state(_ daemon: Daemon) throws -> String {
+        let summary = try daemon.summary("web")
+        return "\(summary.state) \(summary.owner ?? "-")"
+    }
+
+    @Test("a start launches none, and neither does a person, an event or a dependent, before it is owned")
+    func notOwned() throws {
+        let other = Apps.sleeper("other", "launch = \"on-demand\"\nrequires = [\"web\"]")
+        let toml =
+            Self.app("topics = { news = \"all\" }\n[[apps.web.paths]]\nexists = \"@D/app.py\"\n") + other
+            + Apps.sleeper("last")
+        try withDaemon(toml, files: ["app.py": NotifyApps.obedient]) { daemon in
+            try daemon.waitFor("last", "active")
+            #expect(try daemon.events("web").contains { $0.text.contains("this machine does not own it") })
+            for verb in [Verb.start, .foreground, .restart, .background, .resume] {
+                let result = try daemon.verb(verb, "web")
+                #expect(!result.ok && result.message?.contains("is not owned by this machine") == true, "\(result)")
+            }
+            #expect(try !daemon.verb(.start, "other").ok)
+            #expect(try daemon.post("news", "x") { $0.urgent = true }.outcome == "held-back")
+            #expect(try Self.state(daemon) == "not-running none")
+            #expect(daemon.processes(of: "web").isEmpty)
+            #expect(try daemon.summary("web").incarnation == nil)
+
+            try daemon.done(.own, "web")
+            #expect(try Self.state(daemon) == "active here")
+            #expect(try daemon.events("web").contains { $0.kind == "owner" && $0.reason == "owned" })
+            // A renewal is no event.
+            try daemon.done(.own, "web") { $0.forMilliseconds = 600_000 }
+            #expect(try daemon.events("web").count { $0.reason == "owned" } == 1)
+            #expect(try (1...600_000).contains(daemon.summary("web").ownedMilliseconds ?? 0))
+
+            let metrics = try daemon.call(.metrics).description
+            #expect(metrics.contains("torpor_app_owned"))
+            try daemon.done(.disown, "web")
+            #expect(try Self.state(daemon) == "suspended none")
+            let pid = try daemon.process(of: "web")
+            #expect(Truth.isStopped(pid))
+            #expect(try daemon.events("web").contains { $0.to == "background" })
+            try daemon.done(.own, "web")
+            #expect(try Self.state(daemon) == "active here" && daemon.process(of: "web") == pid)
+            try daemon.done(.disown, "web") { $0.stop = true }
+            #expect(try Self.state(daemon) == "not-running none")
+            try daemon.done(.start, "web") { $0.force = true }
+            #expect(try Self.state(daemon) == "active forced")
+        }
+    }
+
+    @Test("an owner that does not renew is suspended, and that is an event")
+    func expires() throws {
+        try withDaemon(Self.app(), files: ["app.py": NotifyApps.obedient]) { daemon in
+            try daemon.done(.own, "web") { $0.forMilliseconds = 300 }
+            try daemon.waitFor("web", "suspended")
+            #expect(try Self.state(daemon) == "suspended none")
+            let event = try #require(try daemon.events("web").first { $0.reason == "ownership-expired" })
+            #expect(event.kind == "owner" && event.text.contains("was not repeated in time"))
+        }
+    }
+
+    @Test(
+        "what owns an app survives torpord, its keeper, both and an upgrade, and so does a standby",
+        arguments: [Loss.killed, .keeper, .both, .upgraded]
+    )
+    func survives(loss: Loss) throws {
+        try withRecovery(Self.app(launch: "on-demand"), files: ["app.py": NotifyApps.obedient]) { daemon in
+            try daemon.done(.start, "web") { $0.standby = true }
+            #expect(try Self.state(daemon) == "suspended none")
+            try daemon.lose(loss)
+            #expect(try Self.state(daemon) == "suspended none")
+            #expect(try !daemon.verb(.foreground, "web").ok)
+            try daemon.done(.own, "web") { $0.forMilliseconds = 600_000 }
+            try daemon.lose(loss)
+            #expect(try daemon.summary("web").owner == "here")
+            #expect(try (1...600_000).contains(daemon.summary("web").ownedMilliseconds ?? 0))
+            try daemon.done(.foreground, "web")
+        }
+    }
+
+    @Test("a new start of the supervisor owns nothing, whatever the app was asked for before")
+    func newStart() throws {
+        let daemon = try Daemon(Self.app(), files: ["app.py": NotifyApps.obedient])
+        try daemon.waitUntilItAnswers()
+        try daemon.done(.own, "web")
+        try daemon.done(.background, "web")
+        try daemon.stop()
+        try daemon.startAgain()
+        try daemon.waitUntilItAnswers()
+        #expect(try Self.state(daemon) == "not-running none")
+        try daemon.done(.own, "web")
+        #expect(try Self.state(daemon) == "background here")
+        try daemon.stop()
+    }
+
+    @Test(
+        "a standby does not take connections: its socket is closed while it has no process, and deaf while it has one"
+    )
+    func sockets() throws {
+        let port = try TestAddress.port()
+        let toml = """
+            [apps.web]
+            \(SocketServer.exec)
+            owner = "external"
+            launch = "on-demand"
+            background_time = "100ms"
+            [[apps.web.sockets]]
+            name = "http"
+            stream = "127.0.0.1:\(port)"
+
+            """
+        try withDaemon(toml, files: SocketServer.files) { daemon in
+            func answer(_ seconds: Double = 10) -> String {
+                let code = """
+                    import socket
+                    try:
+                        s = socket.create_connection(("127.0.0.1", \(port)), timeout=\(seconds))
+                        s.send(b"x"); s.settimeout(10); s.recv(100); print("answered")
+                    except ConnectionRefusedError: print("refused")
+                    except TimeoutError: print("nothing")
+                    """
+                return (try? Spawn.run(["/usr/bin/python3", "-c", code]).output.trimmed) ?? "failed"
+            }
+            #expect(answer() == "refused")
+            try daemon.done(.start, "web") { $0.standby = true }
+            #expect(answer(0.3) == "nothing")
+            #expect(try daemon.summary("web").state == "suspended")
+            try daemon.done(.own, "web")
+            #expect(answer() == "answered")
+            try daemon.done(.disown, "web")
+            #expect(answer(0.3) == "nothing")
+            try daemon.done(.stop, "web")
+            #expect(answer() == "refused")
+            #expect(try daemon.status("web").notWokenBy.contains { $0.contains("is not owned by this machine") })
+        }
+    }
+}
+
+extension String {
+    fileprivate var trimmed: String { trimmingCharacters(in: .whitespacesAndNewlines) }
+}
