@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// Stopping and restarting: the apps that require an app stop before it.
+extension Coordinator {
+    /// Stops or restarts apps. The apps that require them stop first.
+    func stop(_ apps: [AppID], _ request: Request, now: Duration) {
+        for app in apps { plan(request, for: app) }
+        for app in passOn(apps).reversed() { stopWhenFree(app, now: now) }
+    }
+
+    /// Plans stops for the apps that directly or indirectly require the given apps, unless they are stopped already.
+    /// Returns the given apps, followed by the apps with a new stop.
+    func passOn(_ apps: [AppID]) -> [AppID] {
+        var stopping = apps
+        var next = 0
+        while next < stopping.count {
+            let app = stopping[next]
+            next += 1
+            guard let request = nodes[app].pendingStop else { continue }
+            let passedOn: Request = Self.comesBack(after: request) ? .restart : .stop(.stopped)
+            for other in graph.requiredBy[app] where goesToo(other, passedOn) {
+                plan(passedOn, for: other)
+                stopping.append(other)
+            }
+        }
+        return stopping
+    }
+
+    static func comesBack(after stop: Request) -> Bool {
+        if case .stop(let reason) = stop { reason.isReplacement } else { stop == .restart }
+    }
+
+    /// Handles a request for an app whose stop waits for its dependents to stop. The stop is not cancelled, since
+    /// other stops depend on it. If the app is launched again after the stop, it moves as requested until then. If
+    /// not, a start turns the stop into a restart. Returns false if the request needs no special treatment.
+    func requestWhileHeld(
+        _ app: AppID,
+        _ request: Request,
+        by stop: Request,
+        now: Duration
+    ) throws(RequestError) -> Bool {
+        var startsAgain = Self.comesBack(after: stop)
+        switch request {
+        case .start, .foreground, .scene(_, .active): startsAgain = true
+        case .background, .suspend, .forceSuspend, .resume, .interrupt, .wake, .standby, .scene(_, .background): break
+        case .stop, .restart, .forceQuit, .evict, .reset, .hold, .release, .mode, .cover, .scene(_, .unattached),
+            .own, .runUnowned, .disown:
+            return false
+        }
+        guard startsAgain else { throw RequestError("is about to end and will not run: start it first") }
+        absorb(try nodes[app].machine.request(request, now: now), of: app, now: now)
+        if !Self.comesBack(after: stop) { nodes[app].pendingStop = .restart }
+        return true
+    }
+
+    private func plan(_ stop: Request, for app: AppID) {
+        forgetPending(app)
+        nodes[app].pendingStop = stop
+        touch(app)
+    }
+
+    /// Whether a stop or restart of an app also stops or restarts this dependent of it.
+    private func goesToo(_ app: AppID, _ passedOn: Request) -> Bool {
+        let machine = nodes[app].machine
+        if isResting(app) { return false }
+        guard passedOn == .restart else {
+            // Stop even a dependent that is terminating: if it were restarted, it would launch the app that must
+            // stop.
+            return nodes[app].pendingStop.map(Self.comesBack) ?? true
+        }
+        // A dependent that waits for its launch need not be restarted, and a terminating dependent needs nothing.
+        return nodes[app].pendingStop == nil && machine.isAlive && machine.transition != .terminating
+    }
+
+    func stopWhenFree(_ app: AppID, now: Duration) {
+        guard let request = nodes[app].pendingStop else { return }
+        let dependents = isShuttingDown ? graph.before[app] : graph.requiredBy[app]
+        guard dependents.allSatisfy({ !nodes[$0].machine.isAlive }) else { return }
+        nodes[app].pendingStop = nil
+        if let actions = try? nodes[app].machine.request(request, now: now) { absorb(actions, of: app, now: now) }
+        if let foreground = nodes[app].comesBack {
+            nodes[app].comesBack = nil
+            absorb(nodes[app].machine.launch(foreground: foreground, reason: .user, now: now), of: app, now: now)
+        }
+    }
+}
