@@ -243,8 +243,8 @@ extension ControlService {
         }
     }
 
-    /// Called after the first launches have begun. Calls that wait for an app which is not launched get their result
-    /// now.
+    /// Call this function after the first launches have begun. Clients that wait for an app which is not launched get
+    /// their reply now.
     package func begin() {
         for waiter in pendingCalls { check(waiter, waiter.waiting()) }
         desktopSync.configure()

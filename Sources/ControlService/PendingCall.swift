@@ -106,7 +106,7 @@ final class PendingCall {
         }
     }
 
-    /// Records for which apps an item's app waits.
+    /// Stores which apps the app of this item is waiting for.
     func note(_ blockers: [AppID], of index: Int) { items[index].blockers = blockers }
 
     /// Records the progress of an item's app. Returns false if it has not changed since the last record.

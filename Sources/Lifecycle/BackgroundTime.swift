@@ -201,7 +201,7 @@ extension AppMachine {
             time.tasks.append(BackgroundTask(token: token, name: name))
         }
         var actions: [Action] = []
-        // The app may be about to be suspended, which this task now prevents.
+        // If the app is about to be suspended, the new background task prevents that: continue from the new state.
         walk(into: &actions, now: now)
         settleTasks(now: now)
         return (token, actions)

@@ -205,7 +205,7 @@ extension DeadlineKind: RecordCoded {
 }
 
 extension Message: RecordCoded {
-    /// The number of the message in records, from 0; it never changes.
+    /// The number of the message in records, from 0. No version of torpord changes it.
     public var number: UInt8 { recordCode }
 
     /// The message with that number; nil if there is none.
@@ -224,7 +224,7 @@ extension Message: RecordCoded {
 }
 
 extension TerminationReason: RecordCoded {
-    /// The number of the reason in records and for policies, from 0; it never changes.
+    /// The number of the termination reason in records and for policies, from 0. No version of torpord changes it.
     public var number: UInt8 { recordCode }
 
     static let recordOrder: [TerminationReason?] = [

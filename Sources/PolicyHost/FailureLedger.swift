@@ -8,7 +8,7 @@
 struct FailureLedger: Sendable {
     /// The delay after the first failure; each further failure within the window doubles it.
     static let initial = Duration.milliseconds(100)
-    /// How many failures within the window lead to a delay; one more leads to a quarantine.
+    /// The maximum number of failures within ``window`` that each lead to a delay. The next one leads to a quarantine.
     static let limit = 5
     /// How long a failure counts.
     static let window = Duration.seconds(600)

@@ -51,8 +51,8 @@ public final class MembersMemory: @unchecked Sendable {
 }
 
 extension ProcessTree {
-    /// Whether ``pinned(in:)`` must read all of /proc. It must if the app has no cgroup and this torpord has not
-    /// stopped the app.
+    /// Whether ``pinned(in:)`` must read all of /proc. If the app has a cgroup, the cgroup lists its processes. If this
+    /// torpord has suspended the app, it still has a list of the stopped processes.
     public var needsSnapshot: Bool { cgroupPath == nil && stopped.isEmpty }
 
     /// The app's current processes, each with a pidfd. If the app was stopped and has no cgroup, these are the

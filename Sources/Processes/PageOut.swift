@@ -8,7 +8,7 @@ public struct PageOutResult: Hashable, Sendable {
     public var before: Footprint
     /// The app's memory afterwards.
     public var after: Footprint
-    /// Why a part of the app's memory could not be paged out; nil if all of it was tried.
+    /// The first error that kept a part of the app's memory from being paged out; nil if there was no error.
     public var failure: Errno?
     /// Whether paging out was cancelled, because the app is about to be continued or has ended.
     public var isCancelled: Bool

@@ -103,7 +103,7 @@ public struct PermissionInfo: Hashable, Sendable {
     }
 }
 
-/// A permission and its state, as the app gets it.
+/// A permission of a sandboxed app and its state, in a reply to the app.
 public struct PermissionStanding: Hashable, Sendable {
     /// The name of the permission.
     public var name: String
@@ -134,7 +134,7 @@ public struct PermissionReply: Hashable, Sendable {
     /// Why users are not asked now, as a sentence; nil if they are.
     public var message: String?
 
-    /// Creates a reply without a question to users.
+    /// Creates a reply that says that no question was shown to users.
     public init(state: String) { self.state = state }
 
     /// Decodes a JSON object; throws if a field is missing or has the wrong type.

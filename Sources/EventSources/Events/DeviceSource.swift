@@ -143,8 +143,8 @@ final class DeviceSource: EventRoom, EventSource {
 
     private func whenStarted(_ work: @escaping () -> Void) { engine.whenStarted(work) }
 
-    /// Called with all devices that exist when triggers are new. Compares them with the devices of the previous
-    /// torpord.
+    /// Called once for new triggers, with all devices that exist. Compares these with the devices that the previous
+    /// torpord has seen.
     private func found(_ devices: [Device], _ keys: Set<String>) {
         for key in keys.sorted() {
             guard let entry = entries[key] else { continue }

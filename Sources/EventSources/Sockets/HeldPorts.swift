@@ -21,8 +21,8 @@ final class HeldPorts: EventRoom {
     /// The event of a connection that could not launch the app yet. It is retried.
     private var heldBack: WakeEvent?
 
-    /// The maximum number of sockets per app: otherwise ended apps could use up the descriptors of torpord and
-    /// torpor-keeper.
+    /// The maximum number of sockets that are kept open for an app that has ended: otherwise such apps could use up the
+    /// descriptors of torpord and torpor-keeper.
     private static let most = 32
 
     private final class Port {

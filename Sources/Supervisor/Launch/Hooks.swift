@@ -335,8 +335,8 @@ extension Launcher {
 final class CommandRemains {
     let tree: ProcessTree
     var timer: TimerSource?
-    /// How many more times to check whether the command's processes end by themselves before they are killed. 7
-    /// checks take 1.27 s.
+    /// How many checks are left that wait for the command's processes to end by themselves. After the last check they
+    /// are killed. The pauses between checks double from 10 ms on, so that 7 checks take 1.27 s.
     var chances = 0
     /// The delay before the next attempt to kill. It doubles each time, since a process that hangs in the kernel may
     /// never end.

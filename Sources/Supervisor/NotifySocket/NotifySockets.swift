@@ -47,7 +47,7 @@ package final class NotifySockets: ShellRoom {
         }
     }
 
-    /// Acts on a datagram once its descriptors were opened; later datagrams wait.
+    /// Has a process receive the descriptors of a datagram, then acts on the datagram. Later datagrams wait for that.
     private func open(_ received: NotifySocket.Received, _ socket: NotifySocket, _ app: AppRuntime) {
         let receiver = app.receiver ?? DescriptorReceiver(of: app.name, supervisor)
         app.receiver = receiver
@@ -146,7 +146,7 @@ package final class NotifySockets: ShellRoom {
                     continue
                 }
                 recorder.traceAnswer(app, message)
-                // If the app has a delegate, only answers on the app's own socket count.
+                // If the app has a delegate, only answers on the delegate's connection count, not those by sd_notify.
                 if app.channel?.delegate == nil { deliver(.answered(message), to: id) }
             case .showsNew: deliver(.showsNew, to: id)
             case .taskBegin(let name): supervisor.appSockets.beginTask(byNotify: name, app)

@@ -12,8 +12,8 @@ import Linux
 struct HandledSignal {
     /// The longest wait: a program that blocks the signal never handles it.
     private static let patience = Duration.seconds(1)
-    /// The processor time after which a process that keeps running counts as having handled the signal, in clock
-    /// ticks.
+    /// Processor time in clock ticks. A process that has used this much since the signal counts as having handled it,
+    /// though it never sleeps.
     private static let enough: UInt64 = 5
 
     private let end: Duration
