@@ -40,7 +40,8 @@ import Testing
         for line in help[start.upperBound...].split(separator: "\n", omittingEmptySubsequences: false) {
             guard line.hasPrefix("  "), !line.hasPrefix("   "), !line.hasPrefix("  See ") else { continue }
             // What it does begins in column 26, or behind two spaces.
-            verbs += line.dropFirst(2).components(separatedBy: "  ")[0].components(separatedBy: ", ")
+            let names = line.dropFirst(2).components(separatedBy: "  ")[0].components(separatedBy: ", ")
+            verbs += names.map { $0.hasSuffix(" (default)") ? String($0.dropLast(10)) : $0 }
         }
         return verbs
     }

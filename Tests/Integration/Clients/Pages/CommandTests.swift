@@ -320,6 +320,7 @@ import TorporAPI
                 || output.contains("/torpor/torpor.toml: there is no such file")
             #expect(code == 0 || isOther, "\(command): \(code), \(output)")
             #expect(!output.contains("see ‘torpor "), "\(command): \(output)")
+            if command.hasPrefix("torpor interrupt") { #expect(try run("torpor interrupt --end '*'").code == 0) }
             if ["stop", "kill", "force-quit"].contains(where: { command.hasPrefix("torpor " + $0) }) {
                 #expect(try run("torpor own orders && torpor start '*'").code == 0)
             }
