@@ -363,7 +363,7 @@ struct TransferTests {
             let missing = try run("get \(scene.base)")
             #expect(missing.code == 2 && missing.output.contains("does not name a file"), "\(missing)")
             let unknown = try run("cancel 7")
-            #expect(unknown.code == 1 && unknown.output.contains("not a transfer of web"), "\(unknown)")
+            #expect(unknown.code == 2 && unknown.output.contains("not a transfer of web"), "\(unknown)")
         }
     }
 
