@@ -219,7 +219,9 @@ import Varlink
             Users.isRoot
             ? [
                 "/bin/sh", "-c",
-                "chown -R 65534:65534 @D; exec setpriv --reuid=65534 --regid=65534 --clear-groups \"$@\"", "sh",
+                "/usr/bin/chown -R 65534:65534 @D; "
+                    + "exec /usr/bin/setpriv --reuid=65534 --regid=65534 --clear-groups \"$@\"",
+                "sh",
             ] : []
         func toml(_ titles: [String]) -> String {
             let apps = titles.map {
