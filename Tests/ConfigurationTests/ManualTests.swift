@@ -54,6 +54,7 @@ struct ManualTests {
             SupervisorKeys.all.map(\.name) + MemorySpecification.keys.map { "memory." + $0.name }
             + TransferReader.supervisor.map { "transfers." + $0.name }
             + AlertReader.keys.map { "alerts." + $0.name }
+            + ProtectionReader.supervisor.map { "protected." + $0.name }
         #expect(Self.terms("Keys of the supervisor").keys.sorted() == supervisor.sorted())
         #expect(Self.terms("Keys of a policy").keys.sorted() == SupervisorKeys.policy.map(\.name).sorted())
         let app =

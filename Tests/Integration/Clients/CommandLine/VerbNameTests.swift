@@ -16,7 +16,7 @@ import TorporAPI
         arguments: [
             ("policies", "policy list"), ("delegate", "app delegate"), ("task", "app task"),
             ("task run", "app task run"),
-            ("state", "app state"), ("state save", "app state save"), ("subscribe", "app subscribe"),
+            ("state save", "app state save"), ("subscribe", "app subscribe"),
         ]
     )
     func earlier(old: String, now: String) throws {
