@@ -296,6 +296,9 @@ import TorporAPI
             for (verb, before) in CommandTests.before where command.hasPrefix("torpor \(verb) ") {
                 if !command.contains("--save"), !command.contains("--end") { line = before + " && " + line }
             }
+            if command.hasPrefix("torpor interrupt"), command.contains("--end") {
+                line = "torpor foreground web && torpor interrupt web && " + line
+            }
             // Without a folder, root's entries would be those of the machine.
             if command.contains("desktop sync"), !command.contains("--folder") { line += " --folder applications" }
             if command.contains(" --output ") || command.contains("torpor init") { line += " --force" }
@@ -320,6 +323,7 @@ import TorporAPI
                 || output.contains("/torpor/torpor.toml: there is no such file")
             #expect(code == 0 || isOther, "\(command): \(code), \(output)")
             #expect(!output.contains("see ‘torpor "), "\(command): \(output)")
+            // The apps that other commands bring to the foreground must not stay interrupted.
             if command.hasPrefix("torpor interrupt") { #expect(try run("torpor interrupt --end '*'").code == 0) }
             if ["stop", "kill", "force-quit"].contains(where: { command.hasPrefix("torpor " + $0) }) {
                 #expect(try run("torpor own orders && torpor start '*'").code == 0)
