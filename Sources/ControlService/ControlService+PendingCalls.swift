@@ -30,7 +30,8 @@ extension ControlService {
         let target = request.verb == .foreground ? target ?? request.url.map { .url($0) } : nil
         // If the request is repeated, its URL may still be queued. That is known only once the mailboxes were read. An
         // app that is owned is launched to the goal that a user has set, which is stored too.
-        if target != nil || request.verb == .own, !supervisor.mailboxes.isLoaded {
+        // Disown waits too, since it must not overtake an earlier own.
+        if target != nil || [.own, .disown].contains(request.verb), !supervisor.mailboxes.isLoaded {
             return supervisor.mailboxes.whenLoaded { [weak self] in
                 guard let self else { return }
                 // An app may have been removed from the configuration while the mailboxes were read.

@@ -68,6 +68,9 @@ extension AppMachine {
         switch phase {
         case .notRunning:
             cancelLaunch()
+        case .launching where rules.isOneshot:
+            // Its launch is its whole run.
+            terminate(.evicted, politely: true, into: &actions, now: now)
         case .launching, .running:
             setGoal(.suspended)
             isForced = true

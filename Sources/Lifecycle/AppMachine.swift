@@ -317,7 +317,8 @@ public struct AppMachine: Sendable {
         if new == .background || new == .suspended { parkScenes() }
         goal = new
         goalGeneration += 1
-        isForced = false
+        // Nothing keeps an app awake that another machine may own.
+        isForced = new == .suspended && !mayRun
         sleepsAgain = false
         settlesIn = false
         if new != .suspended { forgetLocks() }

@@ -264,6 +264,8 @@ extension AppMachine {
         guard case .running(let running) = phase,
             running.edge?.transition == .suspending || running.state == .suspended && running.edge == nil
         else { return }
+        // An app that another machine may own must not run, not even to release a lock.
+        guard mayRun else { return }
         switch rules.onLock {
         case .ignore:
             break

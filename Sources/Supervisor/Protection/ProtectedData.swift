@@ -35,6 +35,8 @@ package final class ProtectedData: ShellRoom, LifecycleObserver {
     private var outside: Outside?
     /// Whether this torpord or an earlier one of this boot has followed a session: then only a change of it counts.
     private var isOutsideKnown = false
+    /// The user whose session was locked last; nil if this torpord has seen no lock.
+    private var lockedUser: UInt32?
     /// Whether no folder was closed since the boot, so that all must be.
     private var isFresh = false
     /// Whether the next unlock is only found, and was announced by an earlier torpord.
@@ -366,6 +368,8 @@ package final class ProtectedData: ShellRoom, LifecycleObserver {
         let isAsleep: Bool
         /// Whether there is a session that could be unlocked.
         let hasSession: Bool
+        /// The user of that session; nil if that is not known yet.
+        let user: UInt32?
     }
 
     /// Called when logind's state is known, and whenever it changes.
@@ -377,11 +381,20 @@ package final class ProtectedData: ShellRoom, LifecycleObserver {
         supervisor.recovery.isDataLockedFromOutside = isOn
         if isOn {
             if !wasOn || !isOutsideKnown { handle(.lock) }
+            if now.isLocked { lockedUser = now.user }
+        } else if wasOn, rules.lockWith.contains(.session), !now.hasSession || isOthers(now.user) {
+            // The session has ended, another user's is in its place (a login screen is), or logind does not answer: none
+            // of these says that a user has unlocked it.
+            supervisor.recovery.isDataLockedFromOutside = true
         } else if wasOn || !isOutsideKnown && now.hasSession {
             // The screen locker may have unlocked it by ‘torpor protect unlock’ before.
             if !edge.isUnlocked { unlockFromOutside() }
         }
         isOutsideKnown = true
+    }
+
+    private func isOthers(_ user: UInt32?) -> Bool {
+        if let user, let lockedUser { user != lockedUser } else { false }
     }
 
     /// Unlocks data without a person. The command gives the passphrase to ‘torpor protect unlock’, which then asks for

@@ -130,7 +130,12 @@ package final class Interruptions: LifecycleObserver {
 
     private func followData(_ now: LoginManager.State) {
         supervisor.protection.follow(
-            ProtectedData.Outside(isLocked: now.isLocked, isAsleep: now.isAsleep, hasSession: now.session != nil)
+            ProtectedData.Outside(
+                isLocked: now.isLocked,
+                isAsleep: now.isAsleep,
+                hasSession: now.session != nil,
+                user: now.user
+            )
         )
     }
 

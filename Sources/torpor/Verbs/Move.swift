@@ -67,9 +67,10 @@ struct Move: ParsableCommand {
             try there.run(["own", name] + (time.map { ["--for", $0] } ?? []))
         } catch {
             let failure = error
-            // It may be owned there although the connection was lost.
+            // It may be owned there although the connection was lost, or become so later, if ‘own’ is still on its way.
             do throws(Failure) {
                 try there.run(["disown", name, "--stop"])
+                guard failure.status != .noSupervisor else { throw failure }
             } catch {
                 throw Failure(
                     status: .failed,
@@ -100,7 +101,7 @@ struct Move: ParsableCommand {
             throw Failure(
                 status: .failed,
                 message:
-                    "\(summary.name) is not one of several machines': write owner = \"external\" into its configuration, "
+                    "\(summary.name) is not an app of several machines: write owner = \"external\" into its configuration, "
                     + "here and on \(host)"
             )
         default:
@@ -240,6 +241,8 @@ private struct OtherMachine {
 
     /// Runs a verb of torpor there; returns what it prints.
     ///
+    /// Fails with the status `noSupervisor` if torpor has not answered there, so that what becomes of the verb is unknown.
+    ///
     /// - Parameter codes: the exit statuses of success.
     @discardableResult
     func run(_ words: [String], input: [UInt8] = [], codes: Set<Int32> = [0]) throws(Failure) -> [UInt8] {
@@ -250,17 +253,17 @@ private struct OtherMachine {
         do throws(Errno) {
             (answer, status) = try converse(program, words, input)
         } catch {
-            throw Failure(status: .failed, message: "\(what) cannot be run: \(error)")
+            throw Failure(status: .noSupervisor, message: "\(what) cannot be run: \(error)")
         }
         guard let code = status.flatMap({ WaitStatus.exitCode($0) }) else {
             throw Failure(
-                status: .failed,
+                status: .noSupervisor,
                 message: "\(what) took longer than \(Times.duration(seconds: limit.inSeconds))"
             )
         }
         guard !codes.contains(code) else { return answer }
         switch code {
-        case 255: throw Failure(status: .failed, message: "\(ssh[0]) does not reach \(host) for \(what)")
+        case 255: throw Failure(status: .noSupervisor, message: "\(ssh[0]) does not reach \(host) for \(what)")
         case Outcome.unknown.rawValue:
             throw Failure(status: .failed, message: "\(what) failed: no app has that name there")
         case Outcome.noSupervisor.rawValue:

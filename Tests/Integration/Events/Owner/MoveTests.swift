@@ -41,7 +41,7 @@ import Varlink
         #!/bin/sh
         shift
         if [ -e "$(dirname "$0")/fails" ]; then
-            case "$*" in *"$(cat "$(dirname "$0")/fails")"*) exit 255 ;; esac
+            case "$*" in *"$(cat "$(dirname "$0")/fails")"*) exit $(cat "$(dirname "$0")/code" 2>/dev/null || echo 255) ;; esac
         fi
         shift
         exec '\(Built.path("torpor"))' "$@" --socket '\(other.socket)'
@@ -106,6 +106,8 @@ import Varlink
             try here.done(.own, "web")
             try here.plant("ours")
             try File.write(here.directory + "/fails", step)
+            // As torpor there refuses it; a lost connection leaves open whether it is owned there.
+            try File.write(here.directory + "/code", "1")
             let (code, output) = try Self.torpor(here, "move", "web", "other", "--ssh", ssh)
             #expect(code == 1 && output.contains("web is owned here again"), "\(output)")
             #expect(try Self.owners(here, there) == ["here", "none"])
@@ -122,6 +124,12 @@ import Varlink
             let (code, output) = try Self.torpor(here, "move", "web", "other", "--ssh", ssh)
             #expect(code == 1 && output.contains("it is not known whether other owns web"), "\(output)")
             #expect(try Self.owners(here, there) == ["none", "none"])
+            // The connection is lost at ‘own’ alone, which may still arrive.
+            try here.done(.own, "web")
+            try File.write(here.directory + "/fails", "torpor own web")
+            let lost = try Self.torpor(here, "move", "web", "other", "--ssh", ssh)
+            #expect(lost.code == 1 && lost.output.contains("it is not known whether other owns web"), "\(lost)")
+            #expect(try Self.owners(here, there) == ["none", "none"])
         }
     }
 
@@ -130,11 +138,11 @@ import Varlink
         try Self.withTwo { here, there, ssh in
             func refusal(_ app: String = "web", _ command: String? = nil) throws -> String {
                 let (code, output) = try Self.torpor(here, "move", app, "other", "--ssh", command ?? ssh)
-                #expect(code == 1 || code == 4 || code == 127, "\(code) \(output)")
+                #expect([1, 4, 5, 127].contains(code), "\(code) \(output)")
                 return output
             }
             #expect(try refusal().contains("is not owned here"))
-            #expect(try refusal("plain").contains("is not one of several machines'"))
+            #expect(try refusal("plain").contains("is not an app of several machines"))
             #expect(try refusal("none").contains("there is no app none"))
             try here.done(.own, "web")
             try there.done(.own, "web")
