@@ -54,10 +54,16 @@ extension ControlService {
     private func isConfinedByAnother(_ peer: Peer) -> Bool {
         // Process 0 is one outside of this pid namespace: no supervisor inside has launched it.
         guard peer.pid != 0 else { return false }
-        // A process that has connected and ended may have left the connection to any other.
-        guard let filter = try? ProcFS.statusField(peer.pid, "Seccomp") else { return true }
-        // Every sandbox has a filter of system calls and no new privileges, neither of which a process can lose.
-        guard filter == "2", (try? ProcFS.statusField(peer.pid, "NoNewPrivs")) == "1" else { return false }
+        do throws(Errno) {
+            // Every sandbox has a filter of system calls and no new privileges, neither of which a process can lose. A
+            // kernel without these fields has no such filters.
+            guard try ProcFS.statusField(peer.pid, "Seccomp") == "2",
+                try ProcFS.statusField(peer.pid, "NoNewPrivs") == "1"
+            else { return false }
+        } catch {
+            // A process that has connected and ended may have left the connection to any other.
+            return true
+        }
         var pid = peer.pid
         // Orphans of an app become children of its keeper, so that all its processes descend from that.
         while pid > 1 {

@@ -181,36 +181,60 @@ struct Door {
     // MARK: Closing
 
     /// Closes doors, takes the keys away, and looks for processes that still have files open.
+    ///
+    /// Each step is done for all doors before the next one, since each takes longer than the one before: a slow disk, or
+    /// an app with very many files, must not keep the doors of others open.
     static func close(_ doors: [Door], _ root: DoorRoot) -> [FolderStanding] {
         var holders = HolderSearch()
-        var standings: [FolderStanding] = []
-        for door in doors {
-            var standing = FolderStanding(app: door.order.app, .closed)
+        var shut = doors.map { $0.shut(root) }
+        let end = Clock.monotonic() + longestLook
+        for at in shut.indices {
+            let identities =
+                Clock.monotonic() < end ? shut[at].folder?.identities(atMost: HolderSearch.mostFiles) ?? [] : []
+            holders.add(shut[at].standing.app, doors[at].files, identities)
+            // An open descriptor would keep the folder in use.
+            shut[at].folder = nil
+        }
+        for at in shut.indices {
+            guard let key = shut[at].key else { continue }
             do {
-                // Behind a closed door of a user's supervisor, this cannot be seen.
-                let isThere = File.exists(door.files)
-                let key = try door.shut(&holders)
-                if isThere || key != nil { standing.isEncrypted = key != nil }
-                if let key {
-                    standing.isBusy = try Encryption.remove(key, from: root.folder)
-                }
+                let isBusy = try Encryption.remove(key, from: root.folder)
+                shut[at].standing.isBusy = shut[at].standing.isBusy || isBusy
             } catch {
-                standing.isBusy = true
-                standing.problem = "its folder \(door.path) could not be locked: \(error)"
+                shut[at].fail(doors[at], error)
             }
+        }
+        let found = holders.search()
+        return zip(doors, shut).map { door, shut in
+            var standing = shut.standing
             if let refusal = door.refusal {
                 standing.state = .refused
                 standing.problem = refusal.sentence
             }
-            standings.append(standing)
+            if let list = found[standing.app], !list.isEmpty {
+                standing.holders = Array(list.prefix(FileHolder.most))
+                standing.isBusy = true
+            }
+            return standing
         }
-        let found = holders.search()
-        for at in standings.indices {
-            guard let list = found[standings[at].app], !list.isEmpty else { continue }
-            standings[at].holders = Array(list.prefix(FileHolder.most))
-            standings[at].isBusy = true
+    }
+
+    /// How long the folders of all doors may be searched for their files. A folder that is left out is still compared by
+    /// its path.
+    private static let longestLook = Duration.seconds(2)
+
+    /// A door that was closed.
+    private struct Shut {
+        var standing: FolderStanding
+        /// The key of an encrypted folder.
+        var key: Encryption.Identifier?
+        /// The folder behind the door, opened before it was closed.
+        var folder: Folder?
+
+        mutating func fail(_ door: Door, _ error: any Error) {
+            standing.isBusy = true
+            standing.problem = "its folder \(door.path) could not be locked: \(error)"
         }
-        return standings
     }
 
     /// Why no unlock would open the folder.
@@ -223,20 +247,33 @@ struct Door {
         }
     }
 
-    /// Closes the door. Returns the key of an encrypted folder. No descriptor of it may stay open: it would keep the
-    /// folder in use.
-    private func shut(_ holders: inout HolderSearch) throws -> Encryption.Identifier? {
-        guard try File.kind(path) == .directory else { return nil }
-        var key: Encryption.Identifier?
-        // A user's closed door keeps this process out too; what is behind it was looked at when it was closed.
-        if let folder = try? Folder(files) {
-            if case .encrypted(let identifier) = try Encryption.standing(of: folder) { key = identifier }
-            holders.add(order.app, files, folder.identities(atMost: HolderSearch.mostFiles))
-        } else {
-            key = root.key(of: order.app)
-            holders.add(order.app, files, [])
+    /// Closes the door, whatever cannot be learned of the folder behind it.
+    private func shut(_ root: DoorRoot) -> Shut {
+        var shut = Shut(standing: FolderStanding(app: order.app, .closed))
+        do {
+            guard try File.kind(path) == .directory else { return shut }
+        } catch {
+            shut.fail(self, error)
         }
-        try File.setMode(path, Self.closedMode, followLinks: false)
-        return key
+        // A user's closed door keeps this process out too; what is behind it was looked at when it was closed.
+        let isThere = File.exists(files)
+        shut.folder = try? Folder(files)
+        do {
+            try File.setMode(path, Self.closedMode, followLinks: false)
+        } catch {
+            shut.fail(self, error)
+        }
+        if let folder = shut.folder {
+            do {
+                if case .encrypted(let identifier) = try Encryption.standing(of: folder) { shut.key = identifier }
+            } catch {
+                shut.key = root.key(of: order.app)
+                shut.fail(self, error)
+            }
+        } else {
+            shut.key = root.key(of: order.app)
+        }
+        if isThere || shut.key != nil { shut.standing.isEncrypted = shut.key != nil }
+        return shut
     }
 }
