@@ -61,8 +61,9 @@ extension ControlService {
                 try ProcFS.statusField(peer.pid, "NoNewPrivs") == "1"
             else { return false }
         } catch {
-            // A process that has connected and ended may have left the connection to any other.
-            return true
+            // A process that has connected and ended may have left the connection to any other. A shortage of
+            // descriptors says nothing of the process.
+            return error == .noSuchFileOrDirectory || error == .noSuchProcess
         }
         var pid = peer.pid
         // Orphans of an app become children of its keeper, so that all its processes descend from that.
