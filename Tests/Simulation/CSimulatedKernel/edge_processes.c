@@ -159,12 +159,9 @@ static int open_of_process(int32_t pid, const char *file)
 {
     struct sim_process *process = sim_find(pid);
     struct sim_process own = {.pid = pid, .state = 'S', .session = pid, .parent = 1, .start = (uint64_t)pid};
-    if (process == NULL && (pid == SIM_KEEPER || pid == SIM_STRANGER || pid == sim_world->torpord)) {
+    if (process == NULL && (pid == SIM_KEEPER || pid == sim_world->torpord)) {
         process = &own;
-        snprintf(own.comm, sizeof own.comm,
-                 pid == SIM_KEEPER     ? "torpor-keeper"
-                 : pid == SIM_STRANGER ? "stranger"
-                                       : "torpord");
+        snprintf(own.comm, sizeof own.comm, pid == SIM_KEEPER ? "torpor-keeper" : "torpord");
     }
     if (process == NULL) {
         errno = ENOENT;

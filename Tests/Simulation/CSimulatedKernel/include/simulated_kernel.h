@@ -16,7 +16,7 @@ enum {
     SIM_ENVIRONMENT = 6144,
     SIM_TRACE = 1 << 19,
     SIM_KEEPER = 10,    // the keeper's pid
-    SIM_STRANGER = 5,   // the pid of clients of the control socket
+    SIM_STRANGER = 0,   // clients of the control socket: outside of the pid namespace
 };
 
 enum sim_fault {
