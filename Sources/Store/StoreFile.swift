@@ -59,7 +59,7 @@ final class StoreFile {
         if !isReadOnly {
             // SQLite sets auto_vacuum only for an empty file that has no log. In any other file it would write the mode
             // again, which fails on a full disk.
-            if isEmpty { try database.run("PRAGMA auto_vacuum = INCREMENTAL") }
+            try database.run("PRAGMA auto_vacuum = INCREMENTAL")
             try database.run(
                 "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA journal_size_limit = 4194304"
             )
