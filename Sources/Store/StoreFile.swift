@@ -57,11 +57,12 @@ final class StoreFile {
             )
         }
         if !isReadOnly {
-            // SQLite sets auto_vacuum only for an empty file that has no log. In any other file it would write the mode
-            // again, which fails on a full disk.
-            try database.run("PRAGMA auto_vacuum = INCREMENTAL")
+            // SQLite sets auto_vacuum only for an empty file that has no log.
             try database.run(
-                "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA journal_size_limit = 4194304"
+                """
+                PRAGMA auto_vacuum = INCREMENTAL; PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;
+                PRAGMA journal_size_limit = 4194304
+                """
             )
         }
         try adopt(version: version, holds: holds)
