@@ -132,6 +132,14 @@ struct DaemonLogTests {
         #expect(lines.last == "<6>again")
     }
 
+    @Test("writes the last words of a program as lines of the journal's stream, not to the journal's socket")
+    func lines() throws {
+        let journal = try Journal()
+        journal.log().writeLines("one\n\ntwo\n", .error)
+        #expect(journal.lines == "<3>one\n<3>two\n")
+        #expect(journal.entry == nil)
+    }
+
     @Test("writes plain lines without a journal, and where JOURNAL_STREAM is about something else")
     func plain() throws {
         for stream in [nil, "", "1:2", "1", "nonsense:more", "1:2:3"] {

@@ -53,9 +53,12 @@ package final class DaemonLog {
         var entry = JournalEntry(message: line, priority: level.priority)
         entry.add("SYSLOG_IDENTIFIER", "torpord")
         for field in fields() { entry.add(field.name, field.value) }
-        guard !journal.send(entry.bytes) else { return }
-        // A text may have several lines: each line gets the prefix for its log level.
-        let lines = line.split(separator: "\n", omittingEmptySubsequences: true)
+        if !journal.send(entry.bytes) { writeLines(line, level) }
+    }
+
+    /// Writes a text to the journal's stream. Each of its lines gets the prefix for its log level.
+    package func writeLines(_ text: String, _ level: LogLevel) {
+        let lines = text.split(separator: "\n", omittingEmptySubsequences: true)
         write(lines.map { "<\(level.priority)>\($0)\n" }.joined())
     }
 
