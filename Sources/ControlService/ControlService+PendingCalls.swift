@@ -192,7 +192,8 @@ extension ControlService {
     /// named exactly gets its own answer.
     func applies(_ request: VerbRequest, to app: AppRuntime) -> Bool {
         guard request.verb == .interrupt, !selection.isNamed(app, by: request.apps) else { return true }
-        // A repeated request counts for the apps that it has interrupted.
+        // A repeated request (one with a known token) is for the same apps as the first time, although their state has
+        // changed since: each of them gets its answer again.
         if app.tokens.standing(of: request.token) != .unknown { return true }
         let machine = coordinator.machine(app.id)
         if request.end { return machine.interruptions > 0 }

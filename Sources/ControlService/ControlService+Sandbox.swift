@@ -33,11 +33,11 @@ extension ControlService {
         supervisor.inForce.accounts.authority.refusal(ofAllBy: peer) ?? refusal(ofSandboxed: peer)
     }
 
-    /// Why torpord refuses every request of a peer that is a process of a sandboxed app: it could grant the app's
-    /// permissions itself. Nil for other peers.
+    /// Why torpord refuses every request of a peer that is, or may be, a process of a sandboxed app, of this supervisor
+    /// or another: such a process could otherwise grant permissions to its own app. Nil for other peers.
     ///
-    /// If the peer has ended or may have left its app's process tree, it counts as sandboxed if it is confined like a
-    /// sandboxed process.
+    /// A peer that is not in the process tree of a sandboxed app counts as sandboxed too if it has that app's user, and
+    /// has ended or is confined like a sandboxed process.
     private func refusal(ofSandboxed peer: Peer) -> String? {
         for app in apps where app.specification.sandbox.mode != nil {
             // The app's main process may already send requests before its launch is recorded.

@@ -50,7 +50,8 @@ struct DependentStops {
 }
 
 extension ControlService {
-    /// Whether a request also stops or restarts this app, because it requires the app that the request names.
+    /// Whether this app, which requires an app that the request names, is in a state in which the request stops or
+    /// restarts it too. The caller checks that this app is a dependent.
     func goesAlong(_ app: AppRuntime, with request: VerbRequest) -> Bool {
         let machine = coordinator.machine(app.id)
         switch request.verb {

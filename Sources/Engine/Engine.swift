@@ -10,7 +10,8 @@ package protocol ActionPerformer: AnyObject {
     func writeAhead(_ outputs: [AppAction])
     /// Carries out decisions that were recorded.
     func carryOut(_ outputs: [AppAction])
-    /// Records the whole state of an app, because something that the core does not know has changed.
+    /// Records an app's whole state. Call this after a change of state that is not the core's: the core's decisions
+    /// are recorded without it.
     func record(_ app: AppRuntime)
     /// Called before the core (the coordinator) handles an event.
     func willHandle(_ event: AppEvent, of app: AppRuntime)
@@ -239,8 +240,8 @@ package final class Engine {
                 self.settle()
             }
         }
-        // A launch whose exec succeeds does not re-arm the timer, which may then let one launch too many begin. That
-        // does no harm.
+        // Do not re-arm an armed timer. It may fire less than `launchPatience` after the latest launches began, and
+        // then lets up to `launchesAtOnce` more begin too early, which does no harm.
         if paceTimer?.deadline == nil { paceTimer?.arm(after: Self.launchPatience) }
     }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Whether an app has ended for good. If the app of `[supervisor] main` has, torpord terminates all other apps.
+/// Whether an app has ended for good. If the app that `[supervisor] main` names ends for good, torpord terminates all
+/// other apps.
 extension AppMachine {
     /// Whether the app has ended for good: no process, no planned launch, and no event brings it back.
     ///

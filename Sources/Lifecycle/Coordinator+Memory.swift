@@ -40,8 +40,7 @@ extension Coordinator {
         if machine.isTraced { return .traced }
         if machine.transition != nil || nodes[app].pendingStop != nil { return .busy }
         if machine.state == .active, !lastResort { return .active }
-        // Suspended dependents do not count: when one of them wakes, torpord launches the apps that it requires
-        // again.
+        // A suspended dependent does not count: when it wakes, torpord relaunches the apps that it requires.
         if isRequired(app) { return .required }
         return nil
     }

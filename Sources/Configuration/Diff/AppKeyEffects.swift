@@ -239,8 +239,8 @@ enum AppKeyEffects {
         .value("suspend_deadline", \.rules.suspendDeadline, .live),
         .value("grace", \.rules.grace, .live),
         .value("extension_limit", \.rules.extensionLimit, .live),
-        // A running app keeps the watchdog interval that it got at its launch. With a shorter interval, torpord would
-        // take its heartbeats for late.
+        // A running app sends heartbeats at the interval that it got at its launch, or none. If the new interval is
+        // shorter, torpord would take the app's heartbeats for late, so the app must be restarted.
         .value("watchdog", \.rules.watchdog, .live) { old, new in
             guard let new else { return .live }
             return old.map { $0 <= new } ?? false ? .live : .restart

@@ -54,8 +54,8 @@ public struct MemorySpecification: Sendable, Hashable {
         return percent / 100
     }
 
-    /// Reads how long tasks wait for memory within each second: 10 ms to 1 s. Even without a shortage, tasks wait for
-    /// shorter times.
+    /// Reads a threshold, 10 ms to 1 s: for how long within each second tasks must wait for memory until memory counts
+    /// as short. Below 10 ms, the waits of a machine with enough memory would reach the threshold.
     private static func stall(_ context: Context, _ node: Node) -> Duration? {
         guard let time = Read.duration(context, node) else { return nil }
         guard time >= .milliseconds(10), time <= .seconds(1) else {

@@ -15,7 +15,7 @@ package final class ListeningSockets: EventRoom, EventSource {
     var sets: [AppID: SocketSet] = [:]
     private var retryTimer: TimerSource?
     private var isLookingUp = false
-    /// Whether torpord knows which apps run.
+    /// Whether running apps have been found, so that missing sockets may be bound.
     private var isRecovered = false
     var isBegun = false
 

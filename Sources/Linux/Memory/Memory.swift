@@ -30,9 +30,9 @@ public enum Memory {
     /// must be in ``Monitor/wait(until:for:)`` (``Monitor/whileAllWait(_:_:)``).
     public static func release() { tlx_release_pages() }
 
-    /// Locks this process's pages, and each page it touches later, so that the process still works when memory is
-    /// short. Also touches a little free heap in advance. Untouched pages take no memory. Until ``unlock()``,
-    /// ``release()`` frees nothing.
+    /// Locks this process's pages in memory, also those that it touches later, so that the process still works when
+    /// memory is short. Pages that are never touched take no memory. Also touches a little free heap in advance, so
+    /// that small allocations need no new pages then. Until ``unlock()``, ``release()`` frees nothing.
     ///
     /// - Returns: false if the process may not lock memory without a limit (CAP_IPC_LOCK or an unlimited
     ///   RLIMIT_MEMLOCK), since mappings beyond a limit would fail.

@@ -10,8 +10,9 @@ import TorporAPI
 /// Removes caches of stopped apps while the filesystem of the state directory has less than `min_free` free. Begins
 /// with the app that has not run for the longest time, and in that app's caches with the least recently used files.
 ///
-/// It checks every minute, and only if an app has data folders: the kernel does not report a filesystem that is
-/// nearly full.
+/// Checks every minute, since the kernel does not report that a filesystem is nearly full; also soon after an app has
+/// ended. If space is missing but no cache can be removed, the next check follows after ten minutes. The checks begin
+/// only when an app has data folders.
 final class CacheEviction {
     private unowned(unsafe) let room: DataFolders
     private var timer: TimerSource?

@@ -125,7 +125,9 @@ package final class DataFolders: ShellRoom, LifecycleObserver {
         app.dataPreparation?.timer?.cancel()
     }
 
-    /// What torpord passed to the app's launch about its data, even if an earlier torpord launched the app.
+    /// What the app was told at its current launch about its data: whether the launch is the first, and the version
+    /// that the app was updated from. If an earlier torpord launched the app, this is read from disk, once. Nil if
+    /// nothing is known.
     func launch(of app: AppRuntime) -> DataLaunch? {
         guard app.specification.data.isWanted else { return nil }
         if let launch = app.run.dataLaunch { return launch }

@@ -18,10 +18,12 @@ enum LockFinding {
 
 /// Finds the file locks that should keep an app from being suspended.
 ///
-/// The locks of an app are read from the file descriptors of its processes, which takes about 8 µs per descriptor.
-/// The machine's lock table shows which processes wait for a lock. It is read only if the app has a lock, or has more
-/// descriptors than can be read in a millisecond (``CoalescingReader``). So an app without locks is stopped without
-/// delay.
+/// An app's locks are read from the file descriptors of its processes, which takes about 8 µs per descriptor. If that
+/// finds no locks, as for most apps, the app is suspended without delay.
+///
+/// Only the machine's lock table shows which processes wait for a lock. The kernel may need 10 ms to print it, so a
+/// ``CoalescingReader`` reads it on another thread, and only if the app has a lock, a process whose locks cannot be
+/// read, or more descriptors than can be read in a millisecond.
 final class LockWatch: Room, LifecycleObserver {
     let engine: Engine
     let recorder: Recorder

@@ -106,7 +106,9 @@ final class Takeover: ShellRoom {
             if machine.goalGeneration == 0, !machine.isAlive { fresh.append(app) }
             if let rest { unfinished.append((app, coordinator.machine(app.id).incarnation, rest)) }
         }
-        // If an app's record is lost and its main process is gone, only /proc shows its other processes.
+        // torpor-keeper's table has only main processes. If an app has no usable record and its main process is gone,
+        // only /proc shows the app's other processes. The first torpord of a keeper has read /proc already (above),
+        // since the table of a new keeper is empty.
         if !fresh.isEmpty, supervisor.keeper.instance > 1 { seekStrays() }
         fresh = adoptFound(fresh, &left, &strays)
         forgetSlots(of: entries.values.filter { coordinator.id(of: $0.name) == nil })

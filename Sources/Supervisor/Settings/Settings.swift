@@ -215,8 +215,8 @@ package final class Settings: ShellRoom, LifecycleObserver {
         if next.hasSocketTemplates { supervisor.wakes.sockets.settingsChanged(app) }
     }
 
-    /// Stores the settings that are part of socket addresses for the next torpord, which needs them before it has
-    /// read the store.
+    /// Stores, for the next torpord, the settings whose values are part of socket addresses. The next torpord needs
+    /// them before it has read the store.
     private func keep() {
         var members: [JSONObject.Member] = []
         for app in apps where (app.next ?? app.specification).hasSocketTemplates {
