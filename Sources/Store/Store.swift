@@ -97,22 +97,39 @@ public final class Store {
         self.place = place
         self.journal = journal
         self.loop = loop
-        let queue = Monitor(StoreQueue(limits: limits, holds: holdsWrites, retention: place.retention))
-        self.queue = queue
-        do throws(Errno) {
-            let doorbell = try EventCounter()
-            source = try loop.watch(doorbell.raw, .readable) { [weak self] _ in self?.answered() }
-            timer = try loop.timer { [weak self] in self?.giveUpOnOld() }
-            try WorkerThread.start(named: "store") {
-                StoreWriter(place, queue: queue, doorbell: doorbell).run()
+        queue = Monitor(StoreQueue(limits: limits, holds: holdsWrites, retention: place.retention))
+        for tries in 1... {
+            do throws(Errno) {
+                try start()
+                break
+            } catch {
+                source?.cancel()
+                source = nil
+                timer?.cancel()
+                timer = nil
+                guard tries == Self.mostStarts else { continue }
+                let notice = StoreNotice(.unavailable, "nothing is stored: its thread cannot be started (\(error))")
+                loop.later { [weak self] in self?.onNotice?(notice) }
+                break
             }
-            self.doorbell = doorbell
-            replay()
-        } catch {
-            source = nil
-            let notice = StoreNotice(.unavailable, "nothing is stored: its thread cannot be started (\(error))")
-            loop.later { [weak self] in self?.onNotice?(notice) }
         }
+        if doorbell != nil { replay() }
+    }
+
+    /// How often to try to start the writer thread. Without it, nothing is read or stored while this torpord runs, and
+    /// a shortage of memory or threads may last for an instant only.
+    private static let mostStarts = 64
+
+    private func start() throws(Errno) {
+        let doorbell = try EventCounter()
+        source = try loop.watch(doorbell.raw, .readable) { [weak self] _ in self?.answered() }
+        timer = try loop.timer { [weak self] in self?.giveUpOnOld() }
+        let place = place
+        let queue = queue
+        try WorkerThread.start(named: "store") {
+            StoreWriter(place, queue: queue, doorbell: doorbell).run()
+        }
+        self.doorbell = doorbell
     }
 
     deinit { close(within: .zero) }

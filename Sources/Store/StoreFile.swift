@@ -57,12 +57,11 @@ final class StoreFile {
             )
         }
         if !isReadOnly {
-            // SQLite sets auto_vacuum only for an empty file that has no log.
+            // SQLite sets auto_vacuum only for an empty file that has no log. For any other it would write a page, which
+            // a full disk refuses.
+            if isEmpty { try database.run("PRAGMA auto_vacuum = INCREMENTAL") }
             try database.run(
-                """
-                PRAGMA auto_vacuum = INCREMENTAL; PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;
-                PRAGMA journal_size_limit = 4194304
-                """
+                "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA journal_size_limit = 4194304"
             )
         }
         try adopt(version: version, holds: holds)

@@ -271,8 +271,15 @@ final class StoreWriter {
 
     private func answer(_ request: StoreRequest) -> StoreAnswer {
         if file == nil, retryAt != nil {
-            // A disk that cannot be written may still be readable.
-            if let readable = try? StoreFile(place, mode: .immutable, holds: true) { took(readable) }
+            // A disk that cannot be written may still be readable: with the write-ahead log, if the file may be opened
+            // for writing, and otherwise without it.
+            let readable =
+                (try? StoreFile(place, holds: true)) ?? (try? StoreFile(place, mode: .immutable, holds: true))
+            if let readable {
+                took(readable)
+                // The file is opened again before it is written: it may have to be migrated.
+                isSuspect = true
+            }
         }
         if case .load = request {
             defer { contents?.letGo() }

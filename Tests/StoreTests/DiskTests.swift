@@ -82,6 +82,39 @@ extension OneAtATime {
             #expect(disk.hasFailedReads && !bench.notices.map(\.kind).contains(.setAside))
         }
 
+        @Test(
+            "a disk that is full at the start hides nothing that stands only in the log",
+            arguments: [SQLITE_FULL, SQLITE_IOERR | 3 << 8]
+        )
+        func fullAtStart(code: Int32) throws {
+            let bench = try Bench()
+            let store = bench.store()
+            #expect(try bench.flush(store))
+            store.save(.full)
+            let denial = StoredPermission(app: "web", name: "network", isAllowed: false, scope: "", by: "ann", at: 7)
+            store.save(denial)
+            #expect(try bench.flush(store))
+            // As a torpord leaves it that cannot write the log into the file at its end.
+            let copy = bench.folder + "/left.db"
+            for suffix in ["", "-wal"] {
+                try File.write(copy + suffix, try File.read(bench.path + suffix, limit: 1 << 24), mode: 0o600)
+            }
+            let disk = FaultyDisk()
+            disk.set(.fails(code))
+            let next = bench.store(path: copy, boot: "next", vfs: disk.name)
+            let contents = try bench.load(next)
+            #expect(contents.apps["web"]?.restarts == 7 && contents.permissions == [denial.key: denial])
+            #expect(bench.notices.map(\.kind) == [.unavailable])
+            next.save(AppRow(name: "db"))
+            #expect(try !bench.flush(next))
+            disk.set(.works)
+            try bench.turn("it can be written again") { bench.notices.count == 2 }
+            #expect(try bench.flush(next))
+            #expect(next.close(within: Bench.patience))
+            let again = try bench.load(bench.store(path: copy, boot: "next"))
+            #expect(again.apps.keys.sorted() == ["db", "web"] && again.permissions == contents.permissions)
+        }
+
         @Test("a store closes in bounded time while the disk hangs, and a load is given up")
         func closing() throws {
             let bench = try Bench()
