@@ -158,8 +158,11 @@ extension AppMachine {
         case .notRunning:
             return
         case .launching, .running:
+            var reason = wasSuspended && isKill(cause) ? .evicted : reasonOf(cause)
+            // An app that ends before it is ready has failed, whatever its exit status is. (STOPPING=1 makes it a
+            // termination that the app asked for.)
+            if isAwaited, reason == .exitSuccess { reason = .exitFailure }
             let (state, interrupted, _) = leave()
-            let reason = wasSuspended && isKill(cause) ? .evicted : reasonOf(cause)
             phase = .terminating(
                 Terminating(
                     reason: reason,
@@ -267,6 +270,13 @@ extension AppMachine {
     mutating func restart(into actions: inout [Action]) {
         let foreground = goal == .active || goal == .inactive
         requestLaunch(Relaunch(foreground: foreground, reason: .restart), into: &actions)
+    }
+
+    /// Whether the app is being launched and has not said yet that it is ready, although it must. A oneshot need not:
+    /// it is ready when it has exited with 0.
+    private var isAwaited: Bool {
+        guard case .launching(let launching) = phase else { return false }
+        return !launching.isReady && rules.readiness != .exec && !rules.isOneshot
     }
 
     private func isKill(_ cause: ExitCause) -> Bool {

@@ -52,7 +52,9 @@ enum EndingText {
     ) -> String {
         var text: String
         switch ending.cause {
-        case .exited(let code): text = "exited with status \(code)"
+        case .exited(let code):
+            text = "exited with status \(code)"
+            if ending.transition == .launching, ending.reason == .exitFailure { text += " before it was ready" }
         case .signaled(let signal, let coreDumped):
             text = "was ended by \(Signal.name(signal))" + (coreDumped ? " and dumped core" : "")
         case .outOfMemory: text = "was killed by the kernel: out of memory"
@@ -71,7 +73,7 @@ enum EndingText {
         }
         if let failing, ending.cause != nil { text = "\(failing), and \(text)" }
         text += " (\(ending.reason.rawValue))"
-        if let remains, ending.cause == .exited(code: 0), ending.reason == .exitSuccess {
+        if let remains, ending.cause == .exited(code: 0), [.exitSuccess, .exitFailure].contains(ending.reason) {
             text += remains == 1 ? "; 1 process that remained was" : "; \(remains) processes that remained were"
             text += " ended with the main one: write the command that stays in the foreground"
         }
