@@ -267,6 +267,16 @@ public struct AppMachine: Sendable {
         return false
     }
 
+    /// Whether the app does not run because it failed or exited: no request, eviction or shutdown ended it, and it is
+    /// not a oneshot that is done.
+    public var isDown: Bool {
+        switch phase {
+        case .notRunning(.resting): failed || !isDone && lastEnding?.wasAskedFor == false
+        case .notRunning(.delayed): true
+        case .notRunning(.waiting), .launching, .running, .terminating: false
+        }
+    }
+
     /// Whether an event may launch the app.
     public var allowsLaunchByEvent: Bool {
         mayRun && !failed && (lastEnding?.allowsLaunchByEvent ?? true)

@@ -6,7 +6,8 @@ public struct AppChange: Sendable, Hashable {
     public var definition: AppDefinition
     /// The rules for the running incarnation: a new value only for rules that can change while the app runs.
     public var liveRules: AppRules
-    /// Whether the running incarnation is terminated and launched again with the new definition.
+    /// Whether the running incarnation is terminated and launched again with the new definition. An app that has gone
+    /// down (``AppMachine/isDown``) is launched as a new app is.
     public var isReplaced = false
     /// How a new app is launched: `true` for the foreground, `false` for the background, `nil` for not at all.
     public var launchesNew: Bool?
@@ -57,6 +58,8 @@ extension Coordinator {
                     takeBack(app, change.launchesNew, launches: &launches, now: now)
                 } else if change.isReplaced, nodes[app].machine.isAlive, !isToEnd(app) {
                     replaced.append(app)
+                } else if change.isReplaced, nodes[app].machine.isDown, let foreground = change.launchesNew {
+                    launches.append((app, foreground))
                 }
             } else {
                 let app = place(change)

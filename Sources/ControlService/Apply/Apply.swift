@@ -127,11 +127,16 @@ struct Apply {
         var scene: SceneChange?
         /// Whether the app was running, or being launched, when the apply began.
         var isAlive = false
-        /// Whether the app is terminated and launched again with its new definition.
+        /// Whether the app had gone down when the apply began (``AppMachine/isDown``).
+        var isDown = false
+        /// Whether the app is terminated and launched again with its new definition, or launched if it had gone down.
         var isReplaced = false
         var launch: LaunchMode = .onDemand
         /// The app's incarnation (launch number) when the apply began. A restart terminates this incarnation.
         var incarnation: UInt32?
+
+        /// Whether `torpor apply --restart` restarts or launches the app after a change that needs it.
+        var mayBeReplaced: Bool { isAlive || (isDown && launch != .onDemand) }
     }
 
     // MARK: Which apps
@@ -167,17 +172,19 @@ struct Apply {
 
     // MARK: Replies
 
-    /// The reply to a request that only asks what an apply would change. `living`: the names of the running apps.
-    func preview(_ chosen: Set<String>, living: Set<String>) -> ApplyReply {
+    /// The reply to a request that only asks what an apply would change. `living`: the names of the running apps;
+    /// `down`: of those that have gone down.
+    func preview(_ chosen: Set<String>, living: Set<String>, down: Set<String>) -> ApplyReply {
         let shown = diff.apps.filter { chosen.contains($0.name) }
         return ApplyReply(
             apps: templates
                 + shown.map { change in
                     var entry = Entry(name: change.name, id: 0, change: change)
-                    entry.isReplaced = isReplaced(change.name, chosen)
-                    entry.isAlive = living.contains(change.name)
-                    entry.scene = scenes[change.name]
                     entry.launch = new.apps.first { $0.name == change.name }?.launch ?? .onDemand
+                    entry.isAlive = living.contains(change.name)
+                    entry.isDown = down.contains(change.name)
+                    entry.isReplaced = isReplaced(change.name, chosen) && entry.mayBeReplaced
+                    entry.scene = scenes[change.name]
                     return entry.applied(message: entry.preview)
                 },
             supervisor: diff.supervisor.map(KeyChangeInfo.init),

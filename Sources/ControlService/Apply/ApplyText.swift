@@ -62,14 +62,21 @@ extension Apply.Entry {
             case .onDemand: return "would be added, and not launched (launch = \"on-demand\")"
             }
         case .changed:
-            let restart = isReplaced ? "would be restarted" : "at the next launch, or now with --restart"
+            let restart =
+                isReplaced
+                ? isAlive ? "would be restarted" : "would be launched"
+                : mayBeReplaced ? "at the next launch, or now with --restart" : "at the next launch"
             return changed(isPublic: false, restart: restart)
         }
     }
 
     private func restartText(isWaiting: Bool) -> String {
-        if isReplaced { return isWaiting ? "restarted" : "is being restarted" }
-        return isAlive ? "takes effect at the next launch, or now with --restart" : "takes effect at the next launch"
+        if isReplaced {
+            let verb = isAlive ? "restarted" : "launched"
+            return isWaiting ? verb : "is being \(verb)"
+        }
+        if mayBeReplaced { return "takes effect at the next launch, or now with --restart" }
+        return "takes effect at the next launch" + (isDown ? ": ‘torpor start \(name)’" : "")
     }
 
     private func changed(isPublic: Bool, restart: String) -> String {

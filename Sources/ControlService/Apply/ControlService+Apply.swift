@@ -105,7 +105,8 @@ extension ControlService {
                 let chosen = try applied.chosen()
                 if request.diff {
                     let living = Set(apps.filter { coordinator.machine($0.id).isAlive }.map(\.name))
-                    reply?.send(applied.preview(chosen, living: living).json)
+                    let down = Set(apps.filter { coordinator.machine($0.id).isDown }.map(\.name))
+                    reply?.send(applied.preview(chosen, living: living, down: down).json)
                 } else {
                     if isFromDisk { supervisor.recovery.isDiskInvalid = false }
                     goBy(applied, chosen, new.accounts, by: name, reply)
@@ -172,6 +173,7 @@ extension ControlService {
         // requested for it.
         for app in apps where coordinator.isLeaving(app.id) { app.kept.goalOfPerson = nil }
         let ending = Set(apps.filter { coordinator.isToEnd($0.id) }.map(\.id))
+        let down = Set(apps.filter { coordinator.machine($0.id).isDown }.map(\.id))
         let actions: [AppAction]
         do throws(DependencyError) {
             actions = try coordinator.reconfigure(definitions(applied, chosen), now: loop.now)
@@ -190,7 +192,7 @@ extension ControlService {
         // Record these actions before the following steps, which record more about the same apps.
         supervisor.writeAhead(actions)
         // Collect the entries now, because the following steps forget removed apps that do not run.
-        let entries = entries(applied, chosen, ending: ending, living: living)
+        let entries = entries(applied, chosen, ending: ending, living: living, down: down)
         tell(applied, entries, by: name)
         supervisor.govern()
         supervisor.interruptions.follow(kept.supervisor)
@@ -269,17 +271,19 @@ extension ControlService {
         _ applied: Apply,
         _ chosen: Set<String>,
         ending: Set<AppID>,
-        living: Set<AppID>
+        living: Set<AppID>,
+        down: Set<AppID>
     ) -> [Apply.Entry] {
         var entries: [Apply.Entry] = []
         for change in applied.diff.apps {
             guard let id = coordinator.id(of: change.name) else { continue }
             var entry = Apply.Entry(name: change.name, id: id, change: change)
-            entry.isReplaced = applied.isReplaced(change.name, chosen) && living.contains(id)
+            entry.launch = apps[id].next?.launch ?? apps[id].specification.launch
             entry.isAlive = living.contains(id)
+            entry.isDown = down.contains(id)
+            entry.isReplaced = applied.isReplaced(change.name, chosen) && entry.mayBeReplaced
             entry.scene = applied.scenes[change.name]
             entry.incarnation = coordinator.machine(id).incarnation
-            entry.launch = apps[id].next?.launch ?? apps[id].specification.launch
             entries.append(entry)
         }
         let replaced = Set(entries.filter(\.isReplaced).map(\.id))
