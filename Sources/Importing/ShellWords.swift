@@ -136,6 +136,8 @@ enum Late {
     static let open: Unicode.Scalar = "\u{e000}"
     static let openBare: Unicode.Scalar = "\u{e001}"
     static let close: Unicode.Scalar = "\u{e002}"
+    /// A `%` that is text, where torpord would take it for the beginning of a placeholder, such as `%i`.
+    static let percent: Unicode.Scalar = "\u{e003}"
 
     static func variable(_ name: String) -> String {
         var text = String.UnicodeScalarView([open])
@@ -145,7 +147,22 @@ enum Late {
     }
 
     static func isIn(_ text: String) -> Bool {
-        text.unicodeScalars.contains { $0 == open || $0 == openBare }
+        text.unicodeScalars.contains { $0 == open || $0 == openBare || $0 == percent }
+    }
+
+    /// The text, in which each marked `%` is a plain one that no placeholder for an instance's number or a URL begins
+    /// with. The others stay marked.
+    static func unmarked(_ word: String, hasInstances: Bool) -> String {
+        let scalars = Array(word.unicodeScalars)
+        var result = String.UnicodeScalarView()
+        for (index, scalar) in scalars.enumerated() {
+            let next = String(String.UnicodeScalarView(scalars[(index + 1)...].prefix(3)))
+            let isNumber = next.hasPrefix("i") || (next.hasPrefix("0") && next.hasSuffix("i"))
+            let isURL = scalars.count == 2 && index == 0 && (next == "u" || next == "f")
+            let begins = (hasInstances && isNumber) || isURL
+            result.append(scalar == percent && !begins ? "%" : scalar)
+        }
+        return String(result)
     }
 
     /// The word in shell syntax, with variables instead of marks. The shell splits the values of those outside quotes
@@ -166,6 +183,11 @@ enum Late {
                 name = nil
             } else if name != nil {
                 name?.unicodeScalars.append(scalar)
+            } else if scalar == percent {
+                if !plain.isEmpty { result += ShellWords.quote(plain) }
+                plain = ""
+                // The shell removes the quotes, which torpord sees between the `%` and the letter.
+                result += "%''"
             } else {
                 plain.unicodeScalars.append(scalar)
             }
@@ -191,7 +213,7 @@ enum Late {
             } else if name != nil {
                 name?.unicodeScalars.append(scalar)
             } else {
-                result.append(scalar)
+                result.append(scalar == percent ? "%" : scalar)
             }
         }
         guard isBare else { return [String(result)] }
@@ -224,6 +246,7 @@ enum Late {
             String.UnicodeScalarView(
                 text.unicodeScalars.flatMap { scalar -> [Unicode.Scalar] in
                     if scalar == open || scalar == openBare { return ["$"] }
+                    if scalar == percent { return ["%"] }
                     return scalar == close ? [] : [scalar]
                 }
             )

@@ -48,18 +48,19 @@ struct SupervisordProgram {
     }
 
     private func fill(_ program: inout ImportedProgram, number: String, count: Int) {
-        let expansion = SupervisordExpansion(
+        var expansion = SupervisordExpansion(
             values: [
                 "here": folder, "program_name": name, "process_num": number, "numprocs": "\(count)",
                 "group_name": group?.name ?? name, "host_node_name": tree.hostName,
             ],
             variables: tree.variables
         )
+        expansion.ofSupervisord = defaults.variables
         if let group { program["tags"] = .strings([group.name]) }
         let priority = self.number("priority", SupervisordPriority.usual, in: -1_000_000...1_000_000, &program)
         program.priority = SupervisordPriority(group: group?.priority ?? priority, own: priority)
-        command(expansion, &program)
-        unset(&program)
+        command(expansion, hasInstances: count > 1, &program)
+        notice(expansion, &program)
         place(expansion, &program)
         starting(expansion, &program)
         stopping(&program)
@@ -83,11 +84,26 @@ struct SupervisordProgram {
 
     // MARK: What runs, and where
 
-    private func command(_ expansion: SupervisordExpansion, _ program: inout ImportedProgram) {
+    /// The variables of which a text of the program would see other values than supervisord's: those of the program's
+    /// user, and those that its `environment` sets. In `environment` itself, a variable that is made from another one
+    /// is not set yet.
+    private func hidden(in key: String) -> Set<String> {
+        let own = section["environment"].flatMap { SupervisordValues.environment($0) } ?? []
+        let set = own.filter { key == "command" || !$0.value.contains("%(ENV_") }
+        return Set(["HOME", "USER", "LOGNAME", "SHELL"] + set.map(\.name))
+    }
+
+    private func command(
+        _ expansion: SupervisordExpansion,
+        hasInstances: Bool,
+        _ program: inout ImportedProgram
+    ) {
+        var expansion = expansion
         guard let text = section["command"], !text.isEmpty else { return program.cannot("it has no command") }
         do throws(SupervisordExpansion.Failure) {
             var set = defaults.variables
             if let text = section["environment"] {
+                expansion.hidden = hidden(in: "environment")
                 if let variables = SupervisordValues.environment(try expansion.late(text)) {
                     for (name, value) in variables { set[name] = value }
                 } else {
@@ -97,34 +113,52 @@ struct SupervisordProgram {
                     )
                 }
             }
+            for (name, value) in set.members { set[name] = Late.unmarked(value, hasInstances: hasInstances) }
             for (name, value) in set where !Late.isIn(value) { program.setVariable(name, value) }
+            expansion.hidden = hidden(in: "command")
             guard let words = ShellWords.split(try expansion.late(text)), let first = words.first, !first.isEmpty else {
                 return program.cannot("its command has a quote that is not closed", at: section.line(of: "command"))
             }
+            let settled = words.map { Late.unmarked($0, hasInstances: hasInstances) }
             let late = set.members.filter { Late.isIn($0.value) }.map { ($0.key, $0.value) }
-            program["exec"] = .strings(Late.command(words, variables: late))
+            program["exec"] = .strings(Late.command(settled, variables: late))
         } catch {
             program.cannot(error.message)
         }
     }
 
-    /// Names the variables that a shell expands at each launch, and that are not set here: supervisord does not start
-    /// then.
-    private func unset(_ program: inout ImportedProgram) {
+    /// Names the variables that a shell expands at each launch and that are not set here (supervisord does not start
+    /// then), and those whose value at the import is used.
+    private func notice(_ expansion: SupervisordExpansion, _ program: inout ImportedProgram) {
         let prefix = "%(ENV_"
         for key in ["command", "environment"] {
             guard let text = section[key], program.isTranslated else { continue }
-            var names: [String] = []
+            let hidden = hidden(in: key)
+            var unset: [String] = []
+            var fixed: [String] = []
             for range in text.ranges(of: prefix) {
                 let name = String(text[range.upperBound...].prefix { $0 != ")" })
-                if tree.variables[name] == nil, !names.contains(name) { names.append(name) }
+                guard expansion.ofSupervisord[name] == nil else { continue }
+                if hidden.contains(name) {
+                    if !fixed.contains(name) { fixed.append(name) }
+                } else if tree.variables[name] == nil, !unset.contains(name) {
+                    unset.append(name)
+                }
             }
-            guard !names.isEmpty else { continue }
-            program.remark(
-                "\(key): \(LeftOutKeys.list(names)) \(names.count == 1 ? "is" : "are") not set here: without a value in the "
-                    + "environment of torpord the text is empty, where supervisord would refuse to start",
-                at: section.line(of: key)
-            )
+            if !unset.isEmpty {
+                program.remark(
+                    "\(key): \(LeftOutKeys.list(unset)) \(unset.count == 1 ? "is" : "are") not set here: without a value in "
+                        + "the environment of torpord the text is empty, where supervisord would refuse to start",
+                    at: section.line(of: key)
+                )
+            }
+            if !fixed.isEmpty {
+                let values = fixed.map { "%(ENV_\($0))s becomes \(quoted(tree.variables[$0] ?? ""))" }
+                program.remark(
+                    "\(key): \(values.joined(separator: ", ")), as it is set here: the program has a value of its own",
+                    at: section.line(of: key)
+                )
+            }
         }
     }
 
@@ -196,7 +230,15 @@ struct SupervisordProgram {
             program["restart_backoff"] = .table([("limit", .integer(10_000))])
         }
         if let codes = section["exitcodes"] {
-            let numbers = codes.split { $0 == "," || $0 == " " }.compactMap { Int64($0) }
+            let words = codes.split { $0 == "," || $0 == " " }
+            let numbers = words.compactMap { Int64($0) }
+            let others = words.filter { Int64($0) == nil }.map(String.init)
+            if !others.isEmpty {
+                program.remark(
+                    "\(LeftOutKeys.list(others)) of exitcodes is not a number, and is left out",
+                    at: section.line(of: "exitcodes")
+                )
+            }
             if numbers.contains(where: { $0 != 0 }) {
                 program["success_exit_status"] = .array(numbers.filter { $0 != 0 }.map(TOMLValue.integer))
             }

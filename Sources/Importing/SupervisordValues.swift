@@ -16,9 +16,27 @@ struct SupervisordExpansion {
         "%(host_node_name)s becomes \(quoted(tree.hostName)), the name of this machine at the import"
     }
 
-    /// Expands a text, except environment variables: these are expanded when the program runs (``Late``).
+    /// Variables that the program itself will have with another value than supervisord: they have supervisord's.
+    var hidden: Set<String> = []
+    /// The values that `[supervisord] environment` sets.
+    var ofSupervisord = OrderedTable<String>()
+
+    /// Expands a text, except environment variables: these are expanded when the program runs (``Late``), unless the
+    /// program hides supervisord's value. A `%` that is text is marked (``Late/percent``).
     func late(_ text: String) throws(Failure) -> String {
-        try expand(text) { name in Late.variable(name) }
+        var missing: String?
+        let result = try expand(text, percent: String(Character(Late.percent))) { name in
+            if let value = ofSupervisord[name] { return value }
+            guard hidden.contains(name) else { return Late.variable(name) }
+            if variables[name] == nil { missing = missing ?? name }
+            return variables[name] ?? ""
+        }
+        if let missing {
+            throw Failure(
+                message: "%(ENV_\(missing))s is supervisord's own \(missing), which is not set here: set it for the import"
+            )
+        }
+        return result
     }
 
     /// Expands a text, including environment variables with their current values.
@@ -35,14 +53,18 @@ struct SupervisordExpansion {
     /// The maximum length of an expanded text in bytes: Linux allows no longer argument or environment variable.
     private static let limit = 131_072
 
-    private func expand(_ text: String, variable: (String) -> String) throws(Failure) -> String {
+    private func expand(
+        _ text: String,
+        percent: String = "%",
+        variable: (String) -> String
+    ) throws(Failure) -> String {
         var result = ""
         var rest = text[...]
         while let percent = rest.firstIndex(of: "%") {
             result += rest[..<percent]
             rest = rest[rest.index(after: percent)...]
             if rest.hasPrefix("%") {
-                result += "%"
+                result += percent
                 rest = rest.dropFirst()
                 continue
             }

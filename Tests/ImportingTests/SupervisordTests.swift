@@ -118,6 +118,41 @@ struct SupervisordTests {
         #expect(app.environment == ["B": "x,y", "C": "1"])
     }
 
+    @Test("variables of supervisord that the program hides have their values of the import, or those of [supervisord]")
+    func hidden() throws {
+        let text = """
+            [supervisord]
+            environment=A="sup"
+            [program:web]
+            user=www-data
+            command=%(ENV_HOME)s/bin/run %(ENV_C)s %(ENV_A)s
+            environment=A="inner",B="%(ENV_A)s-x",C="own",D="%(ENV_C)s"
+
+            """
+        let found = try Imported("supervisord.conf", text, variables: ["HOME": "/root", "C": "outer"])
+        #expect(try found["web"].exec == ["/root/bin/run", "outer", "sup"])
+        #expect(try found["web"].environment == ["A": "inner", "B": "sup-x", "C": "own", "D": "outer"])
+        let remarks = found.remarks("web")
+        #expect(remarks.contains { $0.contains("command: %(ENV_HOME)s becomes \"/root\", %(ENV_C)s becomes \"outer\"") })
+        let missing = try Imported("supervisord.conf", "[program:web]\ncommand=%(ENV_HOME)s/run\n")
+        #expect(missing.apps.isEmpty && missing.remarks("web").contains { $0.contains("HOME, which is not set here") })
+    }
+
+    @Test("a %% before a letter is text for the program too, and no placeholder of Torpor's")
+    func percent() throws {
+        let text = "[program:w]\ncommand=run -n w%(process_num)d --log=%%n-%%i.log %%02i %%u 5%%\n"
+        let many = try Imported("supervisord.conf", text + "numprocs=2\nenvironment=F=\"%%i.%(process_num)d\"\n")
+        #expect(
+            try many["w@1"].exec == [
+                "/bin/sh", "-c", "export F=%''i.1; exec run -n w1 --log=%n-%''i.log %''02i %''u 5%",
+            ]
+        )
+        let one = try Imported("supervisord.conf", text)
+        #expect(try one["w"].exec == ["/bin/sh", "-c", "exec run -n w0 --log=%n-%i.log %02i %''u 5%"])
+        let plain = try Imported("supervisord.conf", "[program:w]\ncommand=run %%i %%ux 5%%\n")
+        #expect(try plain["w"].exec == ["run", "%i", "%ux", "5%"])
+    }
+
     @Test("what must be known at once is taken from the variables of the import, or told")
     func now() throws {
         #expect(try app("user=%(ENV_WHO)s\n", variables: ["WHO": "www-data"]).user == "www-data")
