@@ -155,7 +155,7 @@ public enum Seal {
         guard !named.isEmpty else {
             throw BundleFault(
                 "it is signed by the key \(MinisignKey.name(signature.key)), which is not trusted here: if you trust its "
-                    + "maker, copy the maker’s .pub file to the trusted keys"
+                    + "maker, copy the maker’s .pub file to the trusted keys, the folder keys beside torpor.toml"
             )
         }
         let digest = blake2b(bytes)

@@ -87,6 +87,7 @@ public enum ConfigurationLoader {
         ).apps()
         checkMain(reader, apps)
         checkDesktop(reader, userID: userID)
+        checkGroups(reader)
         if system.inspection != nil, apps.isEmpty, templates.isEmpty {
             Context(sink: sink, file: path, folder: "").warning("has no apps: add a table [apps.NAME]", at: .unknown)
         }
@@ -110,6 +111,20 @@ public enum ConfigurationLoader {
         reader.supervisorOrigins["desktop_entries"]?.error(
             "is for the supervisor of a user: root writes the entries of all users with ‘torpor desktop sync --system’"
         )
+    }
+
+    /// Warns of groups that do not exist, among those whose members may use this supervisor.
+    private static func checkGroups(_ reader: FileReader) {
+        let supervisor = reader.supervisor
+        let keys = [
+            ("readers", supervisor.readers), ("operators", supervisor.operators), ("posters", supervisor.posters),
+        ]
+        for (key, groups) in keys {
+            for group in groups where reader.system.groupID(group) == nil {
+                let sentence = MissingAccount.sentence(group: group, "nobody gets these rights by it")
+                reader.supervisorOrigins[key]?.warning(sentence)
+            }
+        }
     }
 
     private static func checkMain(_ reader: FileReader, _ apps: [AppSpecification]) {

@@ -13,6 +13,9 @@ public struct BundleManifest {
     public var version = ""
     /// What the bundle requires of the machine: `arch`, `kernel >= 6.7` and others.
     public var needs: [String] = []
+    /// The path of the app's program in the bundle, such as `bin/notes`; nil if the program is not part of the bundle.
+    /// Only ``check(_:hasFirstLaunch:file:)`` sets it.
+    public private(set) var program: String?
     /// The tables `[app]`, `[settings]` and `[permissions]`.
     private var app: (context: Context, node: Node)?
     private var settings: (context: Context, node: Node)?
@@ -93,12 +96,15 @@ public struct BundleManifest {
         let sink = DiagnosticSink()
         // A placeholder for the bundle's folder: paths are only compared with it, never opened.
         let context = Context(sink: sink, file: file, folder: "/bundle")
-        if let manifest = read(text, context) {
+        if var manifest = read(text, context) {
             let origin = Origin(context: context, position: SourcePosition(line: 1, column: 1))
             let app = AppDraft(name: manifest.name, origin: origin)
             let installed = InstalledManifest(path: file, text: text, hasFirstLaunch: hasFirstLaunch)
             let bundle = BundleReference(name: manifest.name, folder: "/bundle", version: manifest.version)
-            _ = manifest.draft(app, bundle, installed, owner: [], sink, checked: true)
+            let draft = manifest.draft(app, bundle, installed, owner: [], sink, checked: true)
+            if let program = draft.specification.exec.first, program.hasPrefix("/bundle/") {
+                manifest.program = String(program.dropFirst("/bundle/".count))
+            }
             if !sink.hasErrors { return .success(manifest) }
         }
         return .failure(DiagnosticList(diagnostics: sink.sorted))

@@ -137,40 +137,61 @@ enum BundleFiles {
 
 /// Checks what a bundle requires of the machine (`needs` in its manifest).
 enum BundleNeeds {
+    private enum Lack {
+        /// The machine does not meet the requirement. In words: what is missing.
+        case missing(String)
+        /// This torpor does not know the requirement.
+        case unknown
+    }
+
     /// The requirements that this machine does not meet, in words.
     static func missing(_ needs: [String]) -> [String] {
         needs.compactMap { need in
-            let words = need.split(whereSeparator: { $0 == " " }).map(String.init)
-            guard let kind = words.first else { return nil }
-            if words.count == 3, words[1] == ">=" {
-                switch kind {
-                case "kernel":
-                    return BundleWord.isLower(KernelRelease.version, than: words[2]) ? "Linux \(words[2])" : nil
-                case "landlock":
-                    return Int(words[2]).map { KernelRelease.landlock >= $0 } ?? false ? nil : "Landlock \(words[2])"
-                default: break
-                }
+            switch lack(need) {
+            case nil: nil
+            case .missing(let words): words
+            case .unknown: "“\(need)”, which this torpor does not know"
             }
-            if words.count == 1 {
-                switch kind {
-                case "memory-controller":
-                    let controllers = try? File.readString("/sys/fs/cgroup/cgroup.controllers")
-                    return controllers?.split(whereSeparator: { $0 == " " || $0 == "\n" }).contains("memory") ?? false
-                        ? nil : "the memory controller of cgroups"
-                case "gpu":
-                    return has("/dev/dri", "renderD") || File.exists("/dev/nvidiactl")
-                        ? nil : "a GPU (/dev/dri/renderD*)"
-                case "audio": return has("/dev/snd", "pcm") ? nil : "audio (/dev/snd/pcm*)"
-                case "swap":
-                    let swaps = (try? File.readString("/proc/swaps"))?.split(separator: "\n").count ?? 0
-                    return swaps > 1 ? nil : "swap"
-                case "x86_64", "aarch64", "riscv64", "armv7l":
-                    return KernelRelease.architecture == kind ? nil : "a processor of \(kind)"
-                default: break
-                }
-            }
-            return "“\(need)”, which this torpor does not know"
         }
+    }
+
+    /// The requirements that this torpor does not know.
+    static func unknown(_ needs: [String]) -> [String] {
+        needs.filter { if case .unknown = lack($0) { true } else { false } }
+    }
+
+    /// What a machine lacks that does not meet a requirement; nil if this machine meets it.
+    private static func lack(_ need: String) -> Lack? {
+        let words = need.split(whereSeparator: { $0 == " " }).map(String.init)
+        guard let kind = words.first else { return nil }
+        if words.count == 3, words[1] == ">=" {
+            switch kind {
+            case "kernel":
+                return BundleWord.isLower(KernelRelease.version, than: words[2]) ? .missing("Linux \(words[2])") : nil
+            case "landlock":
+                return Int(words[2]).map { KernelRelease.landlock >= $0 } ?? false ? nil : .missing("Landlock \(words[2])")
+            default: break
+            }
+        }
+        if words.count == 1 {
+            switch kind {
+            case "memory-controller":
+                let controllers = try? File.readString("/sys/fs/cgroup/cgroup.controllers")
+                return controllers?.split(whereSeparator: { $0 == " " || $0 == "\n" }).contains("memory") ?? false
+                    ? nil : .missing("the memory controller of cgroups")
+            case "gpu":
+                return has("/dev/dri", "renderD") || File.exists("/dev/nvidiactl")
+                    ? nil : .missing("a GPU (/dev/dri/renderD*)")
+            case "audio": return has("/dev/snd", "pcm") ? nil : .missing("audio (/dev/snd/pcm*)")
+            case "swap":
+                let swaps = (try? File.readString("/proc/swaps"))?.split(separator: "\n").count ?? 0
+                return swaps > 1 ? nil : .missing("swap")
+            case "x86_64", "aarch64", "riscv64", "armv7l":
+                return KernelRelease.architecture == kind ? nil : .missing("a processor of \(kind)")
+            default: break
+            }
+        }
+        return .unknown
     }
 
     private static func has(_ folder: String, _ prefix: String) -> Bool {
