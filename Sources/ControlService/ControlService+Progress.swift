@@ -17,6 +17,8 @@ extension ControlService {
         let text =
             if let reason = app.heldBack {
                 "is held back: \(reason)"
+            } else if machine.transition == .launching, let problem = app.run.probe?.longProblem {
+                "is launching: it \(problem)"
             } else if blockers.isEmpty {
                 "is \(machine.transition?.rawValue ?? machine.state.rawValue)"
             } else {

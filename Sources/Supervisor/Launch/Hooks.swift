@@ -108,6 +108,19 @@ extension Launcher {
         }
     }
 
+    /// The variables of a command that runs after the app's main process has ended (`after_stop`): why the app ended,
+    /// and the exit status or the signal. None for other commands.
+    func endVariables(of app: AppRuntime) -> [String: String] {
+        guard let reason = coordinator.machine(app.id).endingReason, let exit = app.run.exitRecord else { return [:] }
+        var variables = ["TORPOR_EXIT_REASON": reason.rawValue]
+        switch exit.status {
+        case .exited(let code): variables["TORPOR_EXIT_STATUS"] = "\(code)"
+        case .signaled(let signal, _): variables["TORPOR_EXIT_STATUS"] = Signal.name(signal)
+        case nil: break
+        }
+        return variables
+    }
+
     /// Kills the current command. If a slow disk or keeper still delays its start, calls the completion now, and the
     /// command is killed when it starts. torpor-verify changes nothing of the app, and may wait for a disk that hangs:
     /// its end is not waited for.

@@ -436,6 +436,7 @@ extension Launcher {
         variables["TORPOR_MANAGER_SOCKET"] = supervisor.runtime.socket
         variables["TORPOR_APP"] = order.app
         variables["TORPOR_INCARNATION"] = "\(order.incarnation)"
+        variables.merge(endVariables(of: app)) { $1 }
         var plan = LaunchPlan(
             app: order.app,
             incarnation: order.incarnation,

@@ -7,7 +7,7 @@ import Lifecycle
 import Linux
 
 /// Checks repeatedly whether an app is ready, and reports it to the core. It stops when its last reference is gone.
-final class ReadinessProbe {
+package final class ReadinessProbe {
     private let probe: Probe
     private weak var app: AppRuntime?
     private unowned(unsafe) let supervisor: Supervisor
@@ -15,6 +15,13 @@ final class ReadinessProbe {
     private var current: ProbeTry?
     /// Why the app is not ready, as the last try found.
     private(set) var problem: String?
+    private var startedAt: Duration?
+    /// How long an app is launching before callers that wait for it learn why it is not ready.
+    private static let patience = Duration.seconds(5)
+    /// The ``problem`` of an app that has been launching for long; otherwise nil.
+    package var longProblem: String? {
+        startedAt.map { supervisor.loop.now - $0 >= Self.patience } ?? false ? problem : nil
+    }
     /// The last problem with the file of the check that was logged, so that it is logged once.
     private var said: String?
 
@@ -25,6 +32,7 @@ final class ReadinessProbe {
     }
 
     func start() {
+        startedAt = supervisor.loop.now
         timer = try? supervisor.loop.timer { [weak self] in self?.tryOnce() }
         tryOnce()
     }
@@ -44,6 +52,7 @@ final class ReadinessProbe {
             supervisor.log.warning("\(app.name) \(problem)")
         }
         timer?.arm(after: probe.interval)
+        if longProblem != nil { supervisor.clients?.touched([app]) }
     }
 
     private func isLaunching(_ app: AppRuntime) -> Bool {
@@ -52,7 +61,7 @@ final class ReadinessProbe {
 }
 
 extension Incarnation {
-    var probe: ReadinessProbe? {
+    package var probe: ReadinessProbe? {
         get { slots[ProbeSlot.self] }
         set { slots[ProbeSlot.self] = newValue }
     }

@@ -82,10 +82,7 @@ enum VerbRunner {
             reserve: .seconds(5)
         ) { progress in
             guard !options.json, let step = try? VerbProgress(json: progress), !step.text.isEmpty else { return }
-            // If standard error is not a terminal, report only what explains a long wait.
-            guard isOnTerminal || Clock.monotonic() - began > Self.silence && step.text.contains(": restart ") else {
-                return
-            }
+            guard isOnTerminal || Self.explainsLongWait(step, since: began) else { return }
             // After an upgrade, the new supervisor repeats the app's current step: do not show it twice.
             if step != last { Complaint.say(Self.line(step), .remark) }
             last = step
@@ -100,9 +97,13 @@ enum VerbRunner {
         return results
     }
 
-    /// If standard error is not a terminal, a verb that waits for the restart of an app reports this only after this
-    /// time.
+    /// If standard error is not a terminal, a verb that waits says why only after this time.
     private static let silence = Duration.seconds(2)
+
+    /// Whether a step explains a wait that takes long: an app is being restarted, or is not ready for a known reason.
+    static func explainsLongWait(_ step: VerbProgress, since began: Duration) -> Bool {
+        Clock.monotonic() - began > silence && [": restart ", "is launching: "].contains { step.text.contains($0) }
+    }
 
     /// What the verb waits for, in words.
     private static func waitsFor(_ request: VerbRequest) -> String {

@@ -56,13 +56,15 @@ struct Apply: ParsableCommand {
             isShown: showsProgress
         )
         defer { waiting.end() }
+        let began = Clock.monotonic()
         let limit = request.timeoutMilliseconds.map { Duration.milliseconds(min($0, 1 << 40)) + .seconds(5) }
         let reply = try manager.callOnce(
             .apply(request),
             deadline: limit.map { Clock.monotonic() + $0 },
             onError: invalid
         ) { progress in
-            guard showsProgress, let step = try? VerbProgress(json: progress), !step.text.isEmpty else { return }
+            guard !options.json, let step = try? VerbProgress(json: progress), !step.text.isEmpty else { return }
+            guard showsProgress || VerbRunner.explainsLongWait(step, since: began) else { return }
             Complaint.say(VerbRunner.line(step), .remark)
         }
         waiting.end()
