@@ -202,6 +202,22 @@ struct ReconfigureTests {
         #expect(fleet.coordinator.machine(fleet.id("other")).incarnation == 1)
     }
 
+    @Test("a replaced app that has gone down is launched, one that was stopped or evicted is not")
+    func down() throws {
+        var fleet = try Self.fleet([Self.app("exited"), Self.app("stopped"), Self.app("evicted"), Self.app("same")])
+        for name in ["exited", "same"] {
+            fleet.tell(.mainExited(.exited(code: 0)), name)
+            fleet.tell(.allGone, name)
+        }
+        try fleet.ask(.stop(.stopped), "stopped")
+        try fleet.ask(.stop(.evicted), "evicted")
+        fleet.log = []
+        let names = ["exited", "stopped", "evicted", "same"]
+        #expect(names.filter { fleet.coordinator.machine(fleet.id($0)).isDown } == ["exited", "same"])
+        try fleet.reconfigure(names.map { Self.app($0) }, replacing: ["exited", "stopped", "evicted"])
+        #expect(fleet.log.filter { $0.hasSuffix(" launch") } == ["exited launch"])
+    }
+
     @Test("a person's stop that waits is not turned into a restart")
     func stopWins() throws {
         var fleet = try Self.fleet([Self.app("db"), Self.app("web", ["db"])])

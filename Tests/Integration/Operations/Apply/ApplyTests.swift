@@ -285,4 +285,29 @@ import Varlink
             }
         }
     }
+
+    @Test("An app that could not be launched is launched when what was wrong is mended, with --restart")
+    func mended() throws {
+        func toml(_ exec: String) -> String { "[apps.web]\nexec = [\"\(exec)\", \"1000\"]\nrestart = \"never\"\n" }
+        try withDaemon(toml("/nowhere/sleep")) { daemon throws in
+            try daemon.waitForEvent("web", "launch-failed")
+            let hint = "web: exec changed: takes effect at the next launch, or now with --restart"
+            #expect(try daemon.apply(toml("/nowhere/else")).lines == [hint])
+            try daemon.configure(toml("/bin/sleep"))
+            let preview = try daemon.apply {
+                $0.diff = true
+                $0.restart = true
+            }
+            #expect(preview.lines == ["web: exec changed: would be launched"])
+            let reply = try daemon.apply { $0.restart = true }
+            #expect(reply.lines == ["web: exec changed: launched"] && reply.apps.allSatisfy(\.ok))
+            #expect(try daemon.words(of: "web") == ["/bin/sleep", "1000"])
+        }
+        try withDaemon(toml("/nowhere/sleep") + "launch = \"on-demand\"\n") { daemon throws in
+            _ = try? daemon.verb(.start, "web")
+            try daemon.waitForEvent("web", "launch-failed")
+            let reply = try daemon.apply(toml("/bin/sleep") + "launch = \"on-demand\"\n") { $0.restart = true }
+            #expect(reply.lines == ["web: exec changed: takes effect at the next launch: ‘torpor start web’"])
+        }
+    }
 }

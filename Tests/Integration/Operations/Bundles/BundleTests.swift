@@ -88,6 +88,22 @@ import TorporAPI
         return try daemon.events("web").last { $0.text.contains("could not be launched") }?.text ?? ""
     }
 
+    @Test("A bundle that lacks the program that it names, or needs what nobody knows, is told at once")
+    func lacking() throws {
+        try Self.with { daemon, maker in
+            let folder = daemon.directory + "/made"
+            try File.makeDirectories(folder + "/bin")
+            let manifest = "name = \"notes\"\nversion = \"1\"\nneeds = [\"potato\"]\n[app]\nexec = [\"bin/notes\"]\n"
+            try File.write(folder + "/manifest.toml", manifest)
+            let output = try maker.run("bundle", "build", folder, "--output", folder + ".torpor")
+            #expect(output.contains("the bundle has no file bin/notes, which exec names: add it to \(folder)"))
+            #expect(output.contains("this torpor does not know “potato”"))
+            try File.write(folder + "/bin/notes", "", mode: 0o755)
+            let more = try maker.run("bundle", "build", folder, "--output", folder + ".torpor")
+            #expect(!more.contains("has no file"))
+        }
+    }
+
     @Test("A web app in Python runs from its bundle, a new version after apply, and the one before after a rollback")
     func python() throws {
         let port = try TestAddress.port()
