@@ -89,10 +89,10 @@ extension ControlService {
         return supervisor.policyManager.map(\.chain.slots.isEmpty) ?? true ? .nobody : .policy
     }
 
-    /// What will suspend the app although nobody asks for that, as a sentence; nil if nothing will.
+    /// What will suspend the app without a user's request, as a sentence; nil if nothing will.
     func suspension(of app: AppRuntime) -> String? {
         let machine = coordinator.machine(app.id)
-        // The clock of the deadline stands still while the app is traced.
+        // While a debugger is attached, the deadline is paused, so the time until it is unknown.
         let deadline = machine.isTraced ? nil : machine.deadlines.first { $0.kind == .backgroundTime }
         let left = deadline.map { deadline in
             Quantity.text(.seconds(max(1, Int64((deadline.at - loop.now).inSeconds.rounded(.up)))))

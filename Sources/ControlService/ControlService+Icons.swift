@@ -13,7 +13,8 @@ extension ControlService {
     /// Sends the app's icon. A background thread reads the icon's file, because the event loop must not wait for a
     /// disk.
     ///
-    /// - Parameter variant: the name of the icon to send, if the app has one of this name.
+    /// - Parameter variant: the name of the icon to send. If the app has no icon of this name, its default icon is
+    ///   sent.
     func sendIcon(of app: AppRuntime, _ variant: String?, _ reply: Reply) {
         let presentation = app.specification.presentation
         guard let path = variant.flatMap({ presentation.icons[$0] }) ?? presentation.icon else {

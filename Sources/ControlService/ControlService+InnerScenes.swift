@@ -45,7 +45,8 @@ extension ControlService {
         }
     }
 
-    /// Carries out a verb on scenes inside apps. Returns false if the request names no such scene.
+    /// Carries out a verb on scenes inside apps. Returns false, and does nothing, if the request names no such scene,
+    /// or also names something unknown.
     func carryOutInside(_ request: VerbRequest, for peer: Peer, _ reply: Reply) -> Bool {
         let (scenes, others) = scenesInside(request)
         if scenes.isEmpty { return false }

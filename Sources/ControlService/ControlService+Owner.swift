@@ -21,7 +21,7 @@ extension ControlService {
         }
         let wasAlive = coordinator.machine(app.id).isAlive
         try supervisor.disown(app, by: Self.name(of: peer))
-        // Not as a user's stop: the app is launched again wherever it is owned next.
+        // The reason is not `stopped`, as for a user's stop: then the app would stay stopped when it is owned again.
         if request.stop, wasAlive { try self.request(.stop(.evicted), of: app.id) }
     }
 
@@ -50,7 +50,7 @@ extension ControlService {
         supervisor.savedStates.export(app, at: UInt64(clamping: offset)) { reply.send($0.json) }
     }
 
-    /// Takes a part of a state for the app's next launch.
+    /// Stores a part of an imported state, which the app gets at its next launch.
     func importState(_ request: ImportStateRequest, of app: AppRuntime, _ reply: Reply) {
         guard !coordinator.machine(app.id).isAlive else {
             let how = coordinator.machine(app.id).standsBy ? "disown \(app.name) --stop" : "stop \(app.name)"

@@ -18,7 +18,8 @@ extension ControlService {
     ///
     /// - Parameters:
     ///   - target: the URL or file that the apps should open in the foreground; nil for the request's own URL.
-    ///   - waitsForPlace: whether a scene beyond the limit of live scenes waits for its launch, or is refused.
+    ///   - waitsForPlace: whether the launch of a scene beyond the limit of live scenes waits; if false, it is
+    ///     refused.
     func carryOut(
         _ request: VerbRequest,
         _ selected: [AppRuntime],
@@ -28,9 +29,8 @@ extension ControlService {
         _ reply: Reply
     ) {
         let target = request.verb == .foreground ? target ?? request.url.map { .url($0) } : nil
-        // If the request is repeated, its URL may still be queued. That is known only once the mailboxes were read. An
-        // app that is owned is launched to the goal that a user has set, which is stored too.
-        // Disown waits too, since it must not overtake an earlier own.
+        // Wait until the store was read. It shows whether the URL of a repeated request is still queued, and which
+        // goal a user has set for an app: Own launches the app to that goal. Disown must not overtake an earlier Own.
         if target != nil || [.own, .disown].contains(request.verb), !supervisor.mailboxes.isLoaded {
             return supervisor.mailboxes.whenLoaded { [weak self] in
                 guard let self else { return }
@@ -138,7 +138,7 @@ extension ControlService {
         guard target != nil else {
             return start(waiter, timeoutMilliseconds: request.timeoutMilliseconds)
         }
-        // Before the client learns that the request was accepted, the request must be on disk.
+        // Before the client learns that the request was accepted, the queued URL must be on disk.
         supervisor.store.sync { [weak self] _ in
             self?.start(waiter, timeoutMilliseconds: request.timeoutMilliseconds)
         }
@@ -188,8 +188,9 @@ extension ControlService {
         }
     }
 
-    /// Whether a verb is for this app. A pattern stands for all apps that can be interrupted, or are; an app that is
-    /// named exactly gets its own answer.
+    /// Whether the request's verb applies to this app, which the request selects. If a pattern selects the app,
+    /// Interrupt applies only if the app can be interrupted, or (with `end`) is interrupted. If the request has the
+    /// app's exact name, the verb always applies, and the app gets an answer.
     func applies(_ request: VerbRequest, to app: AppRuntime) -> Bool {
         guard request.verb == .interrupt, !selection.isNamed(app, by: request.apps) else { return true }
         // A repeated request (one with a known token) is for the same apps as the first time, although their state has
@@ -225,7 +226,8 @@ extension ControlService {
         switch request.verb {
         case .start where request.standby: return .goal(.suspended)
         case .start:
-            // An app with scenes inside comes to the foreground only together with one of its scenes.
+            // An app with scenes inside comes to the foreground only together with one of its scenes; else wait for
+            // the background.
             if app.specification.innerScenes != nil {
                 return .goal(coordinator.machine(app.id).goal == .active ? .active : .background)
             }
@@ -344,7 +346,7 @@ extension ControlService {
             if app.specification.rules.exitsOnSuspend, machine.goal == .notRunning, machine.isAlive,
                 goal == .background || goal == .suspended
             {
-                return nil  // The end of the app will show whether it opted out or was stopped.
+                return nil  // How the app ends will show whether it exited on suspend or was stopped.
             }
             if goal == .suspended, machine.goal == .background {
                 if machine.sleepsAgain {

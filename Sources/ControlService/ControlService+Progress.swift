@@ -34,8 +34,7 @@ extension ControlService {
         waiter.reply.send(step.json, continues: true)
     }
 
-    /// A text about an app for which another app waits. If it is being restarted, the text includes the reason of its
-    /// last end.
+    /// A text about an app that another app waits for: its name and, if it is being restarted, how it last ended.
     private func blocker(_ name: String) -> String {
         guard let id = coordinator.id(of: name), let exit = apps[id].lastExit else { return name }
         let machine = coordinator.machine(id)

@@ -13,7 +13,7 @@ import Varlink
 import VarlinkServer
 
 extension ControlService {
-    /// What the app's sandbox permits, and which restrictions this machine does not enforce.
+    /// What the app's sandbox permits, and which restrictions this machine does not enforce; nil without a sandbox.
     func sandbox(of app: AppRuntime) -> SandboxInfo? {
         let sandbox = app.specification.sandbox
         guard let mode = sandbox.mode else { return nil }
@@ -50,23 +50,25 @@ extension ControlService {
             ? "process \(peer.pid) may be in a sandbox of another supervisor: only its app's own socket is for it" : nil
     }
 
-    /// Whether a peer may be a process of a sandboxed app of another supervisor, whose user this supervisor trusts.
+    /// Whether a peer may be a process of a sandboxed app of another supervisor, although this supervisor trusts the
+    /// peer's user.
     private func isConfinedByAnother(_ peer: Peer) -> Bool {
-        // Process 0 is one outside of this pid namespace: no supervisor inside has launched it.
+        // Pid 0 stands for a process outside this pid namespace, which no supervisor inside has launched.
         guard peer.pid != 0 else { return false }
         do throws(Errno) {
-            // Every sandbox has a filter of system calls and no new privileges, neither of which a process can lose. A
-            // kernel without these fields has no such filters.
+            // Every sandboxed process has a system call filter and no_new_privs, and can lose neither. A kernel
+            // without these fields of /proc/PID/status has no such filters.
             guard try ProcFS.statusField(peer.pid, "Seccomp") == "2",
                 try ProcFS.statusField(peer.pid, "NoNewPrivs") == "1"
             else { return false }
         } catch {
-            // A process that has connected and ended may have left the connection to any other. A shortage of
-            // descriptors says nothing of the process.
+            // A peer that has ended may have passed its connection to any process, so it counts as confined. Other
+            // errors, such as too few file descriptors, say nothing about the peer.
             return error == .noSuchFileOrDirectory || error == .noSuchProcess
         }
         var pid = peer.pid
-        // Orphans of an app become children of its keeper, so that all its processes descend from that.
+        // Orphaned processes of an app become children of its torpor-keeper, so all processes of an app descend from
+        // it.
         while pid > 1 {
             guard let stat = try? ProcFS.stat(pid) else { return true }
             if stat.comm.utf8.elementsEqual("torpor-keeper".utf8) { return pid != supervisor.keeper.pid }
@@ -78,9 +80,9 @@ extension ControlService {
     private func isDoubtful(_ peer: Peer) -> Bool {
         guard let filter = try? ProcFS.statusField(peer.pid, "Seccomp") else { return true }
         guard filter == "2" else { return false }
-        // A sandboxed process cannot leave its cgroup. That is below `base` (also for a command that runs inside the
-        // sandbox), or it is torpord's own. Without cgroups, every process of the user that has a seccomp filter
-        // counts as sandboxed.
+        // A sandboxed process cannot leave its cgroup, which is below `base` (also for a command that runs inside the
+        // sandbox) or is the cgroup of torpord itself. Without cgroups, every process of the user that has a seccomp
+        // filter counts as sandboxed.
         guard let tree = supervisor.place.cgroups, let mount = Cgroup.mount,
             let path = try? ProcFS.cgroup(peer.pid)
         else { return true }
@@ -96,7 +98,7 @@ extension ControlService {
     }
 
     func answer(_ request: AnswerPermissionsRequest, by person: String, _ reply: Reply) throws(Selection.Unknown) {
-        // Answers are kept after their app was removed from the configuration.
+        // Answers are kept after their app was removed from the configuration, so they can also be reset then.
         if request.answer == .reset, coordinator.id(of: request.app) == nil {
             return supervisor.permissions.resetAbsent(request.app) { [self] outcome in
                 switch outcome {

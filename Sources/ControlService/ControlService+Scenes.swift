@@ -115,7 +115,7 @@ extension ControlService {
         )
     }
 
-    /// If an unknown app name could be the name of a scene, a hint for the user.
+    /// A hint for the user if an unknown app name may be the name of a scene or of a template; otherwise nil.
     func sceneHint(_ name: String) -> String? {
         if let (app, session) = supervisor.innerScenes.scene(named: name) {
             return

@@ -27,9 +27,9 @@ final class PendingCall {
         var cause: String?
         /// The names of the apps that are restarted too, because they require the item's app.
         var restartedToo: [String] = []
-        /// The state, the transition and the text of the last progress.
+        /// The state, the transition and the text in the last progress report to the client.
         var last: (AppState, Transition?, String)?
-        /// The apps for which the item's app waited at the last progress.
+        /// The apps for which the item's app waited at the last progress report.
         var blockers: [AppID] = []
         var result: VerbResult?
     }
@@ -38,8 +38,8 @@ final class PendingCall {
     enum Target: Hashable {
         /// The app was launched and has reached the goal.
         case goal(Goal)
-        /// Like `goal`, for a request that begins or ends an interruption: an app in the state inactive counts as
-        /// active.
+        /// Like `goal`, for a request that begins or ends an interruption: an interrupted app with the goal `active`
+        /// has reached its goal when it is inactive.
         case interruption(of: Goal)
         /// No process of the app is left.
         case gone

@@ -35,8 +35,8 @@ extension ControlService {
         case .foreground: return .goal(.active)
         case .stop, .kill, .disconnect, .discard: return .gone
         case .restart:
-            // Wait for the next incarnation until the old one has ended. After that, wait for the current one, which
-            // is new.
+            // If the old incarnation has not ended yet, wait for the next one. Otherwise the current one is the new
+            // one.
             let isOld =
                 coordinator.isHeld(app.id) || machine.isWaitingForPermission || machine.transition == .terminating
             return .newIncarnation(

@@ -20,7 +20,7 @@ extension ControlService {
         case .suspend, .stop, .kill, .disconnect, .discard, .interrupt, .hold, .wait, .own, .disown: break
         }
         switch request.verb {
-        // An app is left standing by for a cluster engine, not for a user.
+        // A cluster engine, not a user, asks that an app stands by. So the user's goal stays.
         case .start where request.standby: return
         case .start: app.kept.goalOfPerson = request.background ? (goal == .notRunning ? .background : goal) : .active
         case .foreground: app.kept.goalOfPerson = .active
@@ -65,7 +65,7 @@ extension ControlService {
         case .hold:
             let time = request.forMilliseconds.map { " for " + Quantity.text(.milliseconds($0)) } ?? ""
             what = "be kept in the background\(time)" + (request.reason.map { ": \($0)" } ?? "")
-        // An owner renews its ownership often: only a change of it is an event.
+        // An owner renews its ownership often, so only a change of ownership is an event (`owned`).
         case .own: return
         case .disown: what = request.stop ? "be disowned and stopped" : "be disowned"
         case .disconnect: what = "be disconnected"

@@ -17,8 +17,8 @@ package protocol ActionPerformer: AnyObject {
     func willHandle(_ event: AppEvent, of app: AppRuntime)
     /// Called after the core has handled an event, and before its decisions are carried out.
     func handled(_ event: AppEvent, of app: AppRuntime)
-    /// Called when a deadline of an app has passed. Returns whether to act on the deadline now. If not, the deadline
-    /// is checked again together with the app's next deadline.
+    /// Called when a deadline of an app has passed. Returns whether the core gets the event `deadline` now. It does
+    /// not while a debugger is attached to the app, which pauses deadlines.
     func isJudged(_ app: AppRuntime) -> Bool
     /// Called when an app has left the configuration and has stopped, after the observers were notified.
     func forget(_ app: AppRuntime)
@@ -124,8 +124,8 @@ package final class Engine {
     /// - Throws: ``RequestError`` when the app cannot do what is requested now.
     package func request(_ request: Request, of app: AppID) throws(RequestError) {
         perform(try coordinator.request(request, of: app, now: loop.now))
-        // After a reset, or a stop while the app waited for a restart, the app's last failure no longer describes its
-        // state. It stays in the history.
+        // After a reset, or a stop of an app that has no process, forget how the app last failed: that no longer
+        // describes its state. The history still has it.
         let isSeen = request == .reset || request == .stop(.stopped) && !coordinator.machine(app).isAlive
         if isSeen, let reason = apps[app].lastReason, !reason.wasAskedFor { apps[app].lastExit = nil }
         settle()

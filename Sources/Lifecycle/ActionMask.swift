@@ -15,14 +15,15 @@ public struct ActionMask: OptionSet, Hashable, Sendable {
     public static let signalStop = ActionMask(rawValue: 1 << 0)
     /// torpord still has to send `watchdog_signal`.
     public static let signalWatchdog = ActionMask(rawValue: 1 << 1)
-    /// torpord still has to continue every process.
+    /// torpord still has to continue every process of the app (SIGCONT or freezer).
     public static let continueProcesses = ActionMask(rawValue: 1 << 2)
     /// torpord still has to send SIGTERM to the processes that the app's main process left behind when it exited.
     public static let endRemains = ActionMask(rawValue: 1 << 3)
     /// torpord still has to record how the incarnation (the app's run from launch to exit) ended.
     public static let ended = ActionMask(rawValue: 1 << 4)
 
-    /// The bit of `action`; empty if a new supervisor need not repeat the action.
+    /// The bit of `action`; empty if the action needs none: the phase of ``AppMachine`` or the app's message queue
+    /// records it, or a new supervisor need not repeat it.
     public init(_ action: Action) {
         switch action {
         case .signalStop: self = .signalStop
@@ -56,7 +57,8 @@ extension AppMachine {
     /// actions of `undone` that still make sense, and the actions that were in progress. The old supervisor may have
     /// carried out any of them already.
     ///
-    /// If a launch is in progress and no process of it is known, it is repeated: check first that no process exists.
+    /// If a launch is in progress and torpord knows no process of it, the result contains this launch. Before the
+    /// launch is repeated, the caller must check that the first attempt has left no process.
     public func actionsToRepeat(_ undone: ActionMask) -> [Action] {
         var actions: [Action] = []
         switch phase {
@@ -91,7 +93,7 @@ extension AppMachine {
         return actions
     }
 
-    /// How to launch the incarnation whose launch is in progress.
+    /// How to launch the current incarnation (run of the app), while its launch is in progress.
     public var launchOrder: LaunchOrder {
         LaunchOrder(
             incarnation: incarnation,
@@ -102,14 +104,15 @@ extension AppMachine {
     }
 
     /// Repeats a launch that may or may not have created a process. The process of the first attempt may have exited
-    /// unnoticed, so the launch gets a new incarnation number: no two processes share a number.
+    /// unnoticed, so the launch gets a new incarnation number: no two processes share a number. Returns no action if
+    /// the app is not being launched, or has a process.
     public mutating func repeatLaunch() -> [Action] {
         guard case .launching(let launching) = phase, !launching.hasProcess else { return [] }
         incarnation += 1
         return [.launch(launchOrder)]
     }
 
-    /// How the main process of the terminating incarnation ended; nil until that is known.
+    /// How the main process of a terminating app ended; nil until that is known, and while the app is not terminating.
     public var exitCause: ExitCause? {
         if case .terminating(let terminating) = phase { return terminating.cause }
         return nil

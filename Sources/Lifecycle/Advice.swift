@@ -2,7 +2,7 @@
 
 /// What a policy advises for an app. torpord follows the advice only where the app's rules allow it.
 public enum Advice: Sendable, Hashable {
-    /// Move the app to this state. From `not-running` it is launched; to `not-running` it is terminated.
+    /// Move the app to this state: launch the app if it is not running; terminate it if the state is `not-running`.
     case goal(Goal)
     /// Let the app stay in the background for this long from now.
     case grant(Duration)
@@ -20,7 +20,8 @@ extension Coordinator {
     /// The longest time that a policy's advice may contain: 366 days.
     public static let longestAdvice = Duration.seconds(366 * 86_400)
 
-    /// Whether launches wait for ``Advice/admit`` or ``Advice/refuse``, after ``Action/askForAdmission(_:)``.
+    /// Whether a policy must allow (``Advice/admit``) or refuse each launch. ``Action/askForAdmission(_:)`` asks the
+    /// policy.
     public var asksForAdmission: Bool { admission.isNeeded }
 
     /// Sets whether a policy must allow each launch. If not, launches that wait for a policy's answer begin now.
@@ -40,7 +41,8 @@ extension Coordinator {
     /// Whether another app requires this app and is running (not suspended) or waits for its launch.
     public func isRequired(_ app: AppID) -> Bool { graph.requiredBy[app].contains { needsRequirements($0) } }
 
-    /// Whether any app requires this one, running or not. If such an app is launched or wakes, so does this one.
+    /// Whether any app, running or not, requires this app. If such an app is launched or wakes, torpord launches or
+    /// wakes this app too.
     public func hasDependents(_ app: AppID) -> Bool { !graph.requiredBy[app].isEmpty }
 
     private func needsRequirements(_ app: AppID) -> Bool {
@@ -63,7 +65,8 @@ extension Coordinator {
         )
     }
 
-    /// Whether the app keeps running: no request to suspend it, or to terminate it for good, is pending.
+    /// Whether the app is to keep running: its pending stop is a restart or, without one, its goal is active, inactive
+    /// or background.
     private func goesOn(_ app: AppID) -> Bool {
         if let stop = nodes[app].pendingStop { return Self.comesBack(after: stop) }
         switch nodes[app].machine.goal {
@@ -78,7 +81,8 @@ extension Coordinator {
         return graph.dependentsFirst(apps).filter(wanted.contains)
     }
 
-    /// Whether the app's goal is already the goal that the advice names.
+    /// Whether the app already has the goal that the advice names, so that there is nothing to do; false for other
+    /// advice.
     public func isFollowed(_ advice: Advice, of app: AppID) -> Bool {
         guard case .goal(let goal) = advice else { return false }
         let machine = nodes[app].machine
@@ -86,7 +90,7 @@ extension Coordinator {
         return machine.goal == goal && (machine.isAlive || machine.isWaitingToLaunch)
     }
 
-    /// Whether the rules allow a policy to terminate the app.
+    /// Whether a policy may terminate the app now: it runs, its rules allow that, and no running app requires it.
     public func mayEnd(_ app: AppID) -> Bool { (try? request(for: .notRunning, of: app)) != nil }
 
     /// Applies a policy's advice.
@@ -142,7 +146,8 @@ extension Coordinator {
         }
     }
 
-    /// The request that moves the app to `goal`; `nil` if the app is not running, so that only a launch leads there.
+    /// The request that moves the app to `goal`; `nil` if the app is not running and must be launched. Throws if a
+    /// policy may not move the app to `goal` now.
     private func request(for goal: Goal, of app: AppID) throws(RequestError) -> Request? {
         let machine = nodes[app].machine
         let lives = machine.isAlive || machine.isWaitingToLaunch
@@ -175,7 +180,8 @@ extension Coordinator {
 
     private func requireUnneeded(_ app: AppID, _ what: String) throws(RequestError) {
         let dependents = graph.requiredBy[app].filter { other in
-            // A suspended dependent needs only that its dependencies have processes, which may be suspended too.
+            // The dependencies of a suspended app may be suspended too, but must not be ended: they must have
+            // processes.
             needsRequirements(other) || what == "ended" && nodes[other].machine.isAlive
         }
         guard let first = dependents.first else { return }
@@ -218,7 +224,7 @@ extension AppMachine {
         }
     }
 
-    /// Cancels the waiting launch because a policy refused it.
+    /// Cancels the app's waiting launch, because a policy refused it or the machine has too little memory for it.
     mutating func refuseLaunch() -> [Action] {
         guard case .notRunning(.waiting) = phase else { return [] }
         return endBeforeLaunch(.launchFailed)

@@ -34,12 +34,14 @@ extension AppMachine {
         backgroundToActive, backgroundToInactive, resuming, leaving, activatingWithURL, backgroundToActiveWithURL,
     ]
 
-    /// Starts one edge after the other until the app has reached its goal or an edge waits for an answer.
+    /// Starts one edge (state transition) after the other until the app has reached its goal, an edge waits for an
+    /// answer, or something keeps the app in the background.
     mutating func walk(into actions: inout [Action], now: Duration) {
         guard rules.hasScenes else { return walkEdges(into: &actions, now: now) }
         // An app with scenes is in the foreground only if one of its scenes is.
         if goal == .active, !hasSceneInForeground { setGoal(.background) }
-        // First tell the app that it enters the foreground, then connect its scenes.
+        // The app must learn that it enters the foreground before its scenes connect. Afterwards, an app whose scenes
+        // have no message left to answer may be suspended.
         walkEdges(into: &actions, now: now)
         moveScenes(into: &actions, now: now)
         walkEdges(into: &actions, now: now)
@@ -48,7 +50,8 @@ extension AppMachine {
     private mutating func walkEdges(into actions: inout [Action], now: Duration) {
         while case .running(let running) = phase {
             if let edge = running.edge {
-                // The app gets no message before it is suspended. So any other goal may still cancel the suspension.
+                // Every edge must end first, except suspending: the app got no message about that, so cancel it if the
+                // app has another goal or must stay awake.
                 guard edge.transition == .suspending, effectiveGoal != .suspended || isKeptAwake else { return }
                 abandonSuspending(into: &actions, now: now)
                 continue
@@ -80,7 +83,8 @@ extension AppMachine {
             case (.background, .inactive):
                 begin(.enteringForeground, Self.backgroundToInactive, into: &actions, now: now)
             case (.background, .suspended):
-                // Suspend the app as soon as nothing keeps it in the background.
+                // Wait while something keeps the app in the background: a task, hold, mode or lock, a snapshot, a
+                // scene's message, or (`settlesIn`) the background time after the launch.
                 if isKeptAwake || mayRun && waitsForLocks || awaitsSnapshot || hasBusyScenes
                     || settlesIn && grant != nil
                 {
@@ -115,7 +119,8 @@ extension AppMachine {
 
     func isAwaited(_ message: Message) -> Bool { hasDelegate || rules.answeredMessages.contains(message) }
 
-    /// Whether tasks, holds or modes keep the app in the background although its goal is `suspended`.
+    /// Whether tasks, holds or modes keep the app in the background although its goal is `suspended`. They do not if
+    /// the suspension is forced, or if another machine may own the app.
     private var isKeptAwake: Bool { isHeld && !isForced && mayRun }
 
     /// Carries out the steps of the current edge until a step has to wait for the app's answer.
@@ -215,7 +220,8 @@ extension AppMachine {
         if running.state != .suspended {
             running.stoppedAgain = 0
             suspendedSince = now
-            // The app is suspended now. Its next lock conflict may again delay a suspension for the full time.
+            // Forget how long file locks delayed this suspension: they may delay the next one for the full
+            // `task_time`.
             forgetLocks()
             pauseRunningTime(now: now)
             actions.append(.entered(.suspended))

@@ -5,8 +5,8 @@ extension AppMachine {
     /// The longest grace (time from willTerminate to SIGKILL) of an app that is terminated to free memory.
     public static let shortGrace = Duration.seconds(2)
 
-    /// Starts to terminate the app: willTerminate if the app gets that message, SIGTERM, grace, SIGKILL. `isHurried`
-    /// limits the grace to ``shortGrace``.
+    /// Starts to terminate the app: willTerminate if `politely`, then SIGTERM, and SIGKILL when the grace is over. A
+    /// stopped app gets no willTerminate. `isHurried` limits the grace to ``shortGrace``.
     mutating func terminate(
         _ reason: TerminationReason,
         politely: Bool,
@@ -99,7 +99,8 @@ extension AppMachine {
         }
     }
 
-    /// Disarms all deadlines before the app is terminated. Returns the app's state, its transition and `hasProcess`.
+    /// Disarms all deadlines before the app is terminated. Returns the app's state and transition until now, and
+    /// whether the app has a process.
     private mutating func leave() -> (AppState, Transition?, Bool) {
         let was = (state, transition)
         var hasProcess = true
@@ -123,7 +124,7 @@ extension AppMachine {
         terminating.isHurried ? min(rules.grace ?? Self.shortGrace, Self.shortGrace) : rules.grace
     }
 
-    /// Sends SIGTERM: the app has answered willTerminate, or half the grace (time until SIGKILL) has passed.
+    /// Sends SIGTERM, because the app has answered willTerminate or half the grace (time until SIGKILL) has passed.
     mutating func sendStop(_ terminating: Terminating, into actions: inout [Action], now: Duration) {
         var terminating = terminating
         terminating.stage = .signaled
@@ -244,7 +245,7 @@ extension AppMachine {
     ) -> Ending.Next {
         if ranFor >= rules.backoff.stableAfter { attempt = 0 }
         if let relaunch {
-            // A restart by a user counts like a stop and a start.
+            // A restart by a user counts like a stop and a start, so the next restart delay is the shortest again.
             if relaunch.reason == .user { attempt = 0 }
             return .relaunch
         }
@@ -266,7 +267,7 @@ extension AppMachine {
         return .restart(after: delay + delay * (rules.backoff.jitter * jitter.next()))
     }
 
-    /// Launches the app again once the restart delay is over.
+    /// Requests the launch of an app that restarts. Called when the restart delay is over, or at once without a delay.
     mutating func restart(into actions: inout [Action]) {
         let foreground = goal == .active || goal == .inactive
         requestLaunch(Relaunch(foreground: foreground, reason: .restart), into: &actions)

@@ -172,8 +172,9 @@ extension AppMachine {
         }
     }
 
-    /// Handles that a delegate (the library in the app that answers messages) has connected or disconnected. When it
-    /// disconnects, messages that it has not answered count as answered, but a launch waits for another delegate.
+    /// Called when a delegate (the library in the app that answers messages) has connected or disconnected. After a
+    /// disconnect, messages that only the delegate could answer count as answered, but a launch waits for another
+    /// delegate.
     private mutating func setDelegate(_ attached: Bool, into actions: inout [Action], now: Duration) {
         guard isAlive, hasDelegate != attached else { return }
         hasDelegate = attached
@@ -197,7 +198,8 @@ extension AppMachine {
     private mutating func allGone(into actions: inout [Action], now: Duration) {
         switch phase {
         case .terminating(let terminating):
-            // torpor-keeper, the parent of all processes, must also have reported how the app's main process ended.
+            // Wait until torpor-keeper, the parent of all processes, has also reported how the app's main process
+            // ended.
             guard terminating.cause != nil else { return }
             finish(into: &actions, now: now)
         case .notRunning, .launching, .running:
@@ -208,7 +210,8 @@ extension AppMachine {
     private mutating func foundRunning(into actions: inout [Action], now: Duration) {
         guard case .running(var running) = phase, running.state == .suspended, running.edge == nil else { return }
         running.stoppedAgain += 1
-        // Its owner may run elsewhere, so an app that this machine does not own is never left running.
+        // torpord stops an app again that another process continued, up to three times, and then leaves it running. If
+        // another machine may own the app, it must not run here, so it is then terminated.
         if running.stoppedAgain > 3, !mayRun {
             terminate(.unresponsive, politely: false, into: &actions, now: now)
         } else if running.stoppedAgain <= 3 {
@@ -270,7 +273,7 @@ extension AppMachine {
         }
     }
 
-    /// Cancels a launch that still waits and has not begun.
+    /// Cancels a launch that waits and has not begun. The app counts as ended for `reason`.
     mutating func endBeforeLaunch(_ reason: TerminationReason) -> [Action] {
         phase = .notRunning(.resting)
         lastEnding = reason

@@ -66,7 +66,8 @@ extension AppMachine {
         record.put(sleepsAgain)
         record.put(wokenFor)
         record.put(modes.rawValue)
-        // Older versions read this byte as `declinesSnapshot`: if any flag is set, they only skip a snapshot.
+        // Older versions read this byte as one flag, `declinesSnapshot`. If any bit is set, they skip one snapshot,
+        // which does no harm.
         record.put(UInt8((declinesSnapshot ? 1 : 0) | (settlesIn ? 2 : 0) | (rules.hasScenes ? 4 : 0)))
         record.put(backgroundTime?.value.snapshotDue)
         record.put(ownership.rawValue)
@@ -82,7 +83,8 @@ extension AppMachine {
         let flags = record.take(UInt8.self)
         declinesSnapshot = flags & 1 != 0
         settlesIn = flags & 2 != 0
-        // The running incarnation may have been launched with an older definition than the current one.
+        // The running incarnation may have been launched with an older definition, so the record says whether it has
+        // scenes.
         if isAlive { rules.hasScenes = flags & 4 != 0 }
         if let due = record.takeOptionalTime() { changeBackgroundTime { $0.snapshotDue = due } }
         ownership = Ownership(rawValue: record.take(UInt8.self)) ?? .none
@@ -114,8 +116,8 @@ extension Coordinator {
         touch(app)
     }
 
-    /// Extends the time of the app's background tasks to at least `time` from now, because the app could not reach
-    /// torpord. The app is warned again before this time is over.
+    /// Extends the time of the app's background tasks to at least `time` from now. Called after torpord was replaced,
+    /// so that no task expires before the app has reconnected. The app is warned again before this time is over.
     public func grantTasks(_ app: AppID, _ time: Duration, now: Duration) {
         nodes[app].machine.grantTasks(time, now: now)
         touch(app)

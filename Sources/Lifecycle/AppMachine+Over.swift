@@ -3,10 +3,12 @@
 /// Whether an app has ended for good. If the app that `[supervisor] main` names ends for good, torpord terminates all
 /// other apps.
 extension AppMachine {
-    /// Whether the app has ended for good: no process, no planned launch, and no event brings it back.
+    /// Whether the app counts as ended for good: it has no process, no launch is planned, and it was not ended only to
+    /// come back when it is needed.
     ///
-    /// Evicted apps and apps that exit on suspend (`exits_on_suspend`) can come back, so they do not count. Every
-    /// other ending counts: stopped, force quit, given up, done, or never launched because a dependency failed.
+    /// An app that was evicted or exited on suspend (`exits_on_suspend`) comes back when it is needed, so it counts
+    /// only if it has the failed mark. Every other ending counts: stopped, force quit, given up, done, or never
+    /// launched because a dependency failed.
     var isOver: Bool {
         guard case .notRunning(.resting) = phase, goal == .notRunning, let lastEnding else { return false }
         switch lastEnding {

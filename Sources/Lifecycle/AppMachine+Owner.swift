@@ -10,11 +10,12 @@ public enum Ownership: UInt8, Sendable, Hashable, CaseIterable {
     case forced = 2
 }
 
-/// Apps of several machines, of which one owns the app (`owner = "external"`).
+/// An app that several machines are configured to run; only the machine that owns it may run it (`owner =
+/// "external"`).
 ///
-/// ``mayRun`` is the only answer to the question whether an app may be launched or woken here. All requests pass
-/// ``requireOwner(for:)``; all other launches and restarts ask ``mayRun``; and while it is false, the goal that the app
-/// moves to is at most `suspended` (``effectiveGoal``).
+/// Only ``mayRun`` decides whether an app may be launched or woken here. Every request passes ``requireOwner(for:)``,
+/// every other launch or restart checks ``mayRun``, and while ``mayRun`` is false, an app that runs is suspended
+/// whatever its goal is (``effectiveGoal``).
 extension AppMachine {
     /// Whether the app may be launched and woken on this machine.
     public var mayRun: Bool { rules.owner == .none || ownership != .none }
@@ -25,7 +26,7 @@ extension AppMachine {
         set { lease = newValue }
     }
 
-    /// Whether the app only stands by: this machine does not own it, but it has a process.
+    /// Whether the app only stands by: this machine does not own it, but it is launched here, to be suspended.
     public var standsBy: Bool { !mayRun && isAlive }
 
     /// Refuses a request that would launch or wake an app which this machine does not own.
@@ -58,8 +59,8 @@ extension AppMachine {
         ownedUntil = until
     }
 
-    /// Ends the ownership. An app that runs goes to the background, as with any suspension, and is then suspended
-    /// whatever keeps it awake. A launch that has not begun is cancelled.
+    /// Ends the ownership. A running app goes to the background, as before any suspension, and is then suspended, even
+    /// if tasks, holds or modes keep it awake. A launch that has not begun is cancelled.
     mutating func disown(into actions: inout [Action], now: Duration) {
         ownership = .none
         ownedUntil = nil
@@ -69,7 +70,7 @@ extension AppMachine {
         case .notRunning:
             cancelLaunch()
         case .launching where rules.isOneshot:
-            // Its launch is its whole run.
+            // A oneshot does all its work while it is launching, when an app cannot be suspended: terminate it.
             terminate(.evicted, politely: true, into: &actions, now: now)
         case .launching, .running:
             setGoal(.suspended)
@@ -82,7 +83,8 @@ extension AppMachine {
         }
     }
 
-    /// A user's decision to run an app that is not owned is over with the app.
+    /// If the app has ended and no launch is planned, ends a user's decision to run it although this machine does not
+    /// own it (`--force`).
     mutating func endForcedRun() {
         if ownership == .forced, !isAlive, !isWaitingToLaunch { ownership = .none }
     }

@@ -197,7 +197,8 @@ extension AppMachine.Phase {
         case 0: return nil
         case 1: return .exited(code: number)
         case 2, 3: return .signaled(number, coreDumped: kind == 3)
-        // Kind 4 is a kill for lack of memory. Versions that do not know the app's own limit ignore the number.
+        // Kind 4 is a SIGKILL for lack of memory; number 1 means the app's own memory limit. Older versions, which do
+        // not know this limit, ignore the number.
         case 4: return number == 1 ? .memoryLimit : .outOfMemory
         case 5: return .unknown
         default:

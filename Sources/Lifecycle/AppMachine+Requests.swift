@@ -118,7 +118,7 @@ extension AppMachine {
         case .launching, .running:
             // The app runs already, so a start into the background changes nothing.
             if foreground { setGoal(.active) }
-            // If no scene can be shown, a start into the foreground at least keeps the app running.
+            // A start into the foreground without a scene to show at least cancels a suspension.
             if isWanted, !foreground, goal == .suspended { setGoal(.background) }
             walk(into: &actions, now: now)
         case .terminating(var terminating):
@@ -163,7 +163,7 @@ extension AppMachine {
     }
 
     /// Terminates the app because of something that it did, or because it has a new configuration. Its goal stays the
-    /// same, and the restart policy decides what follows.
+    /// same, so it may run again: at once with the new configuration, otherwise if its restart policy says so.
     private mutating func endForCause(_ reason: TerminationReason, into actions: inout [Action], now: Duration) {
         switch phase {
         case .launching, .running:
@@ -249,7 +249,8 @@ extension AppMachine {
         }
     }
 
-    /// Terminates the app to free memory: with SIGKILL at once if its rules allow that, otherwise with a short grace.
+    /// Terminates the app to free memory: with SIGKILL at once if it is suspended and may be evicted without notice,
+    /// otherwise with a short grace.
     private mutating func evict(into actions: inout [Action], now: Duration) throws(RequestError) {
         guard case .running(let running) = phase else {
             throw RequestError(isAlive ? "is being launched, or is ending" : "is not running")

@@ -2,9 +2,9 @@
 
 /// New rules for a running app.
 extension AppMachine {
-    /// Applies new rules. Armed deadlines stay as they are; deadlines that are armed later follow the new rules. An
-    /// armed watchdog takes the new interval at the next heartbeat, unless the app chose its own (WATCHDOG_USEC). If
-    /// the new rules have no watchdog, it is disarmed at once.
+    /// Applies new rules. Armed deadlines stay as they are; deadlines that are armed later follow the new rules. The
+    /// new watchdog interval applies from the next heartbeat on or, if there is none, the watchdog is disarmed at
+    /// once. But an app that chose its own interval (WATCHDOG_USEC) keeps that.
     mutating func take(_ new: AppRules) {
         if !isAlive || watchdogInterval == rules.watchdog { watchdogInterval = new.watchdog }
         if watchdogInterval == nil { watchdogDeadline = nil }

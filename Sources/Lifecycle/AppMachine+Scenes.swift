@@ -91,7 +91,8 @@ extension AppMachine {
         // While the app is entering the foreground, a scene with the goal `active` is not connected yet, so that it
         // connects directly in the foreground.
         let waitsForApp = ceiling == .background && (effectiveGoal == .active || effectiveGoal == .inactive)
-        // The most active scene goes first, so that no scene stays active while others are already in the background.
+        // Of the scenes that must become less active, the most active goes first, so that no scene stays active while
+        // others are already in the background.
         let goAway = all.indices.filter { all[$0].state > min(all[$0].goal.state, ceiling) }
         let goesAway = goAway.max { (all[$0].state, $1) < (all[$1].state, $0) }
         func mayCome(_ scene: SceneMachine) -> Bool {
@@ -119,7 +120,7 @@ extension AppMachine {
     }
 
     /// Sends scenes their next messages at a step of the app's edge (its state transition). Returns whether the edge
-    /// must wait for the scenes. Store the edge in `phase` before the call.
+    /// must wait for the scenes. Store the edge in `phase` before the call: it decides how active scenes may be.
     mutating func waitsForScenes(_ message: Message, into actions: inout [Action], now: Duration) -> Bool {
         moveScenes(into: &actions, now: now)
         return !isEdgeDone(message)
@@ -220,7 +221,8 @@ extension AppMachine {
         }
     }
 
-    /// Disconnects all scenes, because the app has ended. If it restarts or is relaunched, the scenes connect again.
+    /// Disconnects all scenes, because the app has ended. If the app restarts or is relaunched, the scenes connect
+    /// again.
     mutating func endScenes(_ next: Ending.Next) {
         guard scenes != nil else { return }
         switch next {

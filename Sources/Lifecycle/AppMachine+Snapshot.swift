@@ -6,13 +6,14 @@ extension AppMachine {
     /// Whether a snapshot is being taken.
     public var awaitsSnapshot: Bool { backgroundTime?.value.snapshotDue != nil }
 
-    /// Whether a snapshot taken now shows the app in the background: the app is there or is entering it.
+    /// Whether a snapshot taken now shows the app in the background: the app is in the background or is entering it.
     public var isShownInBackground: Bool {
         if awaitedMessage == .didEnterBackground { return true }
         return state == .background && transition != .enteringForeground && transition != .terminating
     }
 
-    /// Requests a snapshot, unless the app declined it. A snapshot in progress starts again with the same deadline.
+    /// Requests a snapshot if the app is in the background, takes snapshots, and has not declined this one. A snapshot
+    /// in progress starts again with the same deadline.
     mutating func takeSnapshot(into actions: inout [Action], now: Duration) {
         guard let allowance = rules.snapshotDeadline, !declinesSnapshot, case .running(let running) = phase,
             running.state == .background, running.edge == nil || running.edge?.transition == .resuming

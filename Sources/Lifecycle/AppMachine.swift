@@ -51,8 +51,8 @@ public struct AppMachine: Sendable {
     /// Whether the app was woken only for an event or a dependent, so that it is suspended again when its background
     /// time is over.
     public internal(set) var sleepsAgain = false
-    /// Whether the app was launched only to be suspended. It first gets its background time: otherwise it might be
-    /// suspended before it began its work, or while it is still answering the readiness probe.
+    /// Whether the app became ready (by exec or a probe) with the goal `suspended`. It first gets its background time:
+    /// otherwise it might be suspended before it began its work, or while it is still answering the readiness probe.
     public internal(set) var settlesIn = false
     /// The background time after a launch for an event; nil means the app's `event_time`.
     var wokenFor: Duration?
@@ -80,7 +80,8 @@ public struct AppMachine: Sendable {
     /// Why the app was launched last, or is about to be launched.
     public internal(set) var launchReason: LaunchReason = .user
     var launchInForeground = true
-    /// When the app last began to run, for `stable_after`; nil while it is suspended or gone.
+    /// When the app was launched or last resumed; nil while it is suspended or gone. With `ranFor`, the running time
+    /// before that, this shows whether the app has run for `stable_after`.
     @OptionallyPacked var runningSince: Duration? = nil
     @Packed var ranFor: Duration = .zero
     @OptionallyPacked var suspendedSince: Duration? = nil
@@ -220,8 +221,8 @@ public struct AppMachine: Sendable {
         }
     }
 
-    /// Whether apps that require this app may start: this app runs and is not to be suspended, or it is a oneshot
-    /// that has finished.
+    /// Whether apps that require this app may start: this app runs and is not to be suspended, or it is a oneshot that
+    /// has exited successfully.
     public var isUp: Bool {
         if rules.isOneshot { return isDone }
         switch phase {
@@ -239,14 +240,14 @@ public struct AppMachine: Sendable {
         }
     }
 
-    /// Whether the app's main process has exited and its rules decide what follows: a oneshot is done, or a restart
-    /// follows after a delay. To launch the app now would bypass that delay.
+    /// Whether the app is terminating because its main process exited, and its dependents must not launch it again: it
+    /// is a oneshot that is done, it exited during its launch, or its restart policy restarts it after a delay.
     public var isEndingByItself: Bool {
         guard case .terminating(let terminating) = phase, terminating.cause != nil, terminating.stoppedBy == nil,
             goal != .notRunning, let reason = terminating.reason, !reason.wasAskedFor
         else { return false }
         if rules.isOneshot, reason == .exitSuccess { return true }
-        // The app failed during its launch. If its dependents launched it at once, that would repeat forever.
+        // The app exited during its launch. If its dependents launched it again at once, that could repeat forever.
         if terminating.interrupted == .launching { return true }
         switch rules.restart {
         case .never: return false
@@ -282,7 +283,8 @@ public struct AppMachine: Sendable {
         mayRun && !failed && (lastEnding?.allowsLaunchByEvent ?? true)
     }
 
-    /// Whether an eviction sends SIGKILL at once: the rules say so, or the app has answered didEnterBackground.
+    /// Whether the app, once suspended, is evicted with SIGKILL at once: its rules always say so or, by default, the
+    /// app has answered didEnterBackground.
     public var isEvictedWithoutNotice: Bool {
         switch rules.eviction {
         case .kill: true
@@ -297,7 +299,8 @@ public struct AppMachine: Sendable {
         [edgeDeadline, watchdogDeadline, grant, taskDeadline].compactMap { $0 }
     }
 
-    /// When the caller must send ``AppEvent/deadline``; `nil` for never. Deadlines of a traced app are paused.
+    /// When the caller must send ``AppEvent/deadline``; `nil` for never. While a debugger is attached, all deadlines
+    /// are paused except the end of the ownership.
     public var nextDeadline: Duration? {
         if tracedSince != nil, !isResting { return ownedUntil }
         var next = edgeDeadline?.at
@@ -314,7 +317,8 @@ public struct AppMachine: Sendable {
         return false
     }
 
-    /// The goal that the app moves to: ``goal``, or a less active one while the app is interrupted or not visible.
+    /// The goal that the app moves to: ``goal``, or a less active one while the app is interrupted, not visible, or
+    /// not owned by this machine.
     public var effectiveGoal: Goal {
         if !mayRun { return goal == .notRunning ? .notRunning : .suspended }
         guard goal == .active else { return goal }
@@ -327,7 +331,7 @@ public struct AppMachine: Sendable {
         if new == .background || new == .suspended { parkScenes() }
         goal = new
         goalGeneration += 1
-        // Nothing keeps an app awake that another machine may own.
+        // If another machine may own the app, suspend it even if tasks, holds or modes keep it awake.
         isForced = new == .suspended && !mayRun
         sleepsAgain = false
         settlesIn = false

@@ -40,8 +40,8 @@ public enum TaskName {
     public static func isValid(_ name: String) -> Bool { 1...longest ~= name.utf8.count }
 }
 
-/// What keeps an app in the background, and how much time its tasks have used. For most apps nothing does, and no
-/// value is stored.
+/// What keeps an app in the background, and how much time its tasks have used. Most apps have no tasks, holds, modes
+/// or locks; for them, no value is stored.
 ///
 /// The clock measures the time that tasks use: it runs while the app has tasks and is in the background.
 /// ``AppMachine/settleTasks(now:)`` starts or stops the clock after every change of the app's state.
@@ -60,7 +60,8 @@ struct BackgroundTime: Sendable, Hashable {
     @OptionallyPacked var budgetBegan: Duration?
     /// When the clock that measures the time of tasks was started; nil while it is stopped.
     @OptionallyPacked var clock: Duration?
-    /// When the app's locks first prevented its suspension; `lockRetry` is the time of the next attempt.
+    /// When the app's file locks first prevented its suspension; at the time `lockRetry`, torpord tries again to
+    /// suspend it.
     @OptionallyPacked var lockedSince: Duration?
     @OptionallyPacked var lockRetry: Duration?
     /// The deadline of the snapshot in progress; nil if there is none.
@@ -79,7 +80,7 @@ struct BackgroundTime: Sendable, Hashable {
             && lockRetry == nil && snapshotDue == nil && used == .zero && clock == nil && lastToken == 0
     }
 
-    /// How long tasks may still run in total; nil for no limit.
+    /// How much longer tasks may run, all together; nil for no limit.
     func remaining(_ rules: AppRules, now: Duration) -> Duration? {
         let running = clock.map { now - $0 } ?? .zero
         var left = rules.taskTime.map { $0 - used - running }
@@ -145,7 +146,7 @@ extension AppMachine {
         )
     }
 
-    /// How long the app's background tasks may still run; nil while there is no limit.
+    /// How much longer the app's background tasks may run; nil for no limit, as in the foreground.
     public func taskTimeLeft(now: Duration) -> Duration? {
         switch phase {
         case .running(let running) where running.state == .background || running.state == .suspended:
@@ -155,7 +156,7 @@ extension AppMachine {
         }
     }
 
-    /// When the time of the background tasks is over; nil if the time is unlimited or is not running.
+    /// When the time of the background tasks is over; nil if it is unlimited, or does not run now.
     var taskDeadline: Deadline? {
         guard let time = backgroundTime?.value, !time.tasks.isEmpty, let since = time.clock,
             let left = time.remaining(rules, now: since)

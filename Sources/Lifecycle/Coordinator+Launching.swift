@@ -75,8 +75,8 @@ extension Coordinator {
         }
     }
 
-    /// Launches or resumes an app because another app requires it, at least into the background. Does nothing if that
-    /// is in progress already or the app has failed.
+    /// Launches or resumes an app because another app requires it, at least into the background. Does nothing if the
+    /// app is awake or being launched, is about to stop, has failed, or may not run on this machine.
     func wake(_ app: AppID, now: Duration) {
         let machine = nodes[app].machine
         if nodes[app].pendingStop == .stop(.stopped), nodes[app].standing == .declared {
@@ -89,7 +89,8 @@ extension Coordinator {
             !machine.isBeingReplaced
         else { return }
         if isResting(app) || (machine.transition == .terminating && !machine.isWaitingToLaunch) {
-            // An app that was evicted while suspended returns as if from a suspension: into the background.
+            // An app that was evicted returns as if it had been suspended: into the background, unless an app that
+            // requires it is in the foreground.
             let slept = machine.lastEnding == .evicted && !isWantedInForeground(app)
             let foreground = nodes[app].definition.launchesIntoForeground && !slept
             absorb(
@@ -167,7 +168,8 @@ extension Coordinator {
             if isResting(app) { nodes[app].pendingGoal = nil }
             return
         }
-        // If a dependency is not available, an app that runs already does not wait for it.
+        // Wait only for dependencies that are about to be up. A running app does not wait for one that is not running
+        // and is not to be launched, or that is to stay suspended.
         guard graph.requires[app].allSatisfy({ isUp($0) || isResting($0) || isAsleep($0) }) else { return }
         nodes[app].pendingGoal = nil
         if let actions = try? nodes[app].machine.request(request, now: now) { absorb(actions, of: app, now: now) }

@@ -33,7 +33,8 @@ extension Coordinator {
         return finish(now: now)
     }
 
-    /// Why the app may not be terminated to free memory; nil if it may.
+    /// Why the app may not be terminated to free memory; nil if it may. An active app may be terminated only if
+    /// `lastResort` is true.
     public func memoryProtection(_ app: AppID, lastResort: Bool) -> MemoryLadder.Protection? {
         let machine = nodes[app].machine
         if machine.rules.eviction == .never { return .never }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// An app of a new configuration, and how the change applies to it.
+/// An app of a new configuration, and what its new definition changes while it runs.
 public struct AppChange: Sendable, Hashable {
     /// The app's new definition. Its dependencies apply at once, its rules from the next launch on.
     public var definition: AppDefinition
@@ -78,7 +78,8 @@ extension Coordinator {
         return finish(now: now)
     }
 
-    /// Adds an app that no other app depends on, so that the dependencies of the other apps need no check.
+    /// Adds an app, or applies a new definition of it. No other app may depend on the app, so that the dependencies of
+    /// the other apps need no check.
     public func add(_ change: AppChange, now: Duration) throws(DependencyError) -> [AppAction] {
         let definition = change.definition
         var requires: [AppID] = []
@@ -95,7 +96,7 @@ extension Coordinator {
             redefine(app, change)
             var launches: [(app: AppID, foreground: Bool)] = []
             if isBack { takeBack(app, change.launchesNew, launches: &launches, now: now) }
-            // Apps that this app required may have waited for it to end.
+            // Apps that this app required until now may wait for it to end before they stop: check them again.
             changed += graph.requires[app]
             graph.put(app, requires: requires, after: after)
             _ = passOn(requires.filter { nodes[$0].pendingStop != nil })

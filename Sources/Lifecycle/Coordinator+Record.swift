@@ -61,7 +61,7 @@ extension Coordinator {
         return finish(now: now)
     }
 
-    /// Continues every app that waits for other apps. Must be called once all apps are restored.
+    /// Continues every app that waits for other apps. Call this once, after all apps are restored.
     public func carryOn(shuttingDown: Bool, now: Duration) -> [AppAction] {
         isShuttingDown = shuttingDown
         for app in nodes.indices { absorb([], of: app, now: now) }

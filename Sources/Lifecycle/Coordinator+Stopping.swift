@@ -32,7 +32,8 @@ extension Coordinator {
 
     /// Handles a request for an app whose stop waits for its dependents to stop. The stop is not cancelled, since
     /// other stops depend on it. If the app is launched again after the stop, it moves as requested until then. If
-    /// not, a start turns the stop into a restart. Returns false if the request needs no special treatment.
+    /// not, a start turns the stop into a restart, and other moves are refused. Returns false if the request needs no
+    /// special treatment.
     func requestWhileHeld(
         _ app: AppID,
         _ request: Request,

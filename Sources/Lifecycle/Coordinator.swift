@@ -8,7 +8,7 @@ public struct AppDefinition: Sendable, Hashable {
     public var rules: AppRules
     /// The names of the apps that must be ready before this app starts, and that are stopped only after it.
     public var requires: [String]
-    /// The names of the apps that start before this app if they are started too.
+    /// The names of the apps that must be launched before this app if they are about to be launched too.
     public var after: [String]
     /// Whether the app is launched into the foreground when another app requires it.
     public var launchesIntoForeground: Bool

@@ -34,8 +34,8 @@ public struct Deadline: Sendable, Hashable {
         at = max(at, min(now + time, started + limit))
     }
 
-    /// Moves the deadline later by the length of a pause. If the deadline was armed during the pause, only the rest
-    /// of the pause counts.
+    /// Moves the deadline later by the length of a pause (while a debugger was attached). If the deadline was armed
+    /// during the pause, only the rest of the pause counts.
     mutating func pause(from: Duration, to: Duration) {
         let pause = to - max(from, started)
         started += pause

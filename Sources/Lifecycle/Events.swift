@@ -6,9 +6,10 @@ public enum AppEvent: Sendable, Hashable {
     case launched
     /// A step of the launch failed: the incarnation has no process.
     case launchFailed
-    /// Something must be done before the launch, and its duration does not count against the launch deadline.
+    /// The launch waits before its exec, for example while the app's bundle is verified. No launch deadline applies
+    /// until ``AppEvent/launchContinues``.
     case launchHeld
-    /// What had to be done before the launch is done.
+    /// The wait that ``AppEvent/launchHeld`` reported is over, and the launch deadline starts.
     case launchContinues
     /// The launch was refused for a reason that a retry would not change, so there is no restart.
     case launchRefused
@@ -38,7 +39,7 @@ public enum AppEvent: Sendable, Hashable {
     case traced(Bool)
     /// The time of ``AppMachine/nextDeadline`` has come.
     case deadline
-    /// An app that the waiting launch requires is not available.
+    /// The app's launch waits for an app that will not become available, so the launch is cancelled.
     case dependencyFailed
     /// A delegate of the app connected (`true`) or disconnected.
     case delegate(attached: Bool)
@@ -94,8 +95,8 @@ public enum Request: Sendable, Hashable {
     case release
     /// The condition of a background mode became true or false: while true, it keeps the app in the background.
     case mode(BackgroundMode, isTrue: Bool)
-    /// No user can see the app (`true`), because the session is locked or the machine is about to sleep; or that is
-    /// over (`false`). While no user can see the app, the goal `active` means the background.
+    /// No user can see the app (`true`), because the session is locked or the machine is about to sleep; or a user can
+    /// see it again (`false`). Until then, an app with the goal `active` stays in the background.
     case cover(begin: Bool)
     /// Begin one more interruption, or end one. During an interruption, an app with the goal `active` is inactive.
     case interrupt(begin: Bool)
@@ -109,7 +110,7 @@ public enum Request: Sendable, Hashable {
     case reset
     /// This machine owns the app until this time, or until ``Request/disown``: it may launch and wake the app.
     case own(until: Duration?)
-    /// A user takes the decision to run an app that this machine does not own, until the app has ended.
+    /// A user decided to run an app that this machine does not own (`--force`); this holds until the app has ended.
     case runUnowned
     /// This machine no longer owns the app: the app goes to the background and is suspended.
     case disown
@@ -228,9 +229,10 @@ public struct Ending: Sendable, Hashable {
 
 /// A report to users about something other than a new state or an ending.
 public enum Notice: Sendable, Hashable {
-    /// A deadline was missed, and the transition continued without the answer.
+    /// A transition deadline was missed. The transition continues without the answer, or the app is terminated, as
+    /// `on_missed_transition` says.
     case missed(DeadlineKind, Transition?)
-    /// Not every process stopped in time, so the app was continued.
+    /// Not every process stopped in time, so the app is continued, or terminated if another machine may own it.
     case suspendFailed
     /// A suspended app was found running and was stopped again; the number says how often so far.
     case stoppedAgain(Int)
@@ -252,7 +254,8 @@ public enum Notice: Sendable, Hashable {
     case ownershipExpired
     /// The snapshot missed its deadline: the app continues without it.
     case snapshotMissed
-    /// The app did not answer a message to a scene in time, so the scene's transition continued without the answer.
+    /// The app did not answer a message to a scene in time. The scene's transition continues without the answer, or
+    /// the app is terminated, as `on_missed_transition` says.
     case sceneMissed(SceneID, Message)
     /// A scene was not connected: the app refused it, or did not answer in time (`missed`).
     case sceneRefused(SceneID, missed: Bool)
@@ -271,6 +274,6 @@ public enum DeadlineKind: String, Sendable, Hashable, CaseIterable {
     case restart
     case watchdog
     case backgroundTime = "background-time"
-    /// The time that the app's background tasks share is over.
+    /// The end of the time that the app's background tasks share.
     case task
 }

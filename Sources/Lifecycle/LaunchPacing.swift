@@ -5,13 +5,13 @@
 /// If a thousand apps were launched at once, they would not be up sooner: they would compete for the machine while
 /// their launch deadlines run. So launches above the limit wait in a queue, first come, first served. Restarts come
 /// last, so that apps that crash repeatedly delay no app that a user wants. A launch that takes unusually long (an
-/// exec from a hung filesystem, a command that runs before it) no longer counts, so that it blocks no other.
+/// exec from a hung filesystem, a slow command before the exec) no longer counts, so that it blocks no other.
 struct LaunchPacing: Sendable {
     /// The most launches that may be in progress at once; at least 1.
     var limit = Int.max
     private var underWay: Set<AppID> = []
     private var waiting: Set<AppID> = []
-    /// The apps in the queue `waiting` whose launch is not a restart.
+    /// The waiting apps that are in `queue`: their launch is not a restart, or another launch waits for it.
     private var wanted: Set<AppID> = []
     private var queue = Queue()
     /// Waiting restarts. The queue may contain apps that were launched already or moved to `queue`.
@@ -41,7 +41,7 @@ struct LaunchPacing: Sendable {
         }
     }
 
-    /// Whether restarts of apps wait in the queue.
+    /// Whether the queue of restarts is not empty; the apps in it may all have been launched already.
     var hasRestarts: Bool { !restarts.isEmpty }
 
     /// Moves a waiting restart to the queue of ordinary launches, because another app's launch waits for it.

@@ -2,8 +2,9 @@
 
 /// Decides what to do when memory is short: one step at a time, the gentlest first.
 ///
-/// A value without clock or I/O: readings and apps go in, the next step comes out. The caller carries out a step,
-/// waits until it has taken effect, reads memory again, and asks for the next step. See docs/lifecycle.md, "Memory".
+/// A value without clock or I/O: the need for memory and the apps go in, the next step comes out. The caller carries
+/// out a step, waits until it has taken effect, reads memory again, and asks for the next step. See docs/lifecycle.md,
+/// "Memory".
 public struct MemoryLadder: Sendable {
     /// The kinds of steps, gentlest first.
     public enum Rung: String, Sendable, Hashable, CaseIterable {
@@ -66,7 +67,7 @@ public struct MemoryLadder: Sendable {
         case required
         /// A debugger is attached.
         case traced
-        /// The app is in transition to another state.
+        /// The app is changing its state, or a stop or restart of it is pending.
         case busy
         /// Policies name the apps that may be terminated, and the app is not one of them.
         case unnamed
@@ -115,9 +116,9 @@ public struct MemoryLadder: Sendable {
     /// How long memory must be short at the level `warning` before an app is terminated, so that a short peak costs
     /// no app.
     public var patience = MemoryLadder.shortPatience
-    /// The patience without free swap: 1 s.
+    /// The `patience` if little or no swap is free: 1 s.
     public static let shortPatience = Duration.seconds(1)
-    /// The patience with free swap: 5 s, since tasks may only be waiting until pages are written to swap.
+    /// The `patience` if swap is free: 5 s, since tasks may only be waiting until pages are written to swap.
     public static let longPatience = Duration.seconds(5)
     /// Apps are warned again if memory is still short after this time.
     public static let tellingInterval = Duration.seconds(30)
@@ -141,7 +142,7 @@ public struct MemoryLadder: Sendable {
         purged.remove(app)
     }
 
-    /// Starts the wait of `patience` again, because memory was not short for a moment.
+    /// Starts the wait of `patience` again, because there was enough memory for a moment.
     public mutating func pause() { shortSince = nil }
 
     /// Allocates room for this many apps, so that nothing need be allocated when memory is short.

@@ -3,9 +3,11 @@
 /// How short of memory the machine is.
 public enum MemoryLevel: String, Sendable, Hashable, CaseIterable, Comparable {
     case none
-    /// Tasks wait for memory now and then: apps are asked to free memory, and suspended apps may be evicted.
+    /// Some tasks wait for memory, or little memory is left: apps are asked to free memory, and suspended apps may be
+    /// evicted.
     case warning
-    /// All tasks wait for memory, or almost none is left: any app outside the foreground may be terminated.
+    /// All tasks wait for memory at times, or almost no memory is left: apps that are not suspended may be terminated
+    /// too.
     case critical
 
     /// Compares by severity.
@@ -102,7 +104,8 @@ public struct MemoryRules: Sendable, Hashable {
         return Self.worth(missing: max(missing, reading.total / 100))
     }
 
-    /// A hundredth of the missing bytes, at most 1 MiB, so that many small apps may be terminated together.
+    /// How many bytes an app must have to be worth terminating: a hundredth of the missing bytes, at most 1 MiB. The
+    /// limit is low, since many small apps together may free what is missing.
     public static func worth(missing bytes: UInt64) -> UInt64 { min(bytes / 100, 1 << 20) }
 
     /// Whether swap has room for the memory of apps: more than 5 % is free. Both numbers are bytes.
@@ -116,7 +119,8 @@ public struct MemoryRules: Sendable, Hashable {
     private func isMachines(_ reading: MemoryReading) -> Bool {
         if let scanned = reading.scanned, scanned == 0 { return false }
         if reading.availablePart < max(3 * warningAvailable, 0.1) { return true }
-        // The kernel counts these pages as available, but tasks use them and read them back after each reclaim.
+        // Pages that tasks read back soon after each reclaim are in use, although the kernel counts them as available.
+        // If there are many, the whole machine is short of memory.
         guard let scanned = reading.scanned, let refaulted = reading.refaulted else { return false }
         return refaulted > scanned / 10
     }

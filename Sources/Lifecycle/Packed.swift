@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// A time in nanoseconds, within ±292 years. It takes 8 bytes, a `Duration` 16, and each app stores several times.
+/// Stores a time as nanoseconds, within ±292 years, in 8 bytes instead of the 16 of a `Duration`: each app has many of
+/// them.
 @propertyWrapper
 struct Packed: Sendable, Hashable {
     private var nanoseconds: Int64

@@ -19,7 +19,8 @@ public struct AppRules: Sendable, Hashable {
 
 /// The values of ``AppRules``. The defaults are those of docs/lifecycle.md.
 ///
-/// Every `Duration?` is a deadline or a limit; `nil` is `"none"` in the configuration.
+/// Every `Duration?` is a deadline or a limit; unless its comment says otherwise, `nil` is `"none"` in the
+/// configuration.
 public struct AppRuleValues: Sendable, Hashable {
     static let usualBackgroundTime = Duration.seconds(5)
 
@@ -47,7 +48,7 @@ public struct AppRuleValues: Sendable, Hashable {
     public var taskTime: Duration? = .seconds(30)
     /// The time that all background tasks share per day; `nil` for no limit.
     public var taskBudget: Duration?
-    /// How long before a background task expires the app is warned.
+    /// The app is warned this long before the time of its background tasks is over.
     public var expiryWarning: Duration = .seconds(5)
     /// Time to take a snapshot; `nil` if none is taken.
     public var snapshotDeadline: Duration?
@@ -57,7 +58,8 @@ public struct AppRuleValues: Sendable, Hashable {
     public var exitsOnSuspend = false
     /// How the app says that it is ready.
     public var readiness: Readiness = .exec
-    /// The messages that the app gets as a signal and answers with `X_TORPOR_DONE`. Other messages count as answered.
+    /// The messages that the app gets as a signal and answers with `X_TORPOR_DONE`. Without a delegate, other messages
+    /// count as answered at once.
     public var answeredMessages: Set<Message> = []
     /// Whether the app runs once: when it exits with 0, it is done and apps that require it may start.
     public var isOneshot = false
@@ -120,7 +122,7 @@ public enum EvictionRule: String, Sendable, Hashable, CaseIterable {
 
 /// The values of `owner`: who decides whether this machine may launch and wake the app.
 public enum OwnerRule: String, Sendable, Hashable, CaseIterable {
-    /// No one has to: the app is this machine's own.
+    /// This machine may always launch and wake the app.
     case none
     /// A user or a cluster engine, by `torpor own` and `torpor disown`.
     case external

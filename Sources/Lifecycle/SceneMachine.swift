@@ -67,7 +67,7 @@ public struct SceneMachine: Sendable, Hashable {
     /// A scene without a goal yet.
     public init(id: SceneID) { self.id = id }
 
-    /// A scene with a goal that is not connected yet.
+    /// A scene that is not connected yet, with this goal.
     public init(id: SceneID, goal: SceneGoal, returns: Bool) {
         (self.id, self.goal, self.returns) = (id, goal, returns)
     }

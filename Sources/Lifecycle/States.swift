@@ -13,7 +13,8 @@ public enum AppState: String, Sendable, Hashable, CaseIterable {
     /// The app's processes are stopped and stay in memory.
     case suspended
 
-    /// Orders states from least to most running. An app that requires another app needs it at `background` or above.
+    /// Orders states, from the least to the most active. An app that requires another app needs that app at
+    /// `background` or above.
     var rank: Int {
         switch self {
         case .notRunning: 0
@@ -162,7 +163,8 @@ public enum TerminationReason: String, Sendable, Hashable, CaseIterable {
     /// Whether the app was terminated only to be launched again, with a new definition or other permissions.
     public var isReplacement: Bool { self == .replaced || self == .permissionChanged }
 
-    /// Whether the app is launched again to its goal at once, whatever `restart` says, and nothing counts as a crash.
+    /// Whether the app is launched again at once and moves to the same goal, whatever `restart` says. Such an ending
+    /// does not count towards the limit of restarts.
     public var leadsToLaunch: Bool { isReplacement || self == .protectedDataOpen }
 
     /// Whether the next launch gets the state that the app saved. It does not after a user stopped the app, or after

@@ -3,11 +3,12 @@
 /// How an event wakes an app that is suspended or not running.
 public struct Wake: Sendable, Hashable {
     /// Whether the app is woken into the foreground. If false, the app is woken into the background; if it was
-    /// suspended before, it is suspended again when its time is over.
+    /// suspended before, it is suspended again when its background time for the event is over.
     public var foreground: Bool
     /// Background time for the event; `nil` means the app's `event_time`.
     public var time: Duration?
-    /// Whether the event also launches an app that a user force-quit (`wake_after_force_quit` names its mode).
+    /// Whether the event also launches an app that a user force-quit, because the app's `wake_after_force_quit`
+    /// contains the event's background mode.
     public var overridesForceQuit: Bool
 
     /// By default, the event wakes the app into the background for the app's `event_time`.
@@ -83,8 +84,8 @@ extension AppMachine {
         }
     }
 
-    /// Sets whether an app that was woken for its dependents is suspended again (`isOver`) after its `event_time`.
-    /// Returns whether anything changed.
+    /// Called for an app that was woken for its dependents, when they no longer need it (`isOver`) or need it again.
+    /// If they no longer do, it is suspended again after its `event_time`. Returns whether anything changed.
     mutating func sleepAgain(_ isOver: Bool, now: Duration) -> Bool {
         guard sleepsAgain != isOver else { return false }
         guard isOver else {

@@ -76,8 +76,8 @@ extension ProcessTree {
     public var hasTaskController: Bool { cgroupPath.map { File.exists($0 + "/pids.max") } ?? false }
 
     /// Whether the app's processes together use more memory than `limit`. Also returns the sum in bytes. `usage`
-    /// (resident memory) is cheap to read, but counts shared pages once for each process. Only if it exceeds the
-    /// limit, the proportional share (PSS) of each process is read, if the kernel reports that. Neither figure
+    /// (resident memory) is cheap to read, but counts shared pages once for each process. If it exceeds the limit,
+    /// this function reads the proportional share (PSS) of each process, if the kernel reports that. Neither figure
     /// includes swap.
     public func exceeds(_ limit: UInt64, _ usage: Usage) -> (Bool, UInt64) {
         guard usage.memoryBytes > limit else { return (false, usage.memoryBytes) }

@@ -35,7 +35,7 @@ struct CgroupPlace {
         }
         for name in Self.wanted where words("cgroup.controllers", of: base).contains(name) { write("+\(name)", base) }
         if !isDomain(base) {
-            // Another process has moved into this cgroup since, so disable the controllers again.
+            // Another process has moved into this cgroup after it was found free, so disable the controllers again.
             for name in missing { write("-\(name)", path) }
         }
         let had = words("cgroup.subtree_control", of: base)
@@ -90,7 +90,8 @@ struct CgroupPlace {
         return !File.exists("/run/systemd/system") || Cgroup.isDelegated(path)
     }
 
-    /// Whether cgroups below `base` can contain processes.
+    /// Whether cgroups below `base` can contain processes: only if the type of `base` is `domain`, not `domain
+    /// invalid`.
     private func isDomain(_ base: String) -> Bool {
         guard let type = try? File.readString(base + "/cgroup.type") else { return true }
         return type == "domain\n"

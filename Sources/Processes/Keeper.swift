@@ -11,7 +11,7 @@ public import Linux
 /// Exits that an earlier torpord missed are delivered to `onExit` after the start. The keeper stores an exit until
 /// `onExit` has returned, or, with `keepsExits`, until `forget` is called.
 public final class Keeper {
-    /// Called once for the exit of each launched process. Set it before the loop runs.
+    /// Called once for the exit of each launched or adopted process. Set it before the loop runs.
     public var onExit: ((ExitRecord) -> Void)? { didSet { deliverLater() } }
     /// Called for the exit of each orphan: a descendant of an app whose parent ended first.
     public var onOrphan: ((OrphanRecord) -> Void)? { didSet { deliverLater() } }
@@ -20,8 +20,7 @@ public final class Keeper {
     public var onLaunched: ((_ app: String, _ incarnation: UInt32, Launched) -> Void)? { didSet { deliverLater() } }
     /// Called when the keeper is lost, so that nothing can be launched any longer.
     public var onLost: (() -> Void)?
-    /// Called if `holdQuietly` failed: with ENOSPC if the keeper's table is full, EMFILE if the keeper has no
-    /// descriptors left.
+    /// Called if `holdQuietly` failed: ENOSPC if the keeper's table is full, EMFILE if the keeper lacks descriptors.
     public var onHoldRefused: ((_ name: String, Errno) -> Void)?
     /// Whether the keeper stores each exit until `forget(_:)` confirms that torpord has persisted it.
     public var keepsExits = false
@@ -128,7 +127,7 @@ public final class Keeper {
         do throws(Errno) {
             try channel.send(message, descriptors: request.descriptors)
         } catch {
-            // torpor-keeper is lost, but may have launched the program before. `lose` calls `completion`.
+            // torpor-keeper is lost, but may have launched the program before: `lose` calls `completion`.
             if error == .brokenPipe || error == .connectionReset { return }
             launches[id] = nil
             fail(.keeper, error)
@@ -181,7 +180,7 @@ public final class Keeper {
         loop.later { [weak self] in self?.onHoldRefused?(name, errno) }
     }
 
-    /// torpor-keeper answers in order, so an answer to request `id` shows that it refused no earlier `holdQuietly`.
+    /// torpor-keeper answers in order, so after the answer to request `id`, it can refuse no earlier `holdQuietly`.
     private func answered(_ id: UInt32) {
         guard id != 0, !quietHolds.isEmpty else { return }
         quietHolds.removeAll { Int32(bitPattern: id &- $0.id) > 0 }
@@ -316,7 +315,7 @@ public final class Keeper {
     /// Whether an answer to a request is still missing.
     public var isBusy: Bool { !launches.isEmpty || !holds.isEmpty }
 
-    /// Frees the memory of answered requests. Makes torpor-keeper, which is idle too, do the same.
+    /// Frees memory that is not needed while torpord is idle, and makes torpor-keeper do the same.
     public func rest() {
         if !isLost { try? channel.send(KeeperRequest.rest.encoded(id: 0)) }
         if launches.isEmpty { launches = [:] }
@@ -459,7 +458,8 @@ public final class Keeper {
         isLost = true
         channel.close()
         watch?.cancel()
-        // Call `onLost` first: it may execute another program. Unanswered requests may have been carried out.
+        // Call `onLost` first: it may execute a new torpor-keeper in this process, and not return. Unanswered requests
+        // fail, although the lost torpor-keeper may have carried them out.
         onLost?()
         let launches = launches
         let holds = holds

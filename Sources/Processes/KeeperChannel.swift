@@ -67,7 +67,7 @@ final class KeeperChannel {
     /// Greets the keeper. Throws EPROTONOSUPPORT if it speaks no version that torpord knows.
     func greet() throws(Errno) -> (welcome: KeeperMessage.Welcome, descriptors: [Descriptor]) {
         var answer = try ask(.hello(version: KeeperProtocol.version))
-        // After an upgrade of torpord alone, the keeper may be older.
+        // After an upgrade of torpord alone, the keeper may be older and refuse the newest version.
         if case .refused = answer.message { answer = try ask(.hello(version: KeeperProtocol.oldestVersion)) }
         let versions = KeeperProtocol.oldestVersion...KeeperProtocol.version
         guard case .welcome(let welcome) = answer.message, versions.contains(welcome.version),

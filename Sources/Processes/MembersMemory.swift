@@ -4,7 +4,7 @@ import Linux
 
 /// The memory of a fixed list of an app's processes: created on the event loop, used by threads that may block.
 public final class MembersMemory: @unchecked Sendable {
-    // Sendable, because this object owns the descriptors and closes them only in its deinit.
+    // MembersMemory is Sendable, because it owns its members' descriptors and closes them only in its deinit.
 
     struct Member {
         let pid: Int32
@@ -25,7 +25,7 @@ public final class MembersMemory: @unchecked Sendable {
     /// How much memory the processes use now (that of their whole cgroup, if it counts memory).
     public func footprint() -> Footprint {
         if let footprint = cgroupPath.flatMap({ Footprint(cgroup: $0) }) { return footprint }
-        // Until a process is reaped, its pid cannot be reused.
+        // Skip processes that have ended: once they are reaped, their pids may be reused.
         return Footprint(of: members.filter { !Pidfd.hasEnded($0.pidfd.raw) }.map(\.pid))
     }
 

@@ -60,8 +60,8 @@ extension MembersMemory {
         return result
     }
 
-    /// Whether much memory stayed resident although some was paged out. The kernel skips pages that it cannot lock at
-    /// that moment, mostly huge ones. A second try seldom meets the same pages.
+    /// Whether much memory stayed resident although some was paged out, so that a second try is worthwhile. The kernel
+    /// skips pages that it cannot lock at that moment, mostly huge ones; later it can lock most of them.
     private func leavesMuch(_ result: PageOutResult) -> Bool {
         let now = footprint()
         return now.swapped > result.before.swapped && now.resident > result.before.resident / 4
@@ -131,7 +131,7 @@ extension MembersMemory {
                 continue
             }
             let end = (first.start + UInt(room)) & ~(hugePage - 1)
-            // The room left in this step is smaller than a huge page.
+            // What is left of this step is smaller than a huge page: leave the range for the next step.
             guard end > first.start else { break }
             let count = Int(end - first.start)
             result.append(.init(start: first.start, count: count))

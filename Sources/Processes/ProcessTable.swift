@@ -188,8 +188,8 @@ public final class ProcessTable {
         return orphans.byTag[tag] ?? []
     }
 
-    /// The tag of a process; nil if it has none. That it has none is cached only after its exec, when its name is no
-    /// longer torpor-keeper's.
+    /// The tag of a process; nil if it has none. A missing tag is cached only after the exec of the process, when its
+    /// name is no longer torpor-keeper's.
     private func tag(_ stat: ProcessStat, keeper: String) -> AppTag? {
         let identity = Identity(stat)
         if untagged.contains(identity) { return nil }

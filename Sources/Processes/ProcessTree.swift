@@ -247,7 +247,8 @@ public final class ProcessTree {
 
     // MARK: Signals
 
-    /// A pidfd of a member, opened after checking again that the process belongs to the app.
+    /// A pidfd of a member. Checks, after opening the pidfd, that it is of this process and that the process still is
+    /// in the app's cgroup. Throws ESRCH if not.
     func pin(_ identity: Identity) throws(Errno) -> Descriptor {
         if identity == main {
             guard let pidfd else { throw .noSuchProcess }

@@ -151,7 +151,7 @@ extension ProcessTree {
         if let failure { report.fail(.diskShare, "I/O priority \(priority) (\(failure))") }
     }
 
-    /// The nearest I/O priority; weights have no exact equivalent.
+    /// The I/O priority nearest to an I/O weight, which has no exact equivalent.
     static func ioPriority(forWeight weight: Int) -> IOPriority {
         switch weight {
         case ...5: .idle
@@ -224,7 +224,8 @@ extension ProcessTree {
                     do throws(Errno) {
                         try ProcFS.setOOMScoreAdjust(member.pid, score)
                     } catch {
-                        // Without privileges, a process cannot have a lower value than it had at its exec.
+                        // Without privileges, a process cannot get a lower value than it had at its exec: set that
+                        // value.
                         guard error.isRefusal, score < inherited else { throw error }
                         score = inherited
                         if present != score { try ProcFS.setOOMScoreAdjust(member.pid, score) }
@@ -246,7 +247,8 @@ extension ProcessTree {
     /// later.
     private func ownScore(_ identity: Identity, _ present: Int32, _ inherited: Int32, _ given: GivenProfile) -> Int32 {
         guard let before = given.oomScore else {
-            // An earlier torpord may have set the present value.
+            // If the present value is one that torpord sets, an earlier torpord may have set it over the inherited
+            // value.
             return Self.usualScores.contains(present) ? inherited : present
         }
         let own = given.ownScores[identity] ?? inherited
@@ -265,7 +267,7 @@ extension ProcessTree {
     // MARK: Timers
 
     private static let ordinarySlack: UInt64 = 50_000
-    /// The most threads whose timer slack is set: each takes the kernel 20 µs.
+    /// If an app has more threads than this, its timer slack is not set: each thread takes the kernel 20 µs.
     private static let mostThreads = 512
 
     private static func nanoseconds(_ slack: Duration?) -> UInt64 {

@@ -105,7 +105,8 @@ final class GivenProfile {
     var ownScores: [Identity: Int32] = [:]
     var timerSlack: UInt64?
     var ioPriority: IOPriority?
-    /// Whether the profile was applied completely, so that the cgroup's files are known without reading them.
+    /// Whether the profile was applied completely, so that the content of the cgroup's files is known without reading
+    /// them.
     var isWhole: Bool
     /// Whether a write has failed or is unfinished since the last complete application.
     var isUncertain = false

@@ -161,7 +161,8 @@ extension ProcessTree {
         let all = list()
         let spared = spared(among: all)
         let members = all.filter { !spared.contains(Identity($0)) }
-        // The container has ended, and podman cleans up after it.
+        // If only the processes are left that are not stopped with the app (`spared`), the container has ended and
+        // podman cleans up after it: the app counts as stopped.
         if members.isEmpty { return !spared.isEmpty }
         return members.allSatisfy { StopState.of($0.pid) != .running || isFrozenBelow($0.pid) }
     }
@@ -187,7 +188,8 @@ extension ProcessTree {
             do throws(Errno) {
                 _ = try send(Signal.continue, to: identity)
             } catch {
-                // No descriptor is left for a pidfd: use the pid, which a stopped process does not lose.
+                // torpord lacks descriptors for a pidfd: use the pid. A stopped process does not exit by itself, so
+                // the pid is still the process's own.
                 if error.isShortage, (try? Signal.send(Signal.continue, to: identity.pid)) != nil { continue }
                 failure = error
             }

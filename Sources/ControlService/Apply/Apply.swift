@@ -80,8 +80,8 @@ struct Apply {
             }
     }
 
-    /// A key name that stands for changes made under an earlier torpord, while the app still runs with its older
-    /// values. This torpord does not know which keys changed.
+    /// Stands in the diff for keys that changed under an earlier torpord, after the app was launched. The app still
+    /// has the old values, and this torpord does not know which keys those are.
     static let unknownKey = "earlier-changes"
 
     /// How a change of the template affects a scene that has its own processes.
@@ -97,7 +97,7 @@ struct Apply {
     /// How the apply changes scenes, by the scene's full name.
     private(set) var scenes: [String: SceneChange] = [:]
 
-    /// How the apply changes a scene.
+    /// How the apply changes a scene; nil if the scene is gone and does not move into its app.
     ///
     /// - Parameters:
     ///   - now: the scene's new specification; nil if there is none.

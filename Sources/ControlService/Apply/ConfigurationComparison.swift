@@ -51,8 +51,8 @@ final class ConfigurationComparison {
         )
     }
 
-    /// Calls `then` once, with whether the files on disk differ from the sources in force; false if the first file
-    /// cannot be read.
+    /// Calls `then` once, with whether the files on disk differ from the sources in force; false if the
+    /// configuration's main file cannot be read.
     func ask(_ sources: ConfigurationSources, _ then: @escaping (Bool) -> Void) {
         // Use the last result only if it was for these sources.
         let known = { [weak self] in self?.last.map { $0.sources == sources && $0.isDifferent } ?? false }
@@ -68,7 +68,7 @@ final class ConfigurationComparison {
         answer.timer?.arm(after: Self.patience)
     }
 
-    /// Passes on only the first of two answers.
+    /// Calls `then` only once: with the comparison's result or, if that takes too long, with the last known result.
     private final class Answer {
         var timer: TimerSource?
         private var then: ((Bool) -> Void)?

@@ -132,7 +132,7 @@ extension ControlService {
     }
 
     /// Why a configuration without apps is not applied: its file was probably emptied, or moved, by mistake. Nil if
-    /// that does not matter.
+    /// there are apps, the request has `force`, or no app would be removed.
     private func refusalOfNothing(_ request: ApplyRequest, _ new: TorporConfiguration) -> String? {
         guard !request.force, !request.diff, new.apps.isEmpty, new.templates.isEmpty else { return nil }
         let count = apps.count { !coordinator.isLeaving($0.id) }

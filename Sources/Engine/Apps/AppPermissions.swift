@@ -13,8 +13,8 @@ extension AppRuntime {
     /// What the app may do in its sandbox.
     package var grants: PermissionGrants { specification.sandbox.grants(permissionAnswers) }
 
-    /// Whether torpord may do `gift`, an action for the app. It may not if the app has a sandbox and lacks the
-    /// permission.
+    /// Whether torpord may do for the app what `gift` names, such as showing alerts. A sandboxed app needs a
+    /// permission for it.
     package func allows(_ gift: Permission.Gift) -> Bool { specification.sandbox.allows(gift, permissionAnswers) }
 }
 

@@ -40,7 +40,8 @@ package final class AppRuntime {
     package var server: VarlinkServer?
     /// Whether the app's notify socket is being read, so that a nested call must not read it again.
     package var isHearing = false
-    /// Whether torpord is checking now if the file exists that shows that the app is ready.
+    /// Whether a background thread is checking for the file of the app's readiness probe, so that no other check
+    /// starts.
     package var isLookedAt = false
     package var store = FDStore()
     package var storeCount = 0
@@ -123,13 +124,15 @@ extension AppRuntime {
         set { slots[LastEndingSlot.self] = newValue }
     }
 
-    /// Why a policy does not allow the app's launch yet; nil if no policy holds it back.
+    /// Why the app's launch waits: for a policy, for memory, for a place among the live scenes or for protected data;
+    /// nil if it waits for none of these.
     package var heldBack: String? {
         get { slots[HeldBackSlot.self] }
         set { slots[HeldBackSlot.self] = newValue }
     }
 
-    /// Whether the app is launched although a policy holds back its launch, because a user asked for the app.
+    /// Whether the app's launch does not wait for a policy or for memory, because a user forced it (`torpor start
+    /// --force`).
     package var skipsAdmission: Bool? {
         get { slots[SkipsAdmissionSlot.self] }
         set { slots[SkipsAdmissionSlot.self] = newValue }
@@ -147,14 +150,14 @@ extension AppRuntime {
         set { slots[IsEndedByPolicySlot.self] = newValue }
     }
 
-    /// Whether the app was evicted for its memory or killed while suspended, rather than terminated on request.
+    /// Whether the app's last run was ended by an eviction or by a kill while suspended, and no policy asked for that.
     package var wasCutShort: Bool? {
         get { slots[WasCutShortSlot.self] }
         set { slots[WasCutShortSlot.self] = newValue }
     }
 
-    /// Whether another process killed the app while it was suspended. A kill while it was running would have caused a
-    /// restart.
+    /// Whether another process, or the kernel, killed the app while it was suspended. Such a kill counts as an
+    /// eviction, so the app's restart policy does not restart it.
     package var wasKilledAsleep: Bool? {
         get { slots[WasKilledAsleepSlot.self] }
         set { slots[WasKilledAsleepSlot.self] = newValue }

@@ -14,7 +14,8 @@ package final class Incarnation {
     /// When the launch of the incarnation began.
     package var launchedAt: Duration?
     package var stop = StopProgress.none
-    /// The last signal that was sent as a message since the app was last continued; nil if none was sent.
+    /// The last message signal (`signals`) that the app got since it was last continued; nil for none. Before torpord
+    /// stops the app, it waits until the app has handled this signal.
     package var told: Int32?
     /// Whether the app is suspended by freezing its cgroup, rather than by SIGSTOP.
     package var freezes = false
@@ -101,7 +102,8 @@ extension Incarnation {
         set { slots[CrashSnapshotSlot.self] = newValue }
     }
 
-    /// Set if a policy gave the app (in `state`) the limits of another state (`profile`), until it leaves `state`.
+    /// If a policy gave the app the limits of another state: until the app leaves `state`, it has the limits of
+    /// `profile`. Nil otherwise.
     package var advisedProfile: (state: AppState, profile: AppState)? {
         get { slots[AdvisedProfileSlot.self] }
         set { slots[AdvisedProfileSlot.self] = newValue }

@@ -5,7 +5,7 @@ package import Processes
 /// Why torpord could not try a launch, as a sentence.
 package struct LaunchError: Error, CustomStringConvertible {
     package let description: String
-    /// The stage of the launch that would have failed.
+    /// The stage of the launch that would have failed, with its errno; nil if the error belongs to no stage.
     package let failure: LaunchFailure?
 
     package init(_ description: String, _ failure: LaunchFailure? = nil) {

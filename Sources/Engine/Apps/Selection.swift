@@ -129,7 +129,7 @@ package struct Selection {
 }
 
 extension Room {
-    /// All apps, to select some of them.
+    /// Selects some of the apps in the configuration.
     package var selection: Selection {
         Selection(apps: apps.all) { [self] name in coordinator.id(of: name).map { apps[$0] } }
     }

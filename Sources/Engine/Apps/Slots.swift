@@ -59,7 +59,7 @@ public struct Slots: ~Copyable {
         }
     }
 
-    /// The value in a slot, or `value` if there is none. Changing the value in place stores it.
+    /// The value in a slot, or the default `value` if the slot is empty. A change in place is stored in the slot.
     @inlinable
     public subscript<S: Slot>(slot: S.Type, default value: @autoclosure () -> S.Value) -> S.Value {
         get { self[slot] ?? value() }

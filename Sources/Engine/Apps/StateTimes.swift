@@ -6,7 +6,8 @@ import Linux
 /// When an app last entered each state, and when it was last used; policies decide by this. Times are on the
 /// monotonic clock, so they are valid until the machine reboots.
 package struct StateTimes: Sendable {
-    /// When the app last entered each state, in microseconds; `never` before the first time.
+    /// When the app last entered each state, in microseconds; `never` before the first time. The order is: not
+    /// running, inactive, active, background, suspended.
     package private(set) var since: (Int64, Int64, Int64, Int64, Int64) = (never, never, never, never, never)
     /// When the app was last used, in microseconds: it was in the foreground, or a connection launched or woke it.
     /// While `isInUse` is true, the app counts as used now.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What caused an event that wakes an app, by the name that events and launch options use.
+/// The kinds of sources whose events wake apps. The raw values are the names in event records and launch options.
 package enum WakeSource: String {
     case socket
     case connection

@@ -101,7 +101,7 @@ package struct AppCounters {
 
 /// A histogram with cumulative buckets, as OpenMetrics defines them.
 struct DurationHistogram {
-    /// Upper bounds of the buckets, in seconds: from 0.1 ms, less than a suspension takes, to more than usual
+    /// Upper bounds of the buckets, in seconds: from 0.1 ms, shorter than a suspension, to 60 s, longer than usual
     /// deadlines.
     static let bounds: [Double] = [
         0.000_1, 0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60,

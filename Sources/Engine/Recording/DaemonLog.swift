@@ -56,7 +56,7 @@ package final class DaemonLog {
         if !journal.send(entry.bytes) { writeLines(line, level) }
     }
 
-    /// Writes a text to the journal's stream. Each of its lines gets the prefix for its log level.
+    /// Writes a text to the journal's stream. Each line of the text gets the prefix for `level`.
     package func writeLines(_ text: String, _ level: LogLevel) {
         let lines = text.split(separator: "\n", omittingEmptySubsequences: true)
         write(lines.map { "<\(level.priority)>\($0)\n" }.joined())

@@ -278,7 +278,8 @@ package enum EventKind: String, CaseIterable {
         case .sleepsAgain: self = .sleepsAgain
         case .ownershipExpired: self = .ownershipExpired
         case .snapshotMissed: self = .snapshotNotTaken
-        // A failed answer of the app has its own event, so none is needed here.
+        // Only policies need to know that the background time is used up. An app that refused a scene has answered
+        // with a failure, which is recorded as `answerFailed`.
         case .backgroundTimeUsed, .sceneRefused(_, missed: false): return nil
         }
     }

@@ -8,8 +8,9 @@ package final class EventLog {
     /// How many events are in memory; older events are in the store on disk.
     package static let capacity = 500
 
-    /// The sequence number of the newest event. A new log starts from the clock, so that its numbers are higher than
-    /// those of earlier logs. If older events with higher numbers are read back, set this to the highest.
+    /// The sequence number of the newest event. It is never less than the event's time in microseconds, so a new log
+    /// has higher numbers than earlier logs. If older events with higher numbers are read back, since the clock was
+    /// set back, set this to the highest.
     package var sequence: Int64 = 0
 
     /// Whether every event ever recorded is still in memory.

@@ -66,7 +66,7 @@ package struct Timeline {
     /// The number of entries for which memory is allocated.
     package var capacity: Int { entries.capacity }
 
-    /// Adds a moment, unless it is a milestone (such as the first launch) that the timeline contains already.
+    /// Adds a moment, unless it is a milestone of the launch (such as the exec) that the timeline contains already.
     package mutating func add(_ moment: Moment, at time: Duration) {
         let code = UInt64(MomentCode.encode(moment))
         // Milestones are never dropped, so an earlier one with the same code is found here.

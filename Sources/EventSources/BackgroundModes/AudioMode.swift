@@ -9,14 +9,13 @@ import Processes
 
 /// The background mode `audio`: an app is not suspended while one of its processes plays or records sound.
 ///
-/// The kernel does not report new streams, so torpord checks for streams only at certain times: when an app with the
-/// mode enters the background, before the app is suspended, and once a second while it plays in the background. A
-/// silent app costs nothing. A sound server reports its streams itself, as long as an app with the mode is in the
-/// background.
+/// The kernel does not report new streams, so torpord must look for them: when an app with the mode enters the
+/// background, before such an app is suspended, and once a second while one plays in the background. Silent apps cost
+/// nothing. A sound server reports its streams itself, as long as an app with the mode is in the background.
 package final class AudioMode: EventRoom, EventSource {
     package unowned(unsafe) let wakes: Wakes
     private let sources: [any SoundSource]
-    /// Apps with this mode in the background, whose streams are checked.
+    /// The apps with the mode `audio` that are in the background: torpord checks their streams.
     private var followed: [AppID: Following] = [:] {
         didSet {
             guard followed.isEmpty != oldValue.isEmpty else { return }
@@ -131,7 +130,7 @@ package final class AudioMode: EventRoom, EventSource {
                 set(id, true)
                 continue
             }
-            // An earlier torpord set the mode since the app played: count the sound as heard now.
+            // If the mode is true but this torpord has heard no sound, an earlier torpord has: count it as heard now.
             guard let heardAt = following.heardAt ?? (machine(id).modes.contains(.audio) ? now : nil) else {
                 if id == stopping { following.stop?() }
                 continue

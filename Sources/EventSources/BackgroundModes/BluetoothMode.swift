@@ -180,7 +180,7 @@ package final class BluetoothMode: EventRoom, EventSource {
 
     private func wake(_ id: AppID, _ name: String, _ text: String) {
         let state = coordinator.machine(id).state
-        // A running app gets the request from BlueZ directly.
+        // A running app need not be woken: it gets the request from BlueZ directly.
         guard state == .suspended || coordinator.machine(id).transition == .suspending else { return }
         happened(apps[id], name, text, Wake(time: Self.time), nil)
     }

@@ -296,7 +296,8 @@ final class DeviceSource: EventRoom, EventSource {
         }
     }
 
-    /// Closes a device node. torpor-keeper closes its copy unless another trigger watches the node.
+    /// Closes the trigger's descriptor of a device node, and torpor-keeper's copy unless another trigger watches the
+    /// node.
     private func letGo(_ node: String, by entry: Entry) {
         guard entry.nodes.removeValue(forKey: node) != nil else { return }
         if entries.values.allSatisfy({ $0.nodes[node] == nil }) { host.release(DescriptorName.node(node)) }

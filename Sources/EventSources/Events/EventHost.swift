@@ -20,7 +20,7 @@ package protocol EventHost: DescriptorKeeping {
     func retryMail(of app: AppRuntime)
     /// The app's queued messages.
     func mail(for app: AppRuntime) -> [Mail]
-    /// Removes a message that the app no longer needs from its mailbox.
+    /// Removes from the app's mailbox a message that the app no longer needs.
     func acknowledged(_ mail: Int64, by app: AppRuntime)
 
     /// The clocks that timers use.

@@ -7,15 +7,15 @@ import Lifecycle
 import Linux
 import Mailbox
 
-/// Wakes an app with the background mode `voip` for 10 s each time it was suspended for its `keep_alive` interval. The
-/// app can then send something on its connections, before a router (NAT) drops them.
+/// Wakes an app with the background mode `voip` for 10 s whenever the app has been suspended for its `keep_alive`
+/// interval. The app can then send something on its connections, before a router (NAT) drops them.
 final class KeepAlive: EventRoom, EventSource {
     unowned(unsafe) let wakes: Wakes
     /// When each suspended app will be woken.
     private var due: [AppID: Duration] = [:]
     private var timer: TimerSource?
 
-    /// The background time that the app gets for this, as in iOS.
+    /// The background time that an app gets to keep its connections open, as in iOS.
     static let time = Duration.seconds(10)
     /// When one app is woken, apps that are due soon are woken too. They are woken at most this much too early, and
     /// at most a tenth of their interval.

@@ -22,16 +22,17 @@ final class MachineNotices: EventRoom, EventSource {
     private var monitor: DeviceMonitor?
     private var profiles: PowerProfiles?
     private var sensors: SensorProxy?
-    /// The machine's orientation that was last reported to apps; nil before the first report. `isNear` likewise, for
-    /// the proximity sensor.
+    /// The machine's orientation as last read, to detect changes; nil if it was not read. `isNear` is the same for the
+    /// proximity sensor.
     private var side: String?
     private var isNear: Bool?
-    /// The last state that was reported to apps; nil before the first report. `screens` and `savesPower` likewise.
+    /// The state of the power supply as last read, to detect changes; nil if it was not read. `screens` and
+    /// `savesPower` are the same for displays and for power saving.
     private var power: Power?
     private var screens: [String: [String]]?
     private var savesPower: Bool?
-    /// Connected accessories, by their path below `/sys`. The set is needed because udev may report an accessory
-    /// twice.
+    /// Connected accessories, by their path below `/sys`: for apps that return to the foreground, and because udev may
+    /// report an accessory twice.
     private var accessories: [String: Accessory] = [:]
     /// Apps with the background mode `external-accessory` that are in the foreground (active or inactive).
     private var inFront: Set<AppID> = []
@@ -204,7 +205,7 @@ final class MachineNotices: EventRoom, EventSource {
         work.ask({ Screens.connected() }, { [weak self] (now: [String: [String]]) in self?.found(now) })
     }
 
-    /// The connected screens, with the modes of each.
+    /// Called with the connected screens and the modes of each. Notifies apps of what has changed since the last call.
     func found(_ now: [String: [String]]) {
         guard topics.contains(.screens) else { return }
         let before = screens ?? now
@@ -258,8 +259,8 @@ final class MachineNotices: EventRoom, EventSource {
         } else {
             accessories[accessory.path] = nil
         }
-        // For an app in the background, all accessories count as removed. When the app returns, it is notified of
-        // those that are connected.
+        // Skip apps in the background, for which all accessories count as removed. When such an app returns to the
+        // foreground, it is notified of those that are connected.
         for app in apps where !away.contains(app.id) { tell(accessory, isThere, app) }
     }
 
@@ -308,7 +309,7 @@ final class MachineNotices: EventRoom, EventSource {
 
 /// The displays that are connected to the machine's graphics cards.
 enum Screens {
-    /// The most modes of a display that are compared and told: the kernel lists the preferred one first.
+    /// The most modes of a display that are read. The kernel lists the preferred mode first.
     static let mostModes = 64
 
     /// The names of the connectors that have a display, such as `card0-HDMI-A-1`, and the modes of each, such as

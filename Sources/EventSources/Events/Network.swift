@@ -16,7 +16,7 @@ struct Network: Hashable, Sendable {
     /// Whether the network is a tunnel (VPN).
     var isVPN = false
     /// Whether the network itself leads to no other machine, such as a container's bridge. Such a network fits an
-    /// entry only if the entry names its interface.
+    /// entry of `networks` only if the entry names its interface.
     var isVirtual = false
 
     /// The network in the form in which apps get it.
@@ -45,8 +45,8 @@ struct Networks: Hashable, Sendable {
     /// Whether the names of wireless networks and the costs of networks are known. The kernel knows neither.
     var isComplete = false
 
-    /// A network that fits the entry; nil if there is none. `isKnown` is false if the criteria need facts that are
-    /// unknown.
+    /// A network that fits the entry of `networks`; nil if there is none. `isKnown` is false if the entry's criteria
+    /// need facts that are unknown.
     func find(_ place: NetworkSpecification) -> (network: Network?, isKnown: Bool) {
         guard isComplete || place.ssid == nil && place.metered == nil else { return (nil, false) }
         return (all.filter { $0.fits(place) }.min { $0.interface < $1.interface }, true)

@@ -26,17 +26,17 @@ final class NetworkPlaces: EventRoom, EventSource {
     private var watch: NetworkWatch?
     private(set) var networks: Networks?
     private var timer: TimerSource?
-    /// When the first of the changes happened that are not evaluated yet.
+    /// When the first change that is not evaluated yet happened; nil if there is none.
     private var changedAt: Duration?
-    /// For each entry, whether the machine was connected to a network that fits. torpor-keeper holds these bytes for
-    /// the next torpord.
+    /// For each entry of `networks`, whether the machine was connected to a network that fits it. torpor-keeper holds
+    /// these bytes for the next torpord.
     private let kept: PersistedBytes
     private var remembered: [String: Bool] = [:]
 
     /// Networks must stay unchanged for this time before they are evaluated: a connection that is only renewed should
     /// not count as left.
     static let settles = Duration.seconds(5)
-    /// Networks that keep changing are evaluated after this time all the same.
+    /// Even if networks keep changing, they are evaluated this long after the first change.
     static let longest = Duration.seconds(30)
 
     init(_ wakes: Wakes) {

@@ -8,7 +8,7 @@ import SystemBus
 /// Follows the networks that the machine is connected to, by NetworkManager if it runs, otherwise by the kernel
 /// (rtnetlink).
 ///
-/// If NetworkManager or the bus ends or returns, this object switches over. No call here blocks.
+/// If NetworkManager or the bus ends or returns, this object switches to the other source. No call here blocks.
 final class NetworkWatch {
     /// The current networks; nil until they are known.
     private(set) var networks: Networks?
@@ -61,7 +61,7 @@ final class NetworkWatch {
             guard let self, self.service.owner == nil else { return }
             self.followLinks()
         }
-        // Begin with the kernel: if there is no bus, no callback ever says so.
+        // Begin with the kernel: if there is no bus, none of these callbacks is ever called.
         followLinks()
     }
 
@@ -124,7 +124,7 @@ final class NetworkWatch {
     private func readLinks() {
         let root = root
         work.ask({ Networks.ofKernel(root: root) }) { [weak self] (networks: Networks) in
-            // While the worker read, NetworkManager may have appeared: then its networks count.
+            // NetworkManager may have appeared while the worker read the kernel's networks: then drop them.
             if let self, self.links != nil { self.found(networks) }
         }
     }

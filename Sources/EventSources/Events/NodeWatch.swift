@@ -7,8 +7,8 @@ import Linux
 /// Waits until a device node, such as that of a terminal, is readable. Does not read it.
 ///
 /// A terminal or FIFO stays open as long as this object exists: if its last descriptor were closed, pending data and
-/// the terminal's settings would be lost. Each open of another device has data of its own, so such a node is open only
-/// while this object waits.
+/// the terminal's settings would be lost. Any other device has separate data for each open(2), so its node is open
+/// only while this object waits.
 final class NodeWatch {
     private let loop: EventLoop
     private let work: BackgroundWorker

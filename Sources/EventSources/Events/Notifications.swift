@@ -7,7 +7,7 @@ import Lifecycle
 package import Mailbox
 
 /// Notifies apps of changes of the machine and its session. No app is woken for this. A running app gets the message
-/// at once. A suspended app gets the message first when it wakes. An app that does not run sees the new state at its
+/// at once, and a suspended app when it wakes. An app that does not run gets none: it sees the new state at its
 /// launch.
 package final class Notifications: EventRoom {
     package unowned(unsafe) let wakes: Wakes
@@ -49,7 +49,8 @@ package final class Notifications: EventRoom {
         let (message, opposite) = isLocked ? (names[0], names[1]) : (names[1], names[0])
         let topic = NotificationTopic.protectedData
         let mail = MailDraft(topic: topic.rawValue, message: message, coalescing: .latest, sender: "logind")
-        // Apps with a protected folder are told when it is about to be locked, and when it was unlocked.
+        // Skip apps with the data protection `complete`: ``tellProtectedData(_:to:)`` notifies them when their folder
+        // is about to be locked, or was unlocked.
         for app in apps where hears(app, topic, message) && app.specification.data.protection.kind != .complete {
             if isFirst, machine(app).isCovered == isLocked { continue }
             if cancels(opposite, app) { continue }
@@ -57,7 +58,8 @@ package final class Notifications: EventRoom {
         }
     }
 
-    /// If the opposite message is still queued, removes it: a lock and an unlock while the app is suspended cancel out.
+    /// If the opposite message is still queued, removes it and returns true: a lock and an unlock while the app is
+    /// suspended cancel out.
     private func cancels(_ opposite: String, _ app: AppRuntime) -> Bool {
         let waiting = host.mail(for: app).last { $0.draft.topic == NotificationTopic.protectedData.rawValue }
         guard let waiting, !waiting.isInFlight, waiting.draft.message == opposite else { return false }

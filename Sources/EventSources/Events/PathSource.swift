@@ -334,7 +334,8 @@ package final class PathSource: EventRoom, EventSource {
     // MARK: What becomes of apps
 
     package func added(_ app: AppRuntime) {
-        // If the app subscribes to unusual topics, one of them may require the locale files.
+        // An app whose topics are not the default ones may subscribe to `locale`, for which the locale files are
+        // watched.
         if concerns(app) || app.specification.notifications != NotificationTopic.usual { configure() }
     }
 

@@ -34,8 +34,8 @@ package final class Timers: EventRoom, EventSource {
     /// Stored rows of an earlier torpord. They are needed until all timers are set up.
     private var kept: [StoredSchedule.Key: StoredSchedule] = [:]
     private(set) var hasBegun = false
-    /// Whether the first launches have begun. Until then, no timer fires, nor before `isRemembered` (the stored state
-    /// was read).
+    /// Whether the first launches have begun. No timer fires before that, nor before the stored state was read
+    /// (`isRemembered`).
     private var isDue = false
     private var isRemembered = false
     /// Apps with the background mode `fetch`.
@@ -106,8 +106,8 @@ package final class Timers: EventRoom, EventSource {
         var history: TimerHistory?
         var goesOn = false
         if isNew, let stored {
-            // If the state was stored during this boot and an earlier torpord of this boot ran, continue with that
-            // state.
+            // Continue with the stored state if it is from this boot and torpord was only replaced, under the same
+            // torpor-keeper.
             let memory = TimerMemory(stored, now: now)
             goesOn = host.isSuccessor && memory.isOfThisBoot
             history = goesOn ? memory.history : memory.history.restarted(sameBoot: memory.isOfThisBoot, now: now)
@@ -131,7 +131,7 @@ package final class Timers: EventRoom, EventSource {
         rule.accuracy = specification.accuracy
         rule.randomDelay = specification.randomDelay
         rule.isPersistent = specification.isPersistent
-        // Use FNV-1a, because Swift's hashes are different in each process.
+        // The seed must be the same in every process, so use FNV-1a: Swift's own hashes differ in each process.
         var seed: UInt64 = 0xcbf2_9ce4_8422_2325
         for byte in (ThisProcess.machineID + "/" + app.name + "/" + specification.name).utf8 {
             seed = (seed ^ UInt64(byte)) &* 0x100_0000_01b3

@@ -18,7 +18,7 @@ package struct WakeEvent {
     package let text: String
     /// How the event wakes the app. If nil, the event wakes no app: its message waits until the app runs.
     package var wake: Wake?
-    /// The message about the event. Nil if the app notices the event itself, as it does a connection.
+    /// The message about the event; nil if the app notices the event itself, for example a connection.
     package var mail: MailDraft?
     /// When the event happened, on the event loop's clock.
     package var at: Duration
@@ -287,8 +287,8 @@ package final class Wakes: Room, LifecycleObserver {
         return .woken
     }
 
-    /// Why events may not wake the app now: the session was not unlocked yet, or events woke the app too often. Nil if
-    /// they may.
+    /// Why the event may not wake the app now: this machine does not own the app, the session was not unlocked yet,
+    /// events woke the app too often, or a policy undid a wake-up. Nil if it may; the wake-up is then counted.
     private func isHeldBack(_ app: AppRuntime, _ event: WakeEvent) -> WakeOutcome? {
         if !machine(app).mayRun {
             return .heldBack("is not owned by this machine, so no event wakes it", until: nil)

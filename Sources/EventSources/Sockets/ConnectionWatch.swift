@@ -16,7 +16,7 @@ package final class ConnectionWatch: EventRoom, EventSource {
     private var ports: [AppID: HeldPorts] = [:]
     private var leftBehind: [AppID: LeftBehind] = [:]
     private var serving: [AppID: ServingApp] = [:]
-    /// When each app whose sockets were watched last woke up or ended.
+    /// For each app whose sockets were watched: when it last woke up or ended.
     private var awakeSince: [AppID: Duration] = [:]
     /// Apps for which the log already contains that their sockets are polled.
     private var told: Set<AppID> = []
@@ -128,9 +128,10 @@ package final class ConnectionWatch: EventRoom, EventSource {
         }
     }
 
-    /// Launches an app again that was killed while suspended, as it would be restarted if it had been killed while
-    /// running. This includes apps whose ports could not be kept (copying sockets may be forbidden): no connection
-    /// could launch them. The app is suspended again after the launch. If memory is short, the launch waits.
+    /// Launches an app again that was killed while suspended, since a kill while it was running would have restarted
+    /// it. Also launches an app that was evicted and whose ports could not be kept open (copying sockets may be
+    /// forbidden), since no connection could launch it. The app is suspended again after the launch. If memory is
+    /// short, the launch waits.
     private func launchAgain(_ app: AppRuntime, _ why: String) {
         // Do not launch the app while memory is short, or while another app's launch waits for memory.
         guard app.wasCutShort == true, app.pendingWake == nil, !host.isMemoryShort,

@@ -23,13 +23,14 @@ package final class ListeningSocket {
     /// Whether a connection that `source` reports wakes the app. If false, `source` serves only to notice a nearly
     /// full queue.
     package var wakes = false
-    /// Whether the kernel keeps new connections waiting because the app is inactive; nil if unknown.
+    /// Whether the kernel holds back what comes to the socket, because the app is inactive or not owned; nil if
+    /// unknown.
     private(set) var isWithheld: Bool?
     private var isRefusedToWithhold = false
     /// Whether it was already reported that the socket's queue is nearly full.
     var isToldFull = false
-    /// The device and inode of the socket file. A file with others was made by another program and must not be
-    /// removed.
+    /// The device and inode of the socket file. If the file at the path has other numbers, another program made it,
+    /// and it must not be removed.
     private var node: (device: UInt64, inode: UInt64)?
 
     /// If at least this fraction of the queue is in use, the queue counts as nearly full.
@@ -273,9 +274,9 @@ package final class ListeningSocket {
         return Double(backlog.waiting) >= Self.nearlyFull * Double(backlog.most)
     }
 
-    /// With `user = true`: makes the kernel keep new connections waiting, or lets them through. `standsBy`: keeps all
-    /// waiting, since this machine does not own the app; nil if the app needs no owner. The first time that the kernel
-    /// refuses this, returns a warning.
+    /// Makes the kernel hold back what comes to the socket, or let it through. Holds it back if `isHeld` is true and
+    /// the socket has `user = true`, or if `standsBy` is true, because this machine does not own the app. `standsBy`
+    /// is nil if the app needs no owner. The first time that the kernel refuses this, returns a warning.
     func withhold(_ isHeld: Bool, standsBy: Bool? = nil) -> String? {
         let isHeld = isHeld && specification.user || standsBy ?? false
         guard specification.user || standsBy != nil || isWithheld ?? false, let descriptor, isWithheld != isHeld else {

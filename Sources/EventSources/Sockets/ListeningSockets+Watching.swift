@@ -50,7 +50,8 @@ extension ListeningSockets {
         return machine.transition == .suspending || (machine.state == .suspended && machine.transition == nil)
     }
 
-    /// Whether a connection should wake the app: no earlier wake-up was refused, or its reason may no longer hold.
+    /// Whether a connection should wake the app: the last wake-up was not refused, or the reason for refusing it may
+    /// no longer hold.
     private func mayWake(_ set: SocketSet, _ machine: AppMachine) -> Bool {
         guard let refusal = set.refusal else { return true }
         let now = now

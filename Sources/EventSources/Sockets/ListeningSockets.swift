@@ -26,8 +26,8 @@ package final class ListeningSockets: EventRoom, EventSource {
 
     // MARK: Binding
 
-    /// Takes over the sockets that an earlier torpord had bound. Called before running apps are found, which may have
-    /// other sockets.
+    /// Takes over the sockets that an earlier torpord had bound. Binds no others: running apps, which may still have
+    /// them, are found later.
     package func takeOver() {
         for app in apps { reconcile(app) }
     }
@@ -67,7 +67,8 @@ package final class ListeningSockets: EventRoom, EventSource {
         )
     }
 
-    /// An error text if a socket of the app is not bound; nil if all are bound or the app has failed.
+    /// An error text if a socket of the app is not bound; nil if all are bound, or if they are closed because the app
+    /// has failed or is not owned.
     package func trouble(of app: AppRuntime) -> String? {
         guard isBegun, let set = sets[app.id], set.isTroubled, set.refused == nil else { return nil }
         let socket = set.sockets.first { $0.descriptor == nil && $0.trouble != nil }
@@ -163,14 +164,16 @@ package final class ListeningSockets: EventRoom, EventSource {
         }
     }
 
-    /// Why the app's sockets must be closed; nil if they may be open. A standby has got its sockets at its launch: they
-    /// stay open, and the kernel drops what comes (``ListeningSocket/withhold(_:standsBy:)``).
+    /// Why the app's sockets must be closed; nil if they may be open. The sockets of an app that stands by (is
+    /// launched without being owned) stay open, and the kernel holds back what comes
+    /// (``ListeningSocket/withhold(_:standsBy:)``).
     private func refusal(_ machine: AppMachine, isForLaunch: Bool = false) -> Refusal? {
         if !machine.mayRun { return machine.isAlive || machine.isWaitingToLaunch || isForLaunch ? nil : .unowned }
         return machine.failed ? .failed : nil
     }
 
-    /// Closes a socket of an app that no connection launches now, so that clients do not wait for it.
+    /// Closes a socket of an app that no connection launches now, so that clients do not wait for it. Returns false,
+    /// since the socket is not bound.
     private func refuse(_ socket: ListeningSocket, of app: AppRuntime, _ refusal: Refusal) -> Bool {
         socket.trouble = refusal.trouble(of: app.name)
         socket.toldTrouble = socket.trouble
@@ -203,7 +206,7 @@ package final class ListeningSockets: EventRoom, EventSource {
     enum PortStanding {
         /// The app accepts no connections: a user stopped it, it has failed, or it is being removed.
         case down
-        /// The app accepts no connections now, but will soon.
+        /// The app accepts no connections now, but may do so later.
         case coming
         /// The app accepts connections, or is woken when one comes.
         case takes
@@ -423,7 +426,7 @@ final class SocketSet {
     /// When to try the failed binds again; nil if all sockets are bound.
     var retryAt: Duration?
     var retryDelay: Duration = .zero
-    /// Why the last wake-up by a connection was refused, with the app's state then; nil if it was not refused.
+    /// When the last wake-up by a connection was refused, and the app's state then; nil if it was not refused.
     var refusal: Refusal?
     /// Why none of the app's sockets is bound; nil if they should be.
     var refused: ListeningSockets.Refusal?
@@ -465,8 +468,8 @@ final class SocketSet {
 }
 
 extension AppMachine {
-    /// Whether the kernel drops what comes to the app's sockets, since this machine does not own the app; nil if the
-    /// app needs no owner.
+    /// Whether the kernel must hold back what comes to the app's sockets, since this machine does not own the app; nil
+    /// if the app needs no owner.
     var standsBySockets: Bool? { rules.owner == .external ? !mayRun : nil }
 }
 

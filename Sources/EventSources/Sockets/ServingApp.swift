@@ -28,7 +28,7 @@ final class ServingApp: EventRoom {
     private static let pause = Duration.milliseconds(50)
     /// How long before the end of the background time torpord checks the app's connections.
     private static let margin = Duration.milliseconds(250)
-    /// An app that uses less than this part of one processor (a hundredth) counts as idle.
+    /// An app that uses less than 1/`share` of one processor counts as idle.
     private static let share = 100
 
     init(_ app: AppRuntime, _ tree: ProcessTree, _ owner: ConnectionWatch) {
@@ -80,7 +80,7 @@ final class ServingApp: EventRoom {
         }
     }
 
-    /// The indices of those sockets that are clients' connections to the app.
+    /// The indices of the sockets that are clients' connections to the app and may wake the app.
     private func clients(of sockets: [some WatchableSocket], _ given: [UInt64: WakeManner]) -> [Int] {
         let wish = ConnectionWish(app.specification)
         let places = ListeningPlaces(own: Set(sockets.filter(\.listens).map(\.place)), given: given)

@@ -104,7 +104,7 @@ final class SleepingSockets: EventRoom {
         for (copy, wake) in wanted {
             let ready = Descriptor.readiness(copy.descriptor.raw)
             var events: IOEvents = [.readable, .peerClosed, .edgeTriggered]
-            // The app waits for room in the send buffer: wake it when there is room.
+            // The send buffer is full, so the app may wait for room in it: wake the app when there is room.
             if copy.facts.kind != .datagram, copy.facts.isConnected, !ready.contains(.writable) {
                 events.insert(.writable)
             }

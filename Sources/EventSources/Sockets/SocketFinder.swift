@@ -18,8 +18,8 @@ final class SocketFinder {
     private let loop: EventLoop
     private let completion: (SocketFinder) -> Void
     private var rest: ArraySlice<Int32>
-    /// Processes that only reserve ports for the app, such as podman's. Of their sockets, only listening network
-    /// sockets count.
+    /// Processes that only reserve ports for the app, such as podman's conmon. Of their sockets, only listening
+    /// network sockets count.
     private let reserving: Set<Int32>
     private var reading: SocketCopyReading?
     private var numberReading: SocketReading?
