@@ -13,7 +13,7 @@ package struct Authority: Sendable {
     private let readers: Set<UInt32>
     private let operators: Set<UInt32>
     private let posters: Set<UInt32>
-    /// The keys that name a group.
+    /// Which of the keys `readers`, `operators` and `posters` name a group.
     private let setKeys: Set<String>
     /// The path of the configuration file; empty if there is none.
     private let file: String

@@ -117,7 +117,8 @@ extension Supervisor {
     private func cause(_ record: MainExit, _ app: AppRuntime) -> ExitCause {
         switch record.status {
         case nil: return .unknown
-        // With this status, conmon reports that its container was killed. A suspended process cannot exit by itself.
+        // conmon exits with this status if its container was killed. A suspended container cannot exit by itself, so
+        // it was killed.
         case .exited(128 + Signal.kill) where app.run.tree?.isContainer == true && isAsleep(app):
             return .signaled(Signal.kill, coreDumped: false)
         case .exited(let code): return .exited(code: code)
