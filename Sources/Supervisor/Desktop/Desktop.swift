@@ -78,7 +78,7 @@ package final class Desktop: ShellRoom, AlertScreen {
     private static let idleTime = Duration.seconds(10)
     /// How long a helper may take to end at the end of torpord.
     private static let longestEnd = Duration.seconds(2)
-    /// A helper that has run for this time counts as working.
+    /// If a helper fails after it has run for this time, the delay before the next start is the shortest one again.
     private static let stableAfter = Duration.seconds(10)
     private var startedAt = Duration.zero
 
@@ -270,10 +270,11 @@ package final class Desktop: ShellRoom, AlertScreen {
 
     private var isNeeded: Bool { !ledger.isEmpty || focus.kind != nil || listens }
 
-    /// Whether the helper must follow sound streams. Without a session, only those of the kernel are followed.
+    /// Whether the helper must follow streams of PipeWire. Without a session there is no helper, and torpord follows
+    /// only the kernel's sound devices (/proc/asound).
     private var listens: Bool { sound.isWanted && obstacle == nil }
 
-    /// Records that streams have ended if there is no session, since no helper then reports them.
+    /// If there is no session, records that no streams run, since no helper reports them.
     private func noteSilence() { if sound.isWanted, obstacle != nil { sound.heard([]) } }
 
     private func soundIsFollowed() {
@@ -412,7 +413,7 @@ package final class Desktop: ShellRoom, AlertScreen {
             supervisor.service.changed()
             for id in ledger.ids { report(.failed(id: id, reason: why)) }
         }
-        // If another helper can replace it at once, do not report that sound cannot be followed.
+        // If the failed helper can be replaced at once, do not report that sound cannot be followed.
         if listens, !isRetried || failures > 0 { sound.isHeard(why) }
         // Without a session, do not retry: logind reports when there is one.
         guard isRetried else { return }
@@ -442,7 +443,7 @@ package final class Desktop: ShellRoom, AlertScreen {
             return
         }
         onReport(report)
-        // `AppAlerts` acknowledges the answer to an alert once that is durable.
+        // Acknowledge only closed alerts here: `AppAlerts` acknowledges an answer once the answer is on disk.
         if case .closed(let id, _) = report { helper?.send(.acknowledge(id: id)) }
     }
 
