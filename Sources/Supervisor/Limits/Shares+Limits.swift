@@ -12,7 +12,7 @@ import Processes
 /// limited. An app that comes near its memory limit is warned.
 extension Shares {
     private static let lookInterval = Duration.seconds(1)
-    /// How many apps are checked in one turn of the loop: about a millisecond.
+    /// How many apps are checked in one turn of the event loop; this takes about a millisecond.
     private static let portion = 25
     /// The interval of checks if the kernel enforces every limit: then they only serve to warn apps at 80 %.
     private static let slowInterval = Duration.seconds(5)

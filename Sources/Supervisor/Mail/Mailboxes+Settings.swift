@@ -23,10 +23,10 @@ extension Mailboxes {
     private static func rank(_ mail: Mail) -> Int {
         switch mail.draft.topic {
         case settingsTopic: mail.draft.message == Message.identityDidChange.rawValue ? 0 : 1
-        // An app learns that a session of transfers is over before it gets the results of these transfers.
+        // An app learns that all transfers of a session have ended before it gets the results of these transfers.
         case TransferMail.topic:
             mail.draft.message == Message.handleEventsForBackgroundTransfer.rawValue ? 2 : lastRank
-        // An app is up to date before it shows what a URL names.
+        // The app refreshes its content before it opens a URL.
         case refreshTopic: 3
         default: lastRank
         }

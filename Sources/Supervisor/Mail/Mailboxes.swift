@@ -152,7 +152,7 @@ package final class Mailboxes: Room, LifecycleObserver {
         dropIfEmpty(app)
     }
 
-    /// Calls `body` when the stored mail is loaded: at once, except in the first moments of a supervisor.
+    /// Calls `body` when the stored mail is loaded: at once, except while torpord starts.
     package func whenLoaded(_ body: @escaping () -> Void) {
         if isLoaded { body() } else { afterLoad.append(body) }
     }
