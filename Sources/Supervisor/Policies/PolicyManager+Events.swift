@@ -31,7 +31,7 @@ extension PolicyManager {
     }
 
     /// Marks the entries of changed apps and of their dependencies as out of date in the view that policies read. A
-    /// dependency also changes because it may now be in use, or no longer be in use.
+    /// dependency's entry depends on whether the app uses it.
     package func touched(_ apps: [AppRuntime]) {
         for app in apps {
             unseen.insert(app.id)
@@ -80,7 +80,7 @@ extension PolicyManager {
         unseen.insert(app.id)
     }
 
-    /// The configuration changed: apps were added, removed or changed.
+    /// Brings the view up to date after a change of the configuration, and tells the policies that apps have changed.
     func appsChanged() {
         for app in supervisor.apps where view.name(app.id) != app.name || view.tags(app.id) != app.specification.tags {
             let times = view.isPresent(app.id) && view.name(app.id) == app.name
@@ -108,7 +108,7 @@ extension PolicyManager {
         lastHeartbeats[app] = nil
     }
 
-    /// The memory pressure of the machine has changed.
+    /// Tells the policies that the memory pressure of the machine has changed.
     package func pressure(from: MemoryLevel, to: MemoryLevel) {
         view.system.pressure = to.policyCode
         post(TORPOR_EVENT_PRESSURE, from: from.policyCode, to: to.policyCode)

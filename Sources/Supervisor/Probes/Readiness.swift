@@ -6,7 +6,7 @@ import EventLoop
 import Lifecycle
 import Linux
 
-/// Checks repeatedly whether an app is ready, and reports it to the core. It stops when its last reference is gone.
+/// Checks repeatedly whether an app is ready, and reports it to the core. Releasing the last reference ends the checks.
 final class ReadinessProbe {
     private let probe: Probe
     private weak var app: AppRuntime?
@@ -15,7 +15,7 @@ final class ReadinessProbe {
     private var current: ProbeTry?
     /// Why the app is not ready, as the last try found.
     private(set) var problem: String?
-    /// The last problem with the file of the check that was logged, so that it is logged once.
+    /// The last problem with the probe's file that was logged, so that each problem is logged once.
     private var said: String?
 
     init(_ probe: Probe, app: AppRuntime, supervisor: Supervisor) {
