@@ -133,8 +133,8 @@ final class Takeover: ShellRoom {
         supervisor.recovery.keeper = supervisor.keeper.pid
         for name in supervisor.inheritance.remaining {
             supervisor.keeper.release(name)
-            // The apps of these descriptors were removed from the configuration. Closing a descriptor that an app has
-            // stored may block.
+            // No configured app has these descriptors any longer. An app may have stored one whose close blocks, so
+            // limit how long the close may take.
             for descriptor in supervisor.inheritance.take(name) { descriptor.closesPromptly = true }
         }
         if supervisor.keeper.instance > 1 || !recovered.isEmpty {

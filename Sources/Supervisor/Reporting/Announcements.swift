@@ -30,7 +30,8 @@ final class Announcements: Room, LifecycleObserver {
         if to != .notRunning { trace(app, .entered(to)) }
     }
 
-    /// Only transitions that last have events; one that is over at once shows only as a state.
+    /// Called for changed apps. Reports a transition only if it is still in progress: one that ended at once shows
+    /// only as a state.
     func touched(_ apps: [AppRuntime]) { for app in apps { announceTransition(app) } }
 
     func forget(_ app: AppRuntime) {}
