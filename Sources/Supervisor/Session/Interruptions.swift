@@ -182,7 +182,8 @@ package final class Interruptions: LifecycleObserver {
     private func isLeaving(_ id: AppID) -> Bool {
         let machine = supervisor.coordinator.machine(id)
         guard machine.state == .active || machine.state == .inactive else { return false }
-        // An app that has no reason to run in the background becomes inactive and stays inactive.
+        // An app without a reason to run in the background becomes only inactive, so an inactive app without a
+        // transition counts as out of the foreground.
         return machine.state == .active || machine.transition != nil
     }
 

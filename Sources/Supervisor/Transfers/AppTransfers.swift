@@ -111,7 +111,7 @@ package final class AppTransfers: ShellRoom, LifecycleObserver {
         schedule()
     }
 
-    /// Calls `body` when the stored transfers are loaded: at once, except in the first moments of a supervisor.
+    /// Calls `body` when the stored transfers are loaded: at once, except while torpord starts.
     package func whenLoaded(_ body: @escaping () -> Void) {
         if isLoaded { body() } else { afterLoad.append(body) }
     }
