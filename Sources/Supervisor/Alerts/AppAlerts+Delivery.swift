@@ -187,7 +187,7 @@ extension AppAlerts {
     /// The open alerts that the screen shows under one number, oldest first: a single alert, or a bundle of several.
     func members(of number: Int64) -> [Alert] {
         guard let alert = table[number] else {
-            // The alert whose number the bundle has may have been closed already.
+            // A bundle has the number of its first alert, and keeps it when that alert is closed.
             return table.allOpen.filter { $0.opening?.bundle == number }
         }
         guard alert.opening?.bundle == number else { return [alert] }

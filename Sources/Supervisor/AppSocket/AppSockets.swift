@@ -73,7 +73,8 @@ final class AppSockets: ShellRoom, LifecycleObserver {
             server.refusal = { [unowned self, unowned app] peer in self.refusal(of: peer, app) }
             server.handler = { [unowned self, unowned app] call, peer, reply in self.serve(call, peer, reply, app) }
             server.onDisconnect = { [unowned self, unowned app] connection in self.disconnected(connection, app) }
-            // A program may connect before torpor-keeper has reported its pid. Until then the peer cannot be checked.
+            // A program may connect before torpor-keeper has reported its pid. Until then its connection must wait,
+            // since the peer cannot be checked.
             server.setAccepting(app.run.tree != nil || !coordinator.machine(app.id).isAlive)
             app.server = server
             if !isThere { supervisor.hold(DescriptorName.channel(app.name), server.listener.raw) }

@@ -80,8 +80,8 @@ extension ManagerRequest {
     var isForPosters: Bool {
         switch self {
         case .post: true
-        // A request of a remote client without a session launches nothing, and each template says whether posters may
-        // open its scenes.
+        // If a remote client asks for a scene without options, nothing is launched. Whether posters may open the
+        // scenes of a template is checked later (`opened_by`).
         case .openScene(let scene): scene.remote && scene.session == .null
         default: false
         }

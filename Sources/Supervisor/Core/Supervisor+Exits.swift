@@ -95,8 +95,8 @@ extension Supervisor {
             {
                 return self.mainExited(app, MainExit(pid: main.pid, status: Self.statusOfZombie(main.pid)))
             }
-            // The process was reaped, or is about to be. If torpor-keeper has reaped the process, wait for its
-            // report.
+            // The process was reaped, or is about to be. If torpor-keeper has reaped it, its report comes within half
+            // a second; another parent reports nothing.
             app.run.mainTimer = try? self.loop.timer { [weak self, weak app] in
                 guard let self, let app, app.run.exitRecord == nil, app.run.tree?.main == main else { return }
                 self.mainExited(app, MainExit(pid: main.pid, status: nil))

@@ -302,7 +302,7 @@ final class DataGate: Sendable {
         try lock.withLock { _ throws(Failure) in try body() }
     }
 
-    /// Registers an eviction, which is cancelled as soon as the app is to be launched.
+    /// Registers an eviction of caches, which is cancelled when a launch of the app begins.
     func evict(_ work: TreeWork) { eviction.withLock { $0 = work } }
 
     func stopEviction() { eviction.withLock { $0 }?.cancel() }

@@ -253,14 +253,15 @@ package final class Desktop: ShellRoom, AlertScreen {
         self.helper = nil
     }
 
-    /// Ends the helper, and waits for it without the loop.
+    /// Ends the helper, and waits for that up to half a second, without the event loop.
     func endHelper() {
         letGo()
         leaving?.awaitEnd(.milliseconds(500))
         leaving = nil
     }
 
-    /// Ends the helper. Returns whether the helper has ended, or was waited for long enough.
+    /// Ends the helper. Returns whether the helper has ended, or was waited for long enough. If not, the shutdown
+    /// continues later.
     func endAll() -> Bool {
         letGo()
         return processes.areGone()
@@ -394,7 +395,7 @@ package final class Desktop: ShellRoom, AlertScreen {
         // The next `here` report of the helper shows which alerts are missing; `AppAlerts` shows these again.
         ledger.helperEnded()
         guard !isEnding else { return }
-        // Only alerts of an earlier torpord were on the screen, so report that they are gone.
+        // If no helper is needed, only alerts of an earlier torpord were on the screen: report that they are gone.
         guard isNeeded else { return reportNothing() }
         guard let why else { return look() }
         if now - startedAt >= Self.stableAfter { failures = 0 }
