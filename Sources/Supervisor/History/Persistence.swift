@@ -143,8 +143,8 @@ package final class Persistence: ShellRoom, LifecycleObserver {
         known.failed = row.isFailed
         known.ledger = row.ledger.map { now - .microseconds(wallClock - $0) }
         let reason = row.lastExit.flatMap { TerminationReason(rawValue: $0.reason) }
-        // A force quit or a stop counts only while it keeps the app down. If the app was started again since, and the
-        // machine lost power, the last exit that is stored is still the old one.
+        // A stored force quit or stop counts only if it still keeps the app down. If the app was started again and
+        // the machine then lost power, the stored last exit is outdated.
         known.lastEnding =
             row.isForceQuit
             ? .forceQuit : row.isStopped ? .stopped : reason == .forceQuit || reason == .stopped ? nil : reason

@@ -336,7 +336,7 @@ package final class InnerScenes: ShellRoom, LifecycleObserver {
         let before = seen[app.id] ?? []
         guard now != before else { return }
         seen[app.id] = now.isEmpty ? nil : now
-        // If the app ends while it connects the scene, ``ended(_:_:)`` decides what that means for the saved state.
+        // If the app is ending, keep the entry: ``ended(_:_:)`` uses it to judge the saved state of the scene.
         if machine(app).transition != .terminating, let scene = restoring[app.id],
             machine(of: scene, app)?.awaiting != .sceneWillConnect
         {

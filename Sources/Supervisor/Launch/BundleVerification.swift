@@ -48,7 +48,7 @@ extension Launcher {
         return (File.parent(of: whole) ?? "") + "/keys"
     }
 
-    /// Removes, on a background thread, what is left of bundles whose `torpor uninstall` was killed.
+    /// Removes, on a background thread, bundles that are removed only in part because `torpor uninstall` was killed.
     package func tidyBundles() {
         let state = supervisor.configuration.supervisor.stateDirectory
         reads.ask {

@@ -251,8 +251,8 @@ class Companion<Command: CompanionCommand, Report: CompanionReport> {
         guard let socket else { return }
         let bytes: [UInt8]?
         do throws(Errno) {
-            // A plain read discards descriptors that the companion may have sent with the data. Discarding a socket
-            // may block, which `Promptly` ends.
+            // A plain read discards descriptors that the companion may have sent with the data. To discard a socket
+            // may block, so `Promptly` limits how long that may take.
             bytes = try Promptly.run { () throws(Errno) in try Descriptor.read(socket.raw, maximum: Self.turn) }
         } catch {
             return fail("cannot be reached: \(error)")

@@ -43,7 +43,8 @@ extension Shares {
         app.run.loweredFrom = usage
         app.run.limitTimer = try? loop.timer { [weak self, weak app] in
             guard let self, let app, app.run.tree?.cgroupPath == path else { return }
-            // Pass `.max` as the old limit, whatever it was, so that the memory is lowered further.
+            // Pass `.max` as the old limit: with the real one, the limit would count as unchanged, and would not be
+            // written.
             self.limitsChanged(app, from: AppLimits(memory: .max, tasks: app.specification.taskLimit))
         }
         app.run.limitTimer?.arm(after: .milliseconds(20))

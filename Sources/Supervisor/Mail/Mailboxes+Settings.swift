@@ -12,7 +12,8 @@ extension Mailboxes {
     /// The topic of mail about changed settings; clients may not post to it.
     static let settingsTopic = "torpor.settings"
 
-    /// Puts mail about settings first: the app needs them before it gets anything else.
+    /// Sorts mail for delivery. Mail about settings comes first: the app needs the settings before it gets anything
+    /// else.
     static func inOrder(_ items: [Mail]) -> [Mail] {
         guard items.contains(where: { rank($0) != lastRank }) else { return items }
         return (0...lastRank).flatMap { rank in items.filter { Self.rank($0) == rank } }

@@ -67,7 +67,8 @@ extension PolicyManager {
         app.heldBack = nil
         post(TORPOR_EVENT_LAUNCH, app, reason: reason.policyCode)
         guard app.skipsAdmission == true || !chain.isGoverned(TORPOR_EVENT_LAUNCH) else { return }
-        // An app that skips admission also skips the wait for memory, which the core asks about next.
+        // If the app needs memory, keep `skipsAdmission`: the core asks about memory next, and the app skips that
+        // wait too.
         if app.specification.memoryNeeded == nil { app.skipsAdmission = nil }
         let id = app.id
         // Answer later: the core is still in the step in which it asks.
