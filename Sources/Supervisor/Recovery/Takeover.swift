@@ -101,7 +101,8 @@ final class Takeover: ShellRoom {
             coordinator.restoreWake(app.id, from: &reader)
             supervisor.appSockets.restoreChannel(of: app, channel)
             let rest = restore(app, fields, &left, &strays, waiting)
-            // The earlier torpord ended before it had launched the app for the first time.
+            // If the earlier torpord ended before it had launched the app for the first time, launch the app as at
+            // every start.
             let machine = coordinator.machine(app.id)
             if machine.goalGeneration == 0, !machine.isAlive { fresh.append(app) }
             if let rest { unfinished.append((app, coordinator.machine(app.id).incarnation, rest)) }

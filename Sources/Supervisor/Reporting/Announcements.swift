@@ -17,7 +17,8 @@ final class Announcements: Room, LifecycleObserver {
     }
 
     func entered(_ app: AppRuntime, from: AppState, to: AppState) {
-        // States that an app only passes through would fill the log. The end of an incarnation is reported elsewhere.
+        // Log states that an app only passes through at the level `debug`. The end of an incarnation is reported
+        // elsewhere.
         let isThere = machine(app).goal.rawValue == to.rawValue && to != .notRunning
         note(
             app,
