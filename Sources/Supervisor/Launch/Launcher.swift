@@ -186,7 +186,8 @@ package final class Launcher: ShellRoom, LifecycleObserver {
                 finish
             )
         }
-        // Only the program must be looked up here, with the supervisor's own rights, so this does not block.
+        // No account, file or socket owner must be looked up here, only the program, with the supervisor's own
+        // rights. This does not block.
         do throws(LaunchError) {
             finish(.success(try LaunchFacts.find(specification)))
         } catch {

@@ -313,7 +313,8 @@ final class Takeover: ShellRoom {
 
     private func finish(_ app: AppRuntime, _ incarnation: UInt32, _ rest: Unfinished) {
         let machine = coordinator.machine(app.id)
-        // The app's exit, or the failure of its launch, may have been handled by now, and its next launch have begun.
+        // The app's exit, or the failure of its launch, may have been handled by now, and its next launch may have
+        // begun.
         guard machine.isAlive, machine.incarnation == incarnation else { return }
         switch rest {
         case .launched(let process, let isOurs):

@@ -23,7 +23,7 @@ package final class Interruptions: LifecycleObserver {
     /// Whether it is known if apps must be covered (moved out of the foreground).
     private var isKnown = false
     private var isCovered = false
-    /// Apps that the machine waits for before it sleeps; nil if it does not wait for torpord.
+    /// Apps that the machine waits for before it sleeps; nil if the machine is not waiting for torpord.
     private var awaited: Set<AppID>?
     private var beganAt = Duration.zero
     private var timer: TimerSource?
