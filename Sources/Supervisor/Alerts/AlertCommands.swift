@@ -25,7 +25,7 @@ final class AlertCommands {
     private(set) var waiting: [Job] = []
     private var isRunning = false
     private var timer: TimerSource?
-    /// Called with the alert's number before its commands run, so that the caller can first store that they run.
+    /// Called with the alert's number before its commands run. The caller first stores that they have begun.
     var onBegin: ((Int64) -> Void)?
     /// Called with the alert's number when its commands have ended, with a sentence about each command that failed.
     var onEnd: ((Int64, [String]) -> Void)?
@@ -53,7 +53,7 @@ final class AlertCommands {
             let dropped = waiting.remove(at: index)
             onEnd?(dropped.number, ["too many alerts wait for their commands: it is left out"])
         }
-        // Begin later, because the caller first stores the alert.
+        // Begin in a later turn of the event loop, because the caller stores the alert only after this call.
         loop.later { [weak self] in self?.runNext() }
     }
 

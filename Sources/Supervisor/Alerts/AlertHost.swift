@@ -24,13 +24,13 @@ protocol AlertHost: AnyObject {
     var isCovered: Bool { get }
     /// Whether a critical alert interrupts this app, which is in the foreground.
     func isInterrupted(_ app: AppRuntime, byAlertWithSound hasSound: Bool) -> Bool
-    /// From now on, calls `clockChanged` when the clock is set or the time zone changes.
+    /// From now on, calls ``AppAlerts/clockChanged(isElsewhere:)`` when the clock is set or the time zone changes.
     func followClock()
     /// Brings the app to the foreground, because a user wants to see it.
     func bringToForeground(_ app: AppRuntime, for event: WakeEvent)
     /// The name of the user at the screen, for records of who answered.
     var personAtScreen: String { get }
-    /// Carries out a user's answer to a permission question. The completion gets a sentence if that failed.
+    /// Carries out a user's answer to a permission question. The completion gets nil, or a sentence if that failed.
     func answerQuestion(
         _ permission: String,
         isAllowed: Bool,
@@ -63,8 +63,8 @@ extension Supervisor: AlertHost {
         wakes.followClock { [weak self] isElsewhere in self?.alerts.clockChanged(isElsewhere: isElsewhere) }
     }
 
-    /// Carries out a request that a user made in the desktop session, not by a command. Policies learn of it, and
-    /// limits on their advice end.
+    /// Carries out a request that a user made in the desktop session, not by a command. If the request changes the
+    /// app's goal, policies learn of it, and may advise about the app without the earlier limits again.
     func personRequests(_ request: Request, of app: AppRuntime) throws(RequestError) {
         let before = coordinator.machine(app.id)
         try self.request(request, of: app.id)

@@ -191,7 +191,7 @@ extension AppAlerts {
 
     private func answered(_ id: Int64, _ action: String, _ token: String?) {
         let alerts = members(of: id)
-        // The alert was answered elsewhere, or the screen has repeated its report.
+        // No open alert has this number: it was answered elsewhere, or the screen has repeated its report.
         guard let last = alerts.last else {
             screen?.acknowledge(id)
             return

@@ -66,14 +66,16 @@ extension AppAlerts {
         arm()
     }
 
-    /// Lets the alerts come that quiet hours held back, if the hours are over by now: the configuration has changed.
+    /// Releases alerts that quiet hours held back, if no quiet hours are in force now. Called when the configuration
+    /// has changed.
     func releaseHeld() {
         let clock = clock
         let end = quietEnd(of: clock.wall)
         for alert in table.all where table.release(alert.number, at: end, clock) != nil { save(alert.number) }
     }
 
-    /// Sends apps that come to the foreground the alerts that quiet hours hold back, since this disturbs no user.
+    /// Called when apps have changed. An app in the foreground gets its alerts that quiet hours hold back: this
+    /// disturbs no user.
     package func touched(_ apps: [AppRuntime]) {
         guard isLoaded, !table.isEmpty else { return }
         var isDue = false
@@ -101,7 +103,7 @@ extension AppAlerts {
         save(alert.number)
         if let badge = alert.badge { setBadge(badge, of: app) }
         app.alertsShown &+= 1
-        // Of several that are shown as one, people see the title of the newest.
+        // If several alerts are shown as one, the screen shows only the title of the newest, so note each title here.
         let how = bundle == nil ? "shows its alert" : "counts among its alerts that are shown as one"
         note(app, .alert, text: "\(how) \(alert.id): \(alert.title)")
         interrupt(interrupted, by: alert)
@@ -185,7 +187,7 @@ extension AppAlerts {
     /// The open alerts that the screen shows under one number, oldest first: a single alert, or a bundle of several.
     func members(of number: Int64) -> [Alert] {
         guard let alert = table[number] else {
-            // The alert whose number the bundle has may have been closed already.
+            // A bundle has the number of its first alert, and keeps it when that alert is closed.
             return table.allOpen.filter { $0.opening?.bundle == number }
         }
         guard alert.opening?.bundle == number else { return [alert] }
@@ -242,11 +244,11 @@ extension AppAlerts {
     private var isOnScreen: Bool { shownOn != nil && server != nil }
 
     private func appsToInterrupt(_ alert: Alert) -> [Opening.Interrupted] {
-        // Apps that do not play any more, because of an earlier alert.
+        // Apps that play no sound now, because an earlier alert has interrupted them.
         let silenced = alert.sound == nil ? [] : Set(table.allOpen.flatMap { $0.opening?.interrupted ?? [] })
         return apps.compactMap { app in
             let machine = machine(app)
-            // An app that is interrupted stays so until the last alert is closed.
+            // An interrupted app stays interrupted until the last alert that interrupts it is closed.
             guard machine.goal == .active, !machine.isCovered,
                 machine.state == .active || machine.transition != nil || machine.interruptions > 0
             else { return nil }
@@ -270,7 +272,8 @@ extension AppAlerts {
         }
     }
 
-    /// Ends an alert's interruption of apps: the alert is closed, or no user can close it. Then saves the alert.
+    /// Ends an alert's interruption of apps, and saves the alert. Called when the alert is closed, or no user can
+    /// close it.
     func endInterruption(by number: Int64) {
         endInterruption(by: number) { [weak self] in self?.save(number) }
     }
@@ -283,11 +286,11 @@ extension AppAlerts {
             for one in interrupted {
                 guard let id = coordinator.id(of: one.app) else { continue }
                 let machine = coordinator.machine(id)
-                // The app was launched again since, and this run was not interrupted.
+                // Skip an app that was launched again since: its new incarnation was not interrupted.
                 guard machine.incarnation == one.incarnation, machine.interruptions > 0 else { continue }
                 try? request(.interrupt(begin: false), of: id)
             }
-            // Last: if torpord is killed before, the next one ends the interruption.
+            // Do this last: if torpord is killed before, the next torpord ends the interruption.
             then()
         }
     }

@@ -64,7 +64,8 @@ extension AppAlerts {
         }
     }
 
-    /// A person does not want to see an alert any longer, or it is cancelled.
+    /// Closes an alert that a user has dismissed or that was cancelled, and notes that. A dismissed question is not
+    /// asked again.
     func dismiss(_ number: Int64) {
         if let alert = table[number], let app = app(of: alert) {
             if let permission = alert.permission {

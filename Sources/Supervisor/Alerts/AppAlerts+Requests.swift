@@ -32,8 +32,8 @@ extension AppAlerts {
     package struct Scheduled {
         /// The alert, with the time at which it is due.
         package var info: AlertInfo
-        /// For the user; nil for none. It says that no app can open the alert's URL now, or that the notification
-        /// server plays no sounds. The alert is not refused for that, since both may change before it comes.
+        /// A sentence for the user, or nil: no app can open the alert's URL now, or the notification server plays no
+        /// sounds. The alert is scheduled all the same, since both may change before it is due.
         package var warning: String?
     }
 
@@ -158,7 +158,8 @@ extension AppAlerts {
         }
         let clock = clock
         func isDue(_ alert: Alert) -> Bool { (clock.due(alert) ?? .max) <= clock.wall }
-        // An alert for now is not scheduled: it is open as soon as it is stored, and the oldest open one is closed.
+        // An alert that is due now is opened as soon as it is stored, and the oldest open alert is then closed. So
+        // count only the alerts that are due but not stored yet. For a later alert, count those that are not due yet.
         let isNow = isDue(alert)
         let count = others.count { isDue($0) == isNow }
         guard count < (isNow ? AlertRules.mostOpen : AlertRules.most) else {
@@ -176,8 +177,8 @@ extension AppAlerts {
     /// `completion` gets the cancelled alerts when the cancellation is on disk.
     ///
     /// - Parameters:
-    ///   - namesApps: whether the request names the apps; otherwise an id must be that of one app's alerts.
-    ///   - isApps: an app asks, which has no power over its questions.
+    ///   - namesApps: whether the request names the apps. If it does not, an id that several apps use is refused.
+    ///   - isApps: whether an app makes the request. Apps cannot cancel permission questions.
     package func cancel(
         _ chosen: [AppRuntime],
         ids: [String]?,
@@ -203,7 +204,8 @@ extension AppAlerts {
         }
         for info in cancelled {
             dismiss(info.number)
-            // A person who dismisses an alert, by its number, takes nothing from the app.
+            // If alerts are cancelled by number, a user dismisses them: the mail about them stays in the apps'
+            // mailboxes.
             if numbers == nil, let app = chosen.first(where: { $0.name == info.app }) {
                 host.mailboxes.forgetAlert(info.number, of: app)
             }
@@ -221,7 +223,7 @@ extension AppAlerts {
         "several apps have \(what) \(id) (\(names.prefix(3).joined(separator: ", "))): name the app"
     }
 
-    /// The command that lists alerts: an operator's, or that of an app.
+    /// The command that lists alerts, for an app or for an operator.
     private static func list(_ isApps: Bool) -> String { isApps ? "‘torpor app alerts’" : "‘torpor alerts’" }
 
     /// Returns `number` if one of these apps has an open alert with that number; throws otherwise.

@@ -145,7 +145,7 @@ package final class AppAlerts: Room, LifecycleObserver {
         timeHasCome()
     }
 
-    /// Calls `body` when the stored alerts are loaded: at once, except in the first moments of a supervisor.
+    /// Calls `body` when the stored alerts are loaded: at once, except while torpord starts.
     package func whenLoaded(_ body: @escaping () -> Void) {
         if isLoaded { body() } else { afterLoad.append(body) }
     }

@@ -59,8 +59,8 @@ final class AppChannel {
     /// For each closed connection, a timer that ends the connection's tasks and delegate, unless the process
     /// reconnects before.
     var goneTimers: [UInt64: TimerSource] = [:]
-    /// Runs while torpord waits for processes to reconnect that were the delegate or had tasks under an earlier
-    /// torpord.
+    /// Runs while torpord waits for processes to reconnect: those that were the delegate or had tasks under an
+    /// earlier torpord.
     var returnTimer: TimerSource?
 
     init() {}

@@ -11,7 +11,7 @@ import VarlinkServer
 
 /// Requests of an app to open URLs in other apps.
 extension AppSockets {
-    /// In bytes. There is a limit because the reply repeats the scheme that the app sent.
+    /// The longest scheme of a URL, in bytes. There is a limit because the reply repeats the scheme that the app sent.
     private static let longestScheme = 256
 
     func open(_ url: String, _ token: RequestToken?, _ reply: Reply, _ app: AppRuntime) {

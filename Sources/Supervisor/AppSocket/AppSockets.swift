@@ -39,8 +39,8 @@ final class AppSockets: ShellRoom, LifecycleObserver {
         app.server = nil
     }
 
-    /// How long a delegate (the process that receives messages) or a task outlives its connection. If the process of
-    /// the connection is ending, torpord notices its exit within that time.
+    /// How long a delegate (the process that receives messages) or a task outlives its connection. If a process
+    /// exits, its connection closes first, and torpord learns of the exit within this time.
     private static let goneAfter = Duration.milliseconds(100)
     /// How long the delegate of an app has to reconnect to a new torpord, counted while the app runs.
     static let returnTime = Duration.seconds(5)
@@ -55,7 +55,7 @@ final class AppSockets: ShellRoom, LifecycleObserver {
 
     // MARK: The socket
 
-    /// Listens at the app's own socket, once for all its incarnations.
+    /// Listens at the app's own socket; once for all launches. `held`: the socket at which an earlier torpord listened.
     func listen(for app: AppRuntime, _ user: User?, taking held: Descriptor?) throws(LaunchError) {
         guard app.server == nil else { return }
         let place = SharedPath(supervisor.runtime.apps, app.name, "/app")
@@ -73,7 +73,8 @@ final class AppSockets: ShellRoom, LifecycleObserver {
             server.refusal = { [unowned self, unowned app] peer in self.refusal(of: peer, app) }
             server.handler = { [unowned self, unowned app] call, peer, reply in self.serve(call, peer, reply, app) }
             server.onDisconnect = { [unowned self, unowned app] connection in self.disconnected(connection, app) }
-            // A program may connect before torpor-keeper has reported its pid. Until then the peer cannot be checked.
+            // A program may connect before torpor-keeper has reported its pid. Until then its connection must wait,
+            // since the peer cannot be checked.
             server.setAccepting(app.run.tree != nil || !coordinator.machine(app.id).isAlive)
             app.server = server
             if !isThere { supervisor.hold(DescriptorName.channel(app.name), server.listener.raw) }
@@ -335,8 +336,8 @@ final class AppSockets: ShellRoom, LifecycleObserver {
         pump(app)
     }
 
-    /// A connection was closed. Its tasks and delegate end after ``goneAfter``: if the process has died, torpord has
-    /// noticed by then; if the process reconnects, it does so at once.
+    /// A connection was closed. If its process neither exits nor reconnects within ``goneAfter``, the connection's
+    /// tasks end, and its delegate is gone.
     private func disconnected(_ connection: UInt64, _ app: AppRuntime) {
         guard let channel = app.channel, app.run.tree != nil else { return }
         let wasDelegate = channel.delegate?.reply.connection == connection

@@ -13,7 +13,7 @@ package struct Authority: Sendable {
     private let readers: Set<UInt32>
     private let operators: Set<UInt32>
     private let posters: Set<UInt32>
-    /// The keys that name a group.
+    /// Which of the keys `readers`, `operators` and `posters` name a group.
     private let setKeys: Set<String>
     /// The path of the configuration file; empty if there is none.
     private let file: String
@@ -80,8 +80,8 @@ extension ManagerRequest {
     var isForPosters: Bool {
         switch self {
         case .post: true
-        // A request of a remote client without a session launches nothing, and each template says whether posters may
-        // open its scenes.
+        // If a remote client asks for a scene without options, nothing is launched. Whether posters may open the
+        // scenes of a template is checked later (`opened_by`).
         case .openScene(let scene): scene.remote && scene.session == .null
         default: false
         }

@@ -56,7 +56,7 @@ package final class ConfigurationInForce: Room {
         writes = BackgroundWorker(engine.loop, named: "configuration")
     }
 
-    /// Stores a configuration that was read from disk; reports the errors of one that is invalid.
+    /// Stores a configuration that was read from disk. If the configuration on disk is invalid, reports its errors.
     package func begin() {
         if file == nil {
             // No earlier torpord has stored the configuration: it was read from disk.

@@ -10,8 +10,8 @@ import Linux
 /// configuration is read, never on the event loop: a lookup may block on a network directory.
 package struct NamedAccounts: Sendable {
     package let authority: Authority
-    /// The user of gpsd. Its positions are trusted, like those of root and the supervisor's own user; nil if no app
-    /// needs them.
+    /// The user of gpsd, whose positions are trusted like those of root and of the supervisor's own user; nil if no
+    /// app needs positions.
     let gpsd: UInt32?
     /// The users and groups that own the configured sockets.
     package var sockets = SocketAccounts()

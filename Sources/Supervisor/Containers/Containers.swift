@@ -178,7 +178,7 @@ package final class Containers: ShellRoom {
     /// The status text of torpor-container if `podman run` failed.
     private static let refused = "could not be started by podman"
     private static let podmansError = Array("Error: ".utf8)
-    /// In bytes.
+    /// The longest reason that is quoted from podman's message, in bytes.
     private static let longestReason = 400
 
     /// The command that removes the app's container if podman has not removed it itself, such as after a SIGKILL.

@@ -23,8 +23,8 @@ package protocol ClientService: LifecycleObserver {
     ///
     /// - Parameter asker: the requester, as the log names it.
     func apply(by asker: String)
-    /// Puts the configuration in force again, with the current version of a bundle. Calls `completion` when that is
-    /// done or was refused.
+    /// Applies the configuration in force once more, with the bundle's manifest as it is on disk now. Calls
+    /// `completion` when that is done or was refused.
     func take(bundle name: String, by asker: String, _ completion: @escaping () -> Void)
     /// Drops all clients. With `leavingSocket` the socket stays for the next torpord; else its path is removed.
     func close(leavingSocket: Bool)

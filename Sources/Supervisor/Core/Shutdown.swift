@@ -16,11 +16,11 @@ package final class Shutdown: ShellRoom {
     var handsOver: HandOver? { didSet { engine.isEnding = true } }
     /// Set when the supervisor ends and leaves its apps to the next one (`on_exit = "leave"`).
     package private(set) var isLeaving = false { didSet { engine.isEnding = true } }
-    /// All apps are being terminated.
+    /// Whether all apps are being terminated.
     private var isFinishing = false { didSet { engine.isEnding = true } }
-    /// Every app is gone and the loop stops.
+    /// Whether every app is gone and the loop stops.
     private(set) var isFinished = false
-    /// This torpord was asked to stop: a second request kills the remaining apps.
+    /// Whether this torpord was asked to stop. A second request kills the remaining apps.
     private var isAsked = false
 
     package init(_ supervisor: Supervisor) { self.supervisor = supervisor }
@@ -70,9 +70,9 @@ package final class Shutdown: ShellRoom {
         }
     }
 
-    /// Stops the loop once all apps, their hooks, checks and transfers have ended. If any timer is persistent (kept
-    /// across restarts), first waits until the store was read, or until that wait has timed out: a new timer is saved
-    /// only after that.
+    /// Stops the loop once all apps, their hooks, checks and transfers have ended. If an app has a persistent timer
+    /// (kept across restarts), first waits until the store was read or that has timed out, since new timers are saved
+    /// only then.
     func finishWhenGone() {
         guard isFinishing, coordinator.isEverythingGone, apps.allSatisfy({ $0.hooks == nil }) else { return }
         guard supervisor.persistence.isRemembered || !supervisor.wakes.timers.arePersistent else { return }

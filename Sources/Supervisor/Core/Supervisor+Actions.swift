@@ -87,8 +87,8 @@ extension Supervisor: ActionPerformer {
         case .killProcesses:
             reports.takeCrashSnapshot(app, looking: false)
             trace(app, .signalled(Signal.kill))
-            // An app that is evicted may have too little CPU weight to free its memory soon, so torpord frees it
-            // instead.
+            // An app that is evicted may have too little CPU weight to free its memory soon, so torpord frees that
+            // memory itself.
             let members = coordinator.machine(app.id).endingReason == .evicted ? app.run.tree?.pinned() : nil
             processControl.kill(app)
             if let members { memoryWatch.worker.release(members) }

@@ -26,8 +26,8 @@ extension Supervisor {
         specificationChanged(app, from: old)
     }
 
-    /// Sends a running app a message of the topic `locale`, with the variables of the `language` that its next launch
-    /// gets.
+    /// Tells a running app that its `language` was changed: sends a message of the topic `locale`, with the
+    /// environment variables for the language that the app's next launch gets.
     package func tellLanguage(_ app: AppRuntime) {
         let language = (app.next ?? app.specification).presentation.language
         let variables = language.flatMap(AppPresentation.variables) ?? [:]
@@ -41,7 +41,7 @@ extension Supervisor {
         wakes.notifications.tell(.locale, mail, to: app, "a change of its language")
     }
 
-    /// Applies a changed specification to the app's log, limits, resource profiles and settings, which exist already.
+    /// Applies a changed specification to the app's log, limits, resource profiles and settings, without a relaunch.
     package func specificationChanged(_ app: AppRuntime, from old: AppSpecification) {
         app.capture?.log?.limits = LogLimits(app.specification)
         if app.specification.appLimits != old.appLimits { shares.limitsChanged(app, from: old.appLimits) }

@@ -95,8 +95,8 @@ extension Supervisor {
             {
                 return self.mainExited(app, MainExit(pid: main.pid, status: Self.statusOfZombie(main.pid)))
             }
-            // The process was reaped, or is about to be. If torpor-keeper has reaped the process, wait for its
-            // report.
+            // The process was reaped, or is about to be. If torpor-keeper has reaped it, its report comes within half
+            // a second; another parent reports nothing.
             app.run.mainTimer = try? self.loop.timer { [weak self, weak app] in
                 guard let self, let app, app.run.exitRecord == nil, app.run.tree?.main == main else { return }
                 self.mainExited(app, MainExit(pid: main.pid, status: nil))
@@ -117,7 +117,8 @@ extension Supervisor {
     private func cause(_ record: MainExit, _ app: AppRuntime) -> ExitCause {
         switch record.status {
         case nil: return .unknown
-        // With this status, conmon reports that its container was killed. A suspended process cannot exit by itself.
+        // conmon exits with this status if its container was killed. A suspended container cannot exit by itself, so
+        // it was killed.
         case .exited(128 + Signal.kill) where app.run.tree?.isContainer == true && isAsleep(app):
             return .signaled(Signal.kill, coreDumped: false)
         case .exited(let code): return .exited(code: code)

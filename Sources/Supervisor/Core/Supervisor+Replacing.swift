@@ -9,7 +9,7 @@ extension Supervisor {
     /// Manages the permissions of apps.
     package var permissions: AppPermissions { launcher.permissions }
 
-    /// The folders that are locked with the session.
+    /// The data folders that are locked while the session is locked.
     package var protection: ProtectedData { dataFolders.protection }
 
     /// Terminates an app that would be launched in a different way now, and launches it again into the state that was

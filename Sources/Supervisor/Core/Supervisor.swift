@@ -103,8 +103,8 @@ package final class Supervisor: Room {
     package var innerScenes: InnerScenes { scenes.inner }
     /// Looks for file locks that suspended apps hold.
     private(set) lazy var lockWatch = LockWatch(engine, recorder)
-    /// Whether torpor-keeper is lost. In that case, no action is carried out any longer, and torpord only ends every
-    /// process.
+    /// Whether torpor-keeper is lost. This torpord then carries out no more actions: another torpord takes over, or all
+    /// apps are ended.
     package var isKeeperLost = false
     private var signals: [SignalSource] = []
 

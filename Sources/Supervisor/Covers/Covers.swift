@@ -36,7 +36,7 @@ final class Covers: ShellRoom, LifecycleObserver {
         var isOver = false
     }
 
-    /// In bytes.
+    /// The largest pictures that are copied, in bytes.
     private static let largestSnapshot = 16 << 20
     private static let largestLaunchImage = 4 << 20
     /// How long a command may take to end by itself.
@@ -78,7 +78,8 @@ final class Covers: ShellRoom, LifecycleObserver {
 
     // MARK: Showing
 
-    /// The picture to show: the snapshot if the app returns to what the snapshot shows, else the app's launch image.
+    /// The picture to show: the snapshot if the app returns to the state that it shows, else the launch image
+    /// (`isGiven`).
     private func picture(for app: AppRuntime) -> (path: String, isGiven: Bool)? {
         let comesBack = machine(app).isAlive && machine(app).transition != .launching || app.restoration == .offered
         if comesBack, let picture = supervisor.snapshots.picture(of: app) { return (picture.path, false) }

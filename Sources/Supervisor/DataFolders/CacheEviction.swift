@@ -10,9 +10,9 @@ import TorporAPI
 /// Removes caches of stopped apps while the filesystem of the state directory has less than `min_free` free. Begins
 /// with the app that has not run for the longest time, and in that app's caches with the least recently used files.
 ///
-/// Checks every minute, since the kernel does not report that a filesystem is nearly full; also soon after an app has
-/// ended. If space is missing but no cache can be removed, the next check follows after ten minutes. The checks begin
-/// only when an app has data folders.
+/// The check runs every minute, since the kernel does not report that a filesystem is nearly full, and soon after an
+/// app has ended, since its caches may then be removed. If space is missing but no cache can be removed, the next
+/// check follows after ten minutes. Without an app that has data folders, no check runs.
 final class CacheEviction {
     private unowned(unsafe) let room: DataFolders
     private var timer: TimerSource?
@@ -106,7 +106,7 @@ final class CacheEviction {
             return again(missing > 0 && freed == 0 ? Self.longInterval : Self.interval)
         }
         let rest = Array(candidates.dropFirst())
-        // The app may have been launched since the check.
+        // Skip an app that was launched since the check.
         if let app = app(next.name), !mayLose(app) { return evict(missing, free, total, rest, freed: freed) }
         let (place, gate, work) = (DataPlace(root: room.root, app: next.name), room.gate(of: next.name), TreeWork())
         gate.evict(work)

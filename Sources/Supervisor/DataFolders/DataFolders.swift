@@ -9,7 +9,7 @@ package import TorporAPI
 
 /// Apps' data folders: prepared before each launch, emptied of caches while the disk is full, measured and purged.
 ///
-/// The event loop's thread never accesses the folders' content, because apps may put any amount of anything there.
+/// The event loop's thread never accesses the folders' content, because apps may store any number of files there.
 package final class DataFolders: ShellRoom, LifecycleObserver {
     package unowned(unsafe) let supervisor: Supervisor
     /// A thread that measures, purges and evicts, one task after the other.
@@ -21,7 +21,7 @@ package final class DataFolders: ShellRoom, LifecycleObserver {
     private var unkept: [String: DataLaunch] = [:]
     private var asked = 0
     private(set) lazy var eviction = CacheEviction(self)
-    /// The folders that are locked with the session.
+    /// The data folders that are locked while the session is locked.
     private(set) lazy var protection = ProtectedData(supervisor)
 
     package init(_ supervisor: Supervisor) {
@@ -51,8 +51,8 @@ package final class DataFolders: ShellRoom, LifecycleObserver {
 
     // MARK: Launches
 
-    /// Prepares the folders for a launch; the completion gets the reason if that failed. Completes at once for an app
-    /// without data folders.
+    /// Prepares the folders for a launch. The completion gets nil, or the reason if that failed. Completes at once
+    /// for an app without data folders.
     func prepare(_ app: AppRuntime, _ order: LaunchOrder, _ completion: @escaping (LaunchError?) -> Void) {
         let data = app.specification.data
         guard data.isWanted else { return completion(nil) }
@@ -139,8 +139,8 @@ package final class DataFolders: ShellRoom, LifecycleObserver {
         return app.run.dataLaunch
     }
 
-    /// A launch has succeeded only when its transition is over: before that, an app that is inactive or in the
-    /// background may not be ready yet.
+    /// Records launches that have succeeded. A launch has succeeded only when its transition is over: before that, an
+    /// app that is inactive or in the background may not be ready yet.
     package func touched(_ apps: [AppRuntime]) {
         for app in apps where app.specification.data.isWanted && !app.run.isDataLaunchKept {
             let machine = machine(app)
@@ -198,7 +198,8 @@ package final class DataFolders: ShellRoom, LifecycleObserver {
         }
     }
 
-    /// Removes all data of an app that is gone for good; the completion gets what could not be removed.
+    /// Removes all data of an app that is gone for good. The completion gets nil, or a sentence about what was not
+    /// removed.
     func erase(_ app: String, _ completion: @escaping (String?) -> Void) {
         let (place, gate) = (DataPlace(root: root, app: app), gate(of: app))
         gate.stopEviction()
@@ -301,7 +302,7 @@ final class DataGate: Sendable {
         try lock.withLock { _ throws(Failure) in try body() }
     }
 
-    /// Registers an eviction, which is cancelled as soon as the app is to be launched.
+    /// Registers an eviction of caches, which is cancelled when a launch of the app begins.
     func evict(_ work: TreeWork) { eviction.withLock { $0 = work } }
 
     func stopEviction() { eviction.withLock { $0 }?.cancel() }

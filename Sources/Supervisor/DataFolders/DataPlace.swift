@@ -96,7 +96,7 @@ package struct DataPlace: Sendable {
 
     // MARK: What is there
 
-    /// The rights of the folder's owner.
+    /// The rights of the folder's owner; nil if torpord need not or cannot take those rights (``FileRights``).
     var rights: FileRights? {
         get throws(Errno) {
             let status = try File.status(path, followLinks: false)
@@ -160,7 +160,7 @@ package struct DataPlace: Sendable {
         return emptied
     }
 
-    /// Removes all data of the app; returns a sentence about what could not be removed.
+    /// Removes all data of the app. Returns nil, or a sentence about what could not be removed.
     func erase() -> String? {
         guard File.exists(path) else { return nil }
         do throws(Errno) {
@@ -278,12 +278,13 @@ extension DataPlace {
         }
         prepared = try ready.get()
         // Ignore a failure: a full disk must not keep the app from running. But if torpord is replaced during the
-        // launch, the next torpord then knows less about the launch.
+        // launch, the next torpord does not know what this launch was told about its data.
         try? note(prepared.launch)
         return prepared
     }
 
-    /// Makes the app's folder, or gives it to another user; returns a sentence about files that could not be given.
+    /// Makes the app's folder, or gives it to another user. Returns nil, or a sentence about files that kept their
+    /// owner.
     func makeFolder(for owner: Owner, _ work: TreeWork) throws(Errno) -> String? {
         if try File.kind(root) != .directory {
             try File.makeDirectories(root, mode: 0o711)

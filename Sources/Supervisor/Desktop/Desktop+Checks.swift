@@ -6,8 +6,8 @@ package import TorporAPI
 
 /// Texts for users about torpor-desktop.
 extension Desktop {
-    /// Why no user sees open alerts on a desktop, as a sentence; nil if users see them, at least by the configured
-    /// commands.
+    /// Why no user sees the open alerts on the desktop, as a sentence; nil if users see them, if none is open, or if
+    /// the configuration shows none there. Without a session, nil also if commands show the alerts.
     package var alertProblem: String? {
         let rules = supervisor.configuration.supervisor.alerts
         guard rules.desktop != .none else { return nil }

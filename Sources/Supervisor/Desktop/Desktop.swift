@@ -78,7 +78,7 @@ package final class Desktop: ShellRoom, AlertScreen {
     private static let idleTime = Duration.seconds(10)
     /// How long a helper may take to end at the end of torpord.
     private static let longestEnd = Duration.seconds(2)
-    /// A helper that has run for this time counts as working.
+    /// If a helper fails after it has run for this time, the delay before the next start is the shortest one again.
     private static let stableAfter = Duration.seconds(10)
     private var startedAt = Duration.zero
 
@@ -253,14 +253,15 @@ package final class Desktop: ShellRoom, AlertScreen {
         self.helper = nil
     }
 
-    /// Ends the helper, and waits for it without the loop.
+    /// Ends the helper, and waits for that up to half a second, without the event loop.
     func endHelper() {
         letGo()
         leaving?.awaitEnd(.milliseconds(500))
         leaving = nil
     }
 
-    /// Ends the helper. Returns whether the helper has ended, or was waited for long enough.
+    /// Ends the helper. Returns whether the helper has ended, or was waited for long enough. If not, the shutdown
+    /// continues later.
     func endAll() -> Bool {
         letGo()
         return processes.areGone()
@@ -270,10 +271,11 @@ package final class Desktop: ShellRoom, AlertScreen {
 
     private var isNeeded: Bool { !ledger.isEmpty || focus.kind != nil || listens }
 
-    /// Whether the helper must follow sound streams. Without a session, only those of the kernel are followed.
+    /// Whether the helper must follow streams of PipeWire. Without a session there is no helper, and torpord follows
+    /// only the kernel's sound devices (/proc/asound).
     private var listens: Bool { sound.isWanted && obstacle == nil }
 
-    /// Records that streams have ended if there is no session, since no helper then reports them.
+    /// If there is no session, records that no streams run, since no helper reports them.
     private func noteSilence() { if sound.isWanted, obstacle != nil { sound.heard([]) } }
 
     private func soundIsFollowed() {
@@ -393,7 +395,7 @@ package final class Desktop: ShellRoom, AlertScreen {
         // The next `here` report of the helper shows which alerts are missing; `AppAlerts` shows these again.
         ledger.helperEnded()
         guard !isEnding else { return }
-        // Only alerts of an earlier torpord were on the screen, so report that they are gone.
+        // If no helper is needed, only alerts of an earlier torpord were on the screen: report that they are gone.
         guard isNeeded else { return reportNothing() }
         guard let why else { return look() }
         if now - startedAt >= Self.stableAfter { failures = 0 }
@@ -412,7 +414,7 @@ package final class Desktop: ShellRoom, AlertScreen {
             supervisor.service.changed()
             for id in ledger.ids { report(.failed(id: id, reason: why)) }
         }
-        // If another helper can replace it at once, do not report that sound cannot be followed.
+        // If the failed helper can be replaced at once, do not report that sound cannot be followed.
         if listens, !isRetried || failures > 0 { sound.isHeard(why) }
         // Without a session, do not retry: logind reports when there is one.
         guard isRetried else { return }
@@ -442,7 +444,7 @@ package final class Desktop: ShellRoom, AlertScreen {
             return
         }
         onReport(report)
-        // `AppAlerts` acknowledges the answer to an alert once that is durable.
+        // Acknowledge only closed alerts here: `AppAlerts` acknowledges an answer once the answer is on disk.
         if case .closed(let id, _) = report { helper?.send(.acknowledge(id: id)) }
     }
 

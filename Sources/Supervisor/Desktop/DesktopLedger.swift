@@ -35,12 +35,12 @@ struct DesktopLedger {
         return true
     }
 
-    /// Notes where an alert is on the screen: another helper replaces it there.
+    /// Stores where the screen shows an alert, so that a later helper can replace the alert there.
     mutating func isShown(_ id: Int64, at place: ScreenPlace?) {
         if let place { open[id]?.place = place }
     }
 
-    /// Forgets an alert that is over, or whose answer is no longer needed.
+    /// Forgets an alert that is over, or whose answer was acknowledged.
     mutating func forget(_ id: Int64) {
         open[id] = nil
         inherited.remove(id)

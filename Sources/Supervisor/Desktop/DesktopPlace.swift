@@ -69,8 +69,8 @@ struct DesktopPlace: Hashable, Sendable {
             + "\(sessionUser) start it, or root"
     }
 
-    /// The credentials for torpor-keeper: nil if the user does not exist; an inner nil to keep torpord's own. May
-    /// block on a network directory.
+    /// The credentials that torpor-keeper sets for the helper: nil if the user does not exist, an inner nil if the
+    /// helper keeps torpord's own. May block on a network directory.
     func credentials() -> (uid: UInt32, gid: UInt32, groups: [UInt32])?? {
         guard user != Users.effectiveUID else { return .some(nil) }
         guard let entry = Users.lookup(uid: user) else { return nil }

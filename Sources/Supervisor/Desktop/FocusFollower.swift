@@ -26,7 +26,8 @@ final class FocusFollower: ShellRoom {
     }
     /// Why the focus cannot be followed; nil if it can.
     private(set) var problem: String?
-    /// The process that has just got the focus. It counts only once the focus has stayed there for ``settles``.
+    /// The process that got the focus less than ``settles`` ago: nil if there is no such change, an inner nil if no
+    /// process has the focus.
     private var pending: Int32??
     private var timer: TimerSource?
     /// Stores for the next torpord which app had the focus last.
@@ -35,12 +36,12 @@ final class FocusFollower: ShellRoom {
         didSet { if last != oldValue { kept.keep(Array((last ?? "").utf8)) } }
     }
 
-    /// The app that a user asked for by other means than the focus, and until when its window may get the focus for
-    /// that.
+    /// The app that a user has brought to the foreground by other means than the focus, and until when a focus on its
+    /// windows counts as the result of that.
     private var raised: (app: String, until: Duration)?
 
-    /// How long the focus must stay on a window before any app is moved, so that a focus which only passes over a
-    /// window has no effect.
+    /// How long the focus must stay on a window before the window's app comes to the foreground, so that a window
+    /// which has the focus only for a moment has no effect.
     static let settles = Duration.milliseconds(300)
 
     init(_ supervisor: Supervisor) { self.supervisor = supervisor }
@@ -88,8 +89,8 @@ final class FocusFollower: ShellRoom {
         guard app?.name != last else { return }
         let before = last.flatMap { coordinator.id(of: $0) }
         last = app?.name
-        // A user has asked for this app a moment ago. The app is in the foreground already, or the user has moved it
-        // away since.
+        // If a user has asked for this app a moment ago, leave it alone: it is in the foreground already, or the user
+        // has moved it away since.
         let isAsked = raised.map { app?.name == $0.app && now < $0.until } ?? false
         raised = nil
         supervisor.uninterrupted { [supervisor] in
@@ -110,7 +111,7 @@ final class FocusFollower: ShellRoom {
         if toForeground {
             supervisor.wakes.startedByPerson(app)
         } else {
-            // A user has requested another state for the app since.
+            // If the app is no longer in the foreground, a user has requested another state for it since.
             guard machine.state == .active || machine.state == .inactive else { return }
         }
         let place = toForeground ? "foreground" : "background"

@@ -35,7 +35,7 @@ package final class SoundFocus: ShellRoom, LifecycleObserver {
     }
     /// The cgroup of each stream's process, read once: an app with a cgroup of its own keeps its processes there.
     private var cgroups: [DesktopSound: String] = [:]
-    /// Whether this torpord has had a report about streams.
+    /// Whether this torpord has learned which streams run, or that they cannot be followed.
     private var isKnown = false
     /// Whether a check of all apps is scheduled already.
     private var isDue = false
@@ -53,7 +53,7 @@ package final class SoundFocus: ShellRoom, LifecycleObserver {
 
     private var isOn: Bool { supervisor.configuration.supervisor.interruptOn.contains(.audio) }
 
-    /// Must be called before torpor-keeper closes the descriptors that no part of the supervisor has claimed.
+    /// Must be called before torpord closes the inherited descriptors that no part of the supervisor has claimed.
     func takeOver() {
         guard let bytes = kept.bytes, !bytes.isEmpty else { return }
         let fields = bytes.split(separator: 0).map { String(wire: $0) }
@@ -111,7 +111,7 @@ package final class SoundFocus: ShellRoom, LifecycleObserver {
         }
     }
 
-    /// An interruption ends together with the run of the app.
+    /// An interruption ends together with the incarnation (one run of the app) that was interrupted.
     package func ended(_ app: AppRuntime, _ ending: Ending) { interrupted[app.name] = nil }
 
     package func forget(_ app: AppRuntime) { interrupted[app.name] = nil }

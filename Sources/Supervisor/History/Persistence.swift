@@ -49,7 +49,7 @@ package final class Persistence: ShellRoom, LifecycleObserver {
     private(set) var isRemembered = false
     /// Why nothing can be stored now; nil if it can.
     package private(set) var trouble: String?
-    /// That the file of the store was replaced, so that what users have set may be lost; nil if it was not.
+    /// A sentence if the store's file was replaced, so that what users have set may be lost; nil if it was not.
     package private(set) var loss: String?
 
     package init(_ supervisor: Supervisor, _ store: Store) {
@@ -103,7 +103,8 @@ package final class Persistence: ShellRoom, LifecycleObserver {
         supervisor.wakes.timers.remember(contents.schedules)
     }
 
-    /// Loads the stored state, and gives it to the apps that were found neither running nor in the recovery file.
+    /// Loads the stored state. `fresh`: the apps that were found neither running nor in the recovery file, and so get
+    /// it.
     func remember(_ fresh: [AppRuntime], _ completion: @escaping () -> Void) {
         store.onNotice = { [weak self] in self?.storeSays($0) }
         store.onRowsWanted = { [weak self] in self?.keepAll() }
@@ -142,8 +143,8 @@ package final class Persistence: ShellRoom, LifecycleObserver {
         known.failed = row.isFailed
         known.ledger = row.ledger.map { now - .microseconds(wallClock - $0) }
         let reason = row.lastExit.flatMap { TerminationReason(rawValue: $0.reason) }
-        // A force quit or a stop counts only while it keeps the app down. If the app was started again since, and the
-        // machine lost power, the last exit that is stored is still the old one.
+        // A stored force quit or stop counts only if it still keeps the app down. If the app was started again and
+        // the machine then lost power, the stored last exit is outdated.
         known.lastEnding =
             row.isForceQuit
             ? .forceQuit : row.isStopped ? .stopped : reason == .forceQuit || reason == .stopped ? nil : reason
@@ -159,8 +160,8 @@ package final class Persistence: ShellRoom, LifecycleObserver {
 
     // MARK: What changes
 
-    /// Called when an incarnation has ended. If the app ended by itself and is not restarted, the state that a user
-    /// requested no longer counts.
+    /// Called when an incarnation has ended. Forgets the state that a user requested, if the app ended by itself and
+    /// is not restarted.
     private func forgetGoal(of app: AppRuntime, after ending: Ending) {
         guard case .rest = ending.next, app.kept.goalOfPerson != .notRunning else { return }
         switch ending.reason {
@@ -177,7 +178,8 @@ package final class Persistence: ShellRoom, LifecycleObserver {
         var kept = app.kept
         var row = AppRow(name: app.name)
         row.incarnation = Int64(known.incarnation)
-        // A user had stopped the app, but it was launched again, since another app requires it.
+        // A user had stopped the app, but it was launched again because another app requires it: the stop no longer
+        // counts.
         if row.incarnation > kept.incarnation, kept.goalOfPerson == .notRunning, machine.goal != .notRunning {
             kept.goalOfPerson = nil
             app.kept.goalOfPerson = nil
@@ -219,7 +221,7 @@ package final class Persistence: ShellRoom, LifecycleObserver {
 
     // MARK: Reports and news
 
-    /// How many reports of an app, the newest, keep the stacks of threads in memory.
+    /// In memory, only this many of an app's reports (the newest) keep the stacks of the app's threads.
     private static let reportsWithThreads = 3
 
     /// Keeps a termination report: in memory for clients, and in the store for later.

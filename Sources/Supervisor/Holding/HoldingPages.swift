@@ -26,7 +26,7 @@ final class HoldingPages: ShellRoom, LifecycleObserver {
     final class Holding {
         /// When the app's start began.
         let since: Duration
-        /// Fires when the page is due. After that, fires when to check whether the page is still needed.
+        /// Fires when the page is due; after that, at each check of whether the page is still needed.
         var timer: TimerSource?
         /// One end of a pair of sockets: closing it makes torpor-holding end.
         var control: Descriptor?
@@ -46,7 +46,8 @@ final class HoldingPages: ShellRoom, LifecycleObserver {
     /// How long an app without a readiness signal may take to accept its first connection.
     private static let longestSilence = Duration.seconds(120)
     private static let lookAgain = Duration.seconds(10)
-    /// The limit of torpor-holding's first wait: connections that are queued when it starts have waited before.
+    /// How long torpor-holding waits at most before it answers the connections that it finds queued at its start:
+    /// these have waited for some time already.
     private static let firstLook = Duration.milliseconds(200)
     private static let nobody: UInt32 = 65534
 
@@ -76,8 +77,8 @@ final class HoldingPages: ShellRoom, LifecycleObserver {
         holding.timer?.arm(after: wait)
     }
 
-    /// Whether the app runs, but will not signal that it is ready. Such an app counts as ready when it accepts
-    /// connections.
+    /// Whether the app runs, gives no signal when it is ready, and was launched less than ``longestSilence`` ago.
+    /// Such an app counts as ready when it accepts connections.
     private func isSilent(_ app: AppRuntime) -> Bool {
         let machine = machine(app)
         guard machine.isAlive, machine.rules.readiness == .exec, machine.transition != .terminating,
@@ -173,8 +174,8 @@ final class HoldingPages: ShellRoom, LifecycleObserver {
                 case .success(let launched):
                     holding.process = launched.pidfd
                     self?.supervisor.launcher.helpers[launched.pid] = { _ in holding.process = nil }
-                    // The page was ended before its process was launched. If the supervisor ends too, kill the
-                    // process.
+                    // The page was ended before its process was launched, so the process ends by itself. If torpord
+                    // ends too, kill the process now.
                     if holding.isOver, self?.isEnding ?? true { try? Pidfd.sendSignal(launched.pidfd.raw, Signal.kill) }
                 case .failure(let failure): if let app { self?.tell(app, failure.description) }
                 }

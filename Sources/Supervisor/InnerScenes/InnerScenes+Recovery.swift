@@ -55,7 +55,7 @@ extension InnerScenes {
         }
         engine.whenStarted { [weak self] in
             guard let self else { return }
-            // A scene whose app is not launched now is no longer wanted.
+            // Forget the scenes of an app that is not launched now: no user wants them any longer.
             for app in owners
             where !machine(app).isAlive && !machine(app).isWaitingToLaunch && !coordinator.isHeld(app.id) {
                 coordinator.restore(app.id, scenes: [], now: now)

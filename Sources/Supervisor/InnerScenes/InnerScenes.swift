@@ -208,7 +208,8 @@ package final class InnerScenes: ShellRoom, LifecycleObserver {
             throw error
         }
         if goal == .active {
-            // The scenes that were in the foreground when the app ended come back together, or not at all.
+            // The user has chosen this scene. Other scenes that were in the foreground when the app ended no longer
+            // return with it.
             for other in sessions(of: app) where other.returns && other.app != session.app {
                 supervisor.scenes.change(other.app) { $0.returns = false }
             }
@@ -335,7 +336,7 @@ package final class InnerScenes: ShellRoom, LifecycleObserver {
         let before = seen[app.id] ?? []
         guard now != before else { return }
         seen[app.id] = now.isEmpty ? nil : now
-        // If the app ends while it connects the scene, ``ended(_:_:)`` decides what that means for the saved state.
+        // If the app is ending, keep the entry: ``ended(_:_:)`` uses it to judge the saved state of the scene.
         if machine(app).transition != .terminating, let scene = restoring[app.id],
             machine(of: scene, app)?.awaiting != .sceneWillConnect
         {
@@ -389,7 +390,8 @@ package final class InnerScenes: ShellRoom, LifecycleObserver {
         return "did not connect its scene \(name)" + (refusals[scene].map { ": \($0)" } ?? "")
     }
 
-    /// When an unused session is discarded, in microseconds since 1970; nil for never.
+    /// When an unused session is discarded, in microseconds since 1970; nil if it never is, or if its scene is
+    /// connected.
     func end(of session: SceneSession, _ app: AppRuntime) -> Int64? {
         guard let time = app.specification.innerScenes?.discardAfter else { return nil }
         if let number = numbers[session.app], machine(of: number, app) != nil { return nil }
@@ -435,7 +437,7 @@ package final class InnerScenes: ShellRoom, LifecycleObserver {
         if message == .sceneDidEnterBackground, answer.declines.contains(.snapshot), let name {
             supervisor.snapshots.declineSnapshot(of: app, scene: name)
         }
-        // The scene must not be in snapshots, so a snapshot of the whole app must not show it either.
+        // The app declined a snapshot of this scene, so a snapshot of the whole app must not show the scene either.
         if message == .sceneDidEnterBackground, answer.declines.contains(.snapshot), app.specification.snapshot != nil {
             supervisor.snapshots.declineSnapshot(of: app)
         }

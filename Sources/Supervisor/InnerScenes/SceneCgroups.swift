@@ -100,7 +100,7 @@ final class SceneCgroups {
     /// Takes over the cgroups that an earlier torpord has made.
     func adopt(of app: AppRuntime) {
         let machines = scenes.machine(app).sceneMachines
-        // If an app was found without a record, its scenes are unknown.
+        // If an app was found without a record, its scenes are unknown: leave their cgroups alone.
         guard let above = app.run.tree?.cgroupPath, !machines.isEmpty else { return }
         for path in Cgroup.children(above) {
             guard let name = path.split(separator: "/").last, name.hasPrefix(Self.prefix) else { continue }
@@ -195,7 +195,7 @@ final class SceneCgroups {
         machine.state > .unattached || machine.awaiting != nil
     }
 
-    /// Whether a scene is in the background with nothing to do.
+    /// Whether a scene's cgroup may be frozen: the scene waits in the background, and its app neither ends nor is held.
     private static func rests(_ machine: SceneMachine, in app: AppMachine) -> Bool {
         machine.state == .background && machine.awaiting == nil && app.transition != .terminating && !app.isHeld
     }

@@ -5,8 +5,8 @@ package import Engine
 import Linux
 
 extension Launcher {
-    /// The account that the app's last launch has looked up; nil if the app runs as the supervisor's own user. Throws
-    /// before the first launch, because this function does no lookup, which may block.
+    /// The account that the last launch of the app has looked up; nil if the app runs as the supervisor's own user.
+    /// Throws before the app's first launch: this function does no lookup itself, since a lookup may block.
     func account(of app: AppRuntime) throws(LaunchError) -> Account? {
         guard let names = Account.Names(app.specification) else { return nil }
         guard let known = app.account, known.names == names else {

@@ -15,11 +15,11 @@ import WireText
 /// app was ready, or when the app has ended successfully.
 extension Launcher {
     private static let trial = Duration.seconds(10)
-    /// How long launches wait until a failure is recorded and the version before is put back. Both take milliseconds,
-    /// unless a disk hangs.
+    /// How long launches wait until torpor-verify has recorded a failure and put the previous version back. Both take
+    /// milliseconds, unless a disk hangs.
     private static let longestTrial = Duration.seconds(10)
 
-    /// This function is called often, so it makes only one test for apps that are not on trial.
+    /// Called for all changed apps. Starts the timer after which the launch of a version on trial counts as successful.
     func followTrials(_ apps: [AppRuntime]) {
         for app in apps where app.specification.bundle != nil && !app.run.isTrialFollowed {
             let machine = machine(app)
@@ -40,7 +40,7 @@ extension Launcher {
     func trialEnded(_ app: AppRuntime, _ ending: Ending) {
         app.run.trialTimer?.cancel()
         app.run.trialTimer = nil
-        // Without this value, no process was launched from a verified bundle.
+        // `bundle` is nil if no process was launched from a verified bundle.
         guard let bundle = app.run.bundle, bundle.isOnTrial, !app.run.hasComeUp else { return }
         switch ending.reason {
         case .exitSuccess where ending.transition != .launching || app.specification.rules.isOneshot: cameUp(app)
@@ -102,7 +102,8 @@ extension Launcher {
             self.log.warning(
                 "\(bundle.title): it was not recorded within \(Quantity.text(Self.longestTrial)) that it has failed"
             )
-            // If the version before is put back later, that counts at the launch after the next.
+            // torpor-verify may still put the previous version back. The app then gets that version only at a later
+            // launch.
             trial.open = 1
             trial.kill()
             self.end(trial, of: bundle.name)
@@ -111,7 +112,8 @@ extension Launcher {
         return trial
     }
 
-    /// Continues a launch when it is known whether the version of its bundle is put back.
+    /// Continues a launch when the failure of its bundle's version is recorded. `next` gets whether the previous
+    /// version was put back.
     func afterTrial(of app: AppRuntime, _ next: @escaping (_ isPutBack: Bool) -> Void) {
         guard let name = app.specification.bundle?.name, let trial = trials[name] else { return next(false) }
         app.run.trial = trial
@@ -124,7 +126,7 @@ extension Launcher {
         app.run.trial = nil
         let mine = trial.waiting.filter { $0.run === app.run }
         trial.waiting.removeAll { $0.run === app.run }
-        // Later, when the caller has finished what it was doing.
+        // Do this later, when the caller has finished what it was doing.
         loop.later { for wait in mine { wait.next(false) } }
     }
 
@@ -151,25 +153,26 @@ extension Launcher {
     }
 }
 
-/// A version of a bundle that did not come up, until that is recorded, and the version before is put back if need be.
+/// A failed launch from a bundle's version on trial, until torpor-verify has recorded the failure and, if it is the
+/// second, has put the previous version back. Launches from the bundle wait for that.
 final class BundleTrial {
-    /// Runs of torpor-verify, and what follows from them, that are not done.
+    /// How many runs of torpor-verify are unfinished, or the reading of the configuration that follows.
     var open = 0
     var verifiers: [Descriptor] = []
-    /// Launches that wait.
+    /// Launches from the bundle that wait for the end of this trial.
     var waiting: [(run: Incarnation, next: (_ isPutBack: Bool) -> Void)] = []
     var timer: TimerSource?
     var isPutBack = false
     var isOver = false
 
-    /// Kills what runs.
+    /// Kills the running processes of torpor-verify.
     func kill() {
         for verifier in verifiers { try? Pidfd.sendSignal(verifier.raw, Signal.kill) }
     }
 }
 
 extension Incarnation {
-    /// What the launch waits for.
+    /// The trial whose end this launch waits for; nil if it waits for none.
     var trial: BundleTrial? {
         get { slots[TrialSlot.self] }
         set { slots[TrialSlot.self] = newValue }

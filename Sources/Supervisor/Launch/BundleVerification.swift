@@ -48,7 +48,7 @@ extension Launcher {
         return (File.parent(of: whole) ?? "") + "/keys"
     }
 
-    /// Removes, on a background thread, what is left of bundles whose `torpor uninstall` was killed.
+    /// Removes, on a background thread, bundles that are removed only in part because `torpor uninstall` was killed.
     package func tidyBundles() {
         let state = supervisor.configuration.supervisor.stateDirectory
         reads.ask {
@@ -96,7 +96,7 @@ extension Launcher {
         }
     }
 
-    /// Begins what a launch waits for: until it is done, cancelled, or takes longer than the longest verification.
+    /// Registers a check as what the app's launch waits for, and cancels the check after ``longestVerification``.
     private func beginCheck(of app: AppRuntime, _ completion: @escaping (String?) -> Void) -> HookRun {
         let run = HookRun(names: Self.bundle, [], completion)
         app.hooks = run
@@ -109,8 +109,8 @@ extension Launcher {
         return run
     }
 
-    /// Looks whether a manifest that could not be read before can be read now. If so, the configuration takes it in, and
-    /// the next launch of the app is one from its bundle.
+    /// Reads a manifest again that could not be read before. If it can be read now, applies the configuration with
+    /// it. The present launch is refused in any case; a retry then uses the bundle.
     private func readManifestAgain(
         _ app: AppRuntime,
         _ bundle: BundleReference,
@@ -135,7 +135,7 @@ extension Launcher {
         }
     }
 
-    /// Handles a successful verification. Returns a reason if the bundle must not run all the same.
+    /// Handles a successful verification. Returns nil, or why the bundle must not run although its files are intact.
     private func verified(
         _ app: AppRuntime,
         _ bundle: BundleReference,
@@ -202,14 +202,15 @@ extension Launcher {
         (try? File.read(answer.raw, at: 0, maximum: longestAnswer)) ?? []
     }
 
-    /// The bundle that a running app was launched from, even if an earlier torpord launched it.
+    /// The bundle that a running app was launched from, even by an earlier torpord; nil if the app has none or it is
+    /// unknown.
     package func runningBundle(of app: AppRuntime) -> VerifiedBundle? {
         if let known = app.run.bundle { return known }
         guard machine(app).isAlive, !app.isPreparing, !app.run.isBundleSought,
             let bundle = app.specification.bundle
         else { return nil }
         app.run.isBundleSought = true
-        // The file was written by torpor-verify and is in torpord's own folder.
+        // Only torpor-verify writes this file, and it is in torpord's own state directory, so its content is trusted.
         guard let text = try? File.readString("\(bundle.folder)/.run-\(app.name)", limit: 256),
             case let words = text.split(whereSeparator: { $0 == " " || $0 == "\n" }).map(String.init), words.count == 2
         else { return nil }
@@ -218,7 +219,7 @@ extension Launcher {
             name: bundle.name,
             version: words[0],
             how: Self.manner(words[1]),
-            // This torpord does not know whether the version is on trial, but torpor-verify does: it ignores reports
+            // It is unknown here whether the version is on trial. Assume so: torpor-verify knows, and ignores reports
             // about other versions.
             isOnTrial: true
         )

@@ -36,7 +36,7 @@ class Companion<Command: CompanionCommand, Report: CompanionReport> {
         let gone: (String?) -> Void
     }
 
-    /// In bytes.
+    /// The longest message, in bytes.
     private static var longestMessage: Int { 64 << 10 }
     /// The most bytes to read in one turn of the event loop, and to pass to one call of send(2).
     private static var turn: Int { 64 << 10 }
@@ -196,8 +196,8 @@ class Companion<Command: CompanionCommand, Report: CompanionReport> {
         stop()
     }
 
-    /// Closes the socket, at which the companion ends by itself, and kills it if it has not ended in time. `ended` is
-    /// not called.
+    /// Closes the socket, so that the companion ends by itself, and kills it if it has not ended within `bound`.
+    /// `ended` is not called.
     func leave(within bound: Duration) {
         guard !isOver else { return }
         isOver = true
@@ -251,8 +251,8 @@ class Companion<Command: CompanionCommand, Report: CompanionReport> {
         guard let socket else { return }
         let bytes: [UInt8]?
         do throws(Errno) {
-            // A plain read discards descriptors that the companion may have sent with the data. Discarding a socket
-            // may block, which `Promptly` ends.
+            // A plain read discards descriptors that the companion may have sent with the data. To discard a socket
+            // may block, so `Promptly` limits how long that may take.
             bytes = try Promptly.run { () throws(Errno) in try Descriptor.read(socket.raw, maximum: Self.turn) }
         } catch {
             return fail("cannot be reached: \(error)")
@@ -344,8 +344,8 @@ struct FoundCompanion {
     /// Kills the companion, because it is not needed.
     func end() { try? Pidfd.sendSignal(process.pidfd.raw, Signal.kill) }
 
-    /// Takes over the companion whose socket torpor-keeper holds as `name`. If there are several processes, only the
-    /// latest is taken over: an earlier torpord had killed the others, or asked them to end.
+    /// Takes over the companion whose socket torpor-keeper holds as `name`; nil if none runs. If there are several
+    /// processes, only the latest is taken over: an earlier torpord had killed the others, or asked them to end.
     static func take(
         _ processes: [OrphanedProcess],
         heldAs name: String,

@@ -122,8 +122,8 @@ extension Launcher {
     }
 
     /// Kills the current command. If a slow disk or keeper still delays its start, calls the completion now, and the
-    /// command is killed when it starts. torpor-verify changes nothing of the app, and may wait for a disk that hangs:
-    /// its end is not waited for.
+    /// command is killed when it starts. The end of torpor-verify is not waited for: it changes nothing of the app,
+    /// and a disk that hangs may keep it from ending.
     private func end(_ run: HookRun, of app: AppRuntime, _ sentence: String) {
         run.isCancelled = true
         if let pidfd = run.current {
@@ -348,8 +348,8 @@ extension Launcher {
 final class CommandRemains {
     let tree: ProcessTree
     var timer: TimerSource?
-    /// How many checks are left that wait for the command's processes to end by themselves. After the last check they
-    /// are killed. The pauses between checks double from 10 ms on, so that 7 checks take 1.27 s.
+    /// How often torpord still waits for the command's processes to end by themselves; then it kills them. The waits
+    /// double from 10 ms on, so that 7 of them take 1.27 s.
     var chances = 0
     /// The delay before the next attempt to kill. It doubles each time, since a process that hangs in the kernel may
     /// never end.

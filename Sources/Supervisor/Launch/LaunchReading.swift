@@ -133,8 +133,8 @@ extension Launcher {
 }
 
 extension AppRuntime {
-    /// Whether hooks of the app run, something is read for its launch, or the launch waits for another version of its
-    /// bundle.
+    /// Whether hooks of the app run, something is read for its launch, or the launch waits for the end of a bundle's
+    /// trial.
     var isPreparing: Bool { self.hooks != nil || self.reading != nil || run.trial != nil }
 }
 

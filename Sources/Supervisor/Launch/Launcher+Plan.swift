@@ -17,9 +17,9 @@ import WireText
 
 /// Makes the launch plan that torpor-keeper carries out.
 extension Launcher {
-    /// The `oom_score_adj` with which an app starts: the value of its state, or the value that apps inherit if that
-    /// is higher, since an app must not inherit torpord's own protection. A value below 0 needs a privilege, so it is
-    /// set after the app's exec.
+    /// The `oom_score_adj` with which an app starts: that of its state's profile, but not less than apps inherit,
+    /// since an app must not inherit torpord's own protection. A value below 0 needs a privilege, so it is set after
+    /// the app's exec.
     static func birthScore(_ app: AppRuntime, _ order: LaunchOrder) -> Int32 {
         let wish = app.specification.profile(in: order.foreground ? .active : .background).oomScoreAdjust
         return min(max(wish, ProcessTree.inheritedOOMScore), 1000)
@@ -144,7 +144,7 @@ extension Launcher {
             // making a directory does.
             let there = try? File.status(state)
             if there?.kind != .directory {
-                // Other users learn neither what the app keeps nor which apps there are.
+                // With these modes, other users can list neither the apps nor what they keep.
                 if let parent = File.parent(of: state) { try File.makeDirectories(parent, mode: 0o711) }
                 try File.makeDirectories(state, mode: 0o700)
             }

@@ -74,7 +74,8 @@ package final class Launcher: ShellRoom, LifecycleObserver {
         afterTrial(of: app) { [weak self] isPutBack in
             guard let self else { return }
             guard self.isLaunching(app, order) else { return self.deliver(.launchFailed, to: app.id) }
-            // The version that was put back has other keys in its manifest.
+            // The configuration has changed: the manifest of the version that was put back may differ. So refuse this
+            // launch.
             guard !isPutBack else { return self.launchRefused(app, "waits for the version that was put back") }
             self.verify(app, order)
         }
@@ -185,7 +186,8 @@ package final class Launcher: ShellRoom, LifecycleObserver {
                 finish
             )
         }
-        // Only the program must be looked up here, with the supervisor's own rights, so this does not block.
+        // No account, file or socket owner must be looked up here, only the program, with the supervisor's own
+        // rights. This does not block.
         do throws(LaunchError) {
             finish(.success(try LaunchFacts.find(specification)))
         } catch {
@@ -397,7 +399,7 @@ package final class Launcher: ShellRoom, LifecycleObserver {
 
     /// Called when an app has new output, which is in the app's log already.
     package func outputArrived(_ app: AppRuntime) {
-        // The suspended app wrote this output before it was stopped, or another process has continued it.
+        // If the app is suspended, it wrote this output before it was stopped, or another process has continued it.
         supervisor.processControl.checkStillSuspended(app)
         for follower in app.outputFollowers { follower.step() }
     }

@@ -7,34 +7,34 @@ import Lifecycle
 import Linux
 import Processes
 
-/// Where it is read how much processes use graphics cards. Tests replace it.
+/// Reads how long processes have kept the engines of graphics cards busy. Tests replace it.
 protocol EngineTimeReader: Sendable {
-    /// What these processes have used so far. Called on a thread of its own, since a driver may make it wait.
+    /// The times of these processes so far. Called on a background thread, since a graphics driver may block the read.
     func times(of processes: [Int32]) -> EngineTimes
 }
 
-/// The kernel's own account.
+/// Reads the times that the kernel reports.
 struct KernelEngineTimes: EngineTimeReader {
     func times(of processes: [Int32]) -> EngineTimes { EngineTimes.read(processes) }
 }
 
-/// Apps that use a graphics card in the background (`gpu_background`).
+/// Finds apps that use a graphics card in the background (`gpu_background`).
 ///
-/// An app that has been in the background for a while is looked at twice. More than a hundredth of the time of an engine
-/// counts: what an app draws as it leaves the foreground is over by then.
+/// Each time an app has been in the background for ``patience``, it is measured once, over ``interval``: what it drew
+/// as it left the foreground is finished by then. More than ``share`` of an engine's time counts as use.
 final class GPUWatch: Room, LifecycleObserver {
     let engine: Engine
     let recorder: Recorder
     private let reader: any EngineTimeReader
     private let worker: BackgroundWorker
 
-    /// How long an app must be in the background before the first look.
+    /// How long an app must be in the background before the measurement begins.
     static let patience = Duration.seconds(5)
-    /// The time from the first look to the second.
+    /// The time between the two readings of a measurement.
     static let interval = Duration.seconds(2)
-    /// The part of an engine's time that counts.
+    /// The part of an engine's time from which on the app counts as using the graphics card.
     static let share = 0.01
-    /// The most processes of an app that are looked at.
+    /// The most processes of an app that are measured.
     private static let mostProcesses = 256
 
     init(_ engine: Engine, _ recorder: Recorder, _ reader: any EngineTimeReader = KernelEngineTimes()) {
@@ -51,7 +51,7 @@ final class GPUWatch: Room, LifecycleObserver {
                 continue
             }
             guard isInBackground(app) else {
-                // It may be looked at again when it returns to the background.
+                // Measure the app again when it returns to the background.
                 if app.run.gpuLook != nil { app.run.gpuLook = nil }
                 continue
             }
@@ -109,7 +109,7 @@ final class GPUWatch: Room, LifecycleObserver {
     }
 }
 
-/// A look at an app that is in the background.
+/// The measurement of an app that is in the background.
 private final class GPULook {
     var timer: TimerSource?
     var first: (times: EngineTimes, at: Duration)?

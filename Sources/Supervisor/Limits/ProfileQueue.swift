@@ -15,8 +15,8 @@ package import Processes
 final class ProfileQueue {
     private var waiting: [AppID] = []
     private var isWorking = false
-    /// Apps whose profile must be applied again, because the kernel limits how often a process without privileges may
-    /// do so.
+    /// Apps whose profile was not applied completely: the kernel limits how often an unprivileged process may change
+    /// an autogroup.
     private var again: [AppID] = []
     private var againTimer: TimerSource?
     /// The kinds of failure that were logged.
@@ -26,7 +26,7 @@ final class ProfileQueue {
     /// The time between two tries: the kernel lets an unprivileged process change autogroups ten times a second.
     private static let pause = Duration.milliseconds(110)
 
-    /// Calls `work` for the app, only once however often the app is added before that.
+    /// Queues the app, unless it is queued already, and calls `work` for it when its turn comes.
     func add(_ app: AppRuntime, _ loop: EventLoop, _ work: @escaping (AppID) -> Void) {
         guard !app.isInProfileQueue else { return }
         app.isInProfileQueue = true
@@ -130,9 +130,9 @@ package final class Shares: ShellRoom, LifecycleObserver {
 
     /// The state whose profile the app should have; nil to keep its present profile until its transition is over.
     ///
-    /// A lower profile is applied after the app has stopped, or has answered that it is in the background; to a
-    /// launched app, once it is ready. A oneshot does its work during the launch, so it gets the profile of its state
-    /// at once.
+    /// So a lower profile follows only when the app has stopped, or has answered that it is in the background; a
+    /// launched app gets its profile when it is ready. A oneshot does its work during the launch, so it gets the
+    /// profile of its state at once.
     private func wantedProfile(_ app: AppRuntime) -> AppState? {
         let machine = coordinator.machine(app.id)
         guard app.run.exitRecord == nil else { return nil }

@@ -12,7 +12,7 @@ import Processes
 /// limited. An app that comes near its memory limit is warned.
 extension Shares {
     private static let lookInterval = Duration.seconds(1)
-    /// How many apps are checked in one turn of the loop: about a millisecond.
+    /// How many apps are checked in one turn of the event loop; this takes about a millisecond.
     private static let portion = 25
     /// The interval of checks if the kernel enforces every limit: then they only serve to warn apps at 80 %.
     private static let slowInterval = Duration.seconds(5)
@@ -43,7 +43,8 @@ extension Shares {
         app.run.loweredFrom = usage
         app.run.limitTimer = try? loop.timer { [weak self, weak app] in
             guard let self, let app, app.run.tree?.cgroupPath == path else { return }
-            // Pass `.max` as the old limit, whatever it was, so that the memory is lowered further.
+            // Pass `.max` as the old limit: with the real one, the limit would count as unchanged, and would not be
+            // written.
             self.limitsChanged(app, from: AppLimits(memory: .max, tasks: app.specification.taskLimit))
         }
         app.run.limitTimer?.arm(after: .milliseconds(20))

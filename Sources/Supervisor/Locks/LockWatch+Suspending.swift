@@ -27,8 +27,8 @@ extension LockWatch {
         if app.specification.rules.onLock != .ignore { follow(app) }
     }
 
-    /// Checks locks again after the app was stopped a second time: the app has entered no new state, and the stop may
-    /// have cancelled a check.
+    /// Called when an app that another process had continued was stopped again. This may have cancelled a check of
+    /// its locks, and since the app enters no new state, no other event starts the checks again.
     func followOn(_ app: AppRuntime) { if isStillToBeLookedAt(app.id) { followLocks(app) } }
 
     func isStillToBeLookedAt(_ id: AppID) -> Bool {

@@ -129,7 +129,8 @@ final class LockWatch: Room, LifecycleObserver {
         )
         reader.ask(question) { [weak self] table in
             guard let self, look.isWanted else { return }
-            // For processes that cannot be read, the table has at least the locks that name their pid.
+            // The locks of unreadable processes come from the kernel's table, as far as they name the pid of their
+            // holder.
             let others = table.locks.compactMap { lock in
                 lock.pid.flatMap { pid in question.holders.contains(pid) ? HeldLock(lock, path: nil, holder: pid) : nil
                 }
@@ -206,7 +207,7 @@ final class LockWatch: Room, LifecycleObserver {
         let id = app.id
         // One check at a time: a second one would replace the first, which would then never be answered.
         guard app.run.stop == .none, app.run.lockLook == nil else { return put(id, in: Self.interval) }
-        // A stopped app keeps the locks that it had. A full check is needed only if a process waits for one.
+        // A stopped app takes and releases no locks, so if the stored ones are complete, only ask which are waited for.
         guard isKnown, let known = app.run.locks, let tree = app.run.tree else {
             return look(at: app) { [weak self] in self?.looked(at: id, $0) }
         }

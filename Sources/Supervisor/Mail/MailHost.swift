@@ -18,7 +18,7 @@ protocol MailHost: AnyObject {
     /// Whether an app receives messages on its own socket.
     func hearsByChannel(_ app: AppID) -> Bool
     func channel(of app: AppRuntime) -> AppChannel
-    /// Runs a command for the app, as its user. The completion gets a sentence when the command failed.
+    /// Runs a command for the app, as its user. The completion gets nil, or a sentence if the command failed.
     func run(
         _ command: HookCommand,
         named name: String,

@@ -23,8 +23,8 @@ extension Mailboxes {
         haveWoken(host.wake(app, Self.event(draft, at: loop.now)), app)
     }
 
-    /// Notes that mail has woken the app, or that the app runs: its mail about alerts wakes it no more. If the app
-    /// never reads that mail, each start of torpord would wake it again.
+    /// Called with the result of waking an app for mail. Unless the wake was held back, the app's mail about alerts
+    /// wakes it no longer: otherwise, if the app never reads that mail, each start of torpord would wake it again.
     func haveWoken(_ outcome: WakeOutcome, _ app: AppRuntime) {
         if case .heldBack = outcome { return }
         for mail in waiting(for: app) where mail.draft.topic == AlertMail.topic {
@@ -33,7 +33,7 @@ extension Mailboxes {
         }
     }
 
-    /// Removes the mail that an alert has come, unless the delivery of that mail has begun.
+    /// Removes the mail that reports an alert to the app, unless the delivery of that mail has begun.
     func forgetAlert(_ number: Int64, of app: AppRuntime) {
         for mail in waiting(for: app)
         where mail.draft.topic == AlertMail.topic && mail.draft.key == "\(number)" && !mail.isInFlight {

@@ -10,8 +10,8 @@ package import TorporAPI
 
 /// Passes mail that an app does not handle on to the apps that its topic names as `next`.
 extension Mailboxes {
-    /// Topics of messages that other apps can handle as well. Every other message is about the app itself, and is
-    /// removed if that app does not handle it.
+    /// Messages that other apps can handle as well. Every other message is about the app itself, and is removed if
+    /// that app does not handle it.
     private static let passedOn: Set = [
         Message.openURL, .didReceiveEvent, .didReceiveNotification, .didReceiveRemoteNotification,
     ]

@@ -56,8 +56,8 @@ extension Mailboxes {
             let mail = boxes[app.id]?.items.first(where: { $0.url != nil && $0.run == run })
         else { return }
         let isLaunching = machine(app).transition == .launching
-        // If the app gets URLs through its open_command, that command may have been killed with the earlier torpord,
-        // so it is run again.
+        // Do nothing if the app gets URLs through its open_command: that command may have been killed with the
+        // earlier torpord, and is run again.
         guard isLaunching || urlRoute(app) == .launch else { return }
         isUnderWay(mail.id, to: app)
         atLaunch[app.id] = mail.id

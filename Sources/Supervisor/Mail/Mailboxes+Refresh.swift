@@ -9,20 +9,20 @@ import TorporAPI
 import Varlink
 import WireText
 
-/// Names of what an app must refresh when users see it: its own (`SetNeedsRefresh`), and those of topics with
-/// `refresh = true`. Names gather in one piece of mail while the app is not in the foreground. It wakes no app, and is
-/// delivered after willEnterForeground, before URLs and didBecomeActive.
+/// Mail that names what an app must refresh before users see it. Names come from the app (`SetNeedsRefresh`) and from
+/// topics with `refresh = true`. While the app is not in the foreground, one piece of mail collects them. This mail
+/// wakes no app, and is delivered after willEnterForeground, before URLs and didBecomeActive.
 extension Mailboxes {
-    /// The topic of this mail; clients may not post to it.
+    /// The topic of mail about refreshing; clients may not post to it.
     static let refreshTopic = "torpor.refresh"
 
-    /// After so many names, one stands for all.
+    /// If an app would get more names than this, it gets only ``allNames``.
     static let mostRefreshNames = 64
-    /// The name that stands for all.
+    /// The name that means that the app must refresh everything.
     static let allNames = "*"
 
-    /// Adds names to those that the app is told when it comes to the foreground; an app in the foreground is told now.
-    /// `completion` is called when that is on disk, or with the reason why it is not.
+    /// Tells the app what to refresh: when it comes to the foreground, or now if it is there. `completion` is called
+    /// when that is on disk, or with the reason why it is not.
     package func needsRefresh(
         _ names: [String],
         of app: AppRuntime,
@@ -53,7 +53,8 @@ extension Mailboxes {
         return isBad ? "must have names of 1 to \(TopicRule.longestName) bytes without control characters" : nil
     }
 
-    /// Adds names to the mail that waits, and delivers it if it is time. Nil if the names wait already.
+    /// Adds names to the waiting refresh mail, and delivers it if the app is in the foreground. Nil if it has the
+    /// names already.
     @discardableResult
     func gather(_ names: [String], of app: AppRuntime, from sender: String) -> Mailbox.Change? {
         let waiting = boxes[app.id]?.items.last { $0.draft.topic == Self.refreshTopic && !$0.isInFlight }

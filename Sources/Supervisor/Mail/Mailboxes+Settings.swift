@@ -12,7 +12,8 @@ extension Mailboxes {
     /// The topic of mail about changed settings; clients may not post to it.
     static let settingsTopic = "torpor.settings"
 
-    /// Puts mail about settings first: the app needs them before it gets anything else.
+    /// Sorts mail for delivery. Mail about settings comes first: the app needs the settings before it gets anything
+    /// else.
     static func inOrder(_ items: [Mail]) -> [Mail] {
         guard items.contains(where: { rank($0) != lastRank }) else { return items }
         return (0...lastRank).flatMap { rank in items.filter { Self.rank($0) == rank } }
@@ -23,10 +24,10 @@ extension Mailboxes {
     private static func rank(_ mail: Mail) -> Int {
         switch mail.draft.topic {
         case settingsTopic: mail.draft.message == Message.identityDidChange.rawValue ? 0 : 1
-        // An app learns that a session of transfers is over before it gets the results of these transfers.
+        // An app learns that all transfers of a session have ended before it gets the results of these transfers.
         case TransferMail.topic:
             mail.draft.message == Message.handleEventsForBackgroundTransfer.rawValue ? 2 : lastRank
-        // An app is up to date before it shows what a URL names.
+        // The app refreshes its content before it opens a URL.
         case refreshTopic: 3
         default: lastRank
         }

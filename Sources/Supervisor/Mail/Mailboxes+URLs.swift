@@ -157,7 +157,7 @@ extension Mailboxes {
         return handlers(of: target).map(\.app).filter { $0 !== app && refusal(ofURLsFor: $0) == nil }.map(\.name)
     }
 
-    /// Takes back a URL that was queued for a request that is refused.
+    /// Removes a URL that was queued for a request which was then refused.
     package func withdraw(_ id: Int64, of app: AppRuntime) { _ = takeBack(id, of: app) }
 
     /// The first URL that waits for the app.

@@ -152,7 +152,7 @@ package final class Mailboxes: Room, LifecycleObserver {
         dropIfEmpty(app)
     }
 
-    /// Calls `body` when the stored mail is loaded: at once, except in the first moments of a supervisor.
+    /// Calls `body` when the stored mail is loaded: at once, except while torpord starts.
     package func whenLoaded(_ body: @escaping () -> Void) {
         if isLoaded { body() } else { afterLoad.append(body) }
     }
@@ -197,7 +197,7 @@ package final class Mailboxes: Room, LifecycleObserver {
         guard mail != nil || !isLoaded else { return }
         // A client's call may wait until this URL is answered: let the engine check the call.
         if mail?.url != nil { engine.touch(app.id) }
-        // A lock of protected data waits for this answer.
+        // Protected data may wait for this answer before it is locked: let the engine check that.
         if mail?.draft.message == Message.protectedDataWillBecomeUnavailable.rawValue { engine.touch(app.id) }
         if let mail, mail.draft.topic == Self.settingsTopic { host.toldOfSettings(mail, app) }
         host.store.removeMail(id, of: app.name)
@@ -312,7 +312,7 @@ package final class Mailboxes: Room, LifecycleObserver {
     }
 
     /// Called when the app's incarnation (the present run of the app) or its delegate has ended: mail without an
-    /// answer will be delivered to the next one.
+    /// answer will be delivered to the next incarnation or delegate.
     func incarnationEnded(_ app: AppRuntime) {
         endOpenCommand(of: app)
         guard told[app.id] != nil else { return }

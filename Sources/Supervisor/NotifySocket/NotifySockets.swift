@@ -158,7 +158,7 @@ package final class NotifySockets: ShellRoom {
     }
 
     private func changeMain(_ app: AppRuntime, _ pid: Int32) {
-        // The pid that an app in a container sends belongs to the container's pid namespace.
+        // Ignore the pid that an app in a container sends: it belongs to the container's pid namespace.
         guard let tree = app.run.tree, pid != tree.main.pid, !tree.isContainer else { return }
         do throws(Errno) {
             app.run.mainSource = nil

@@ -170,7 +170,7 @@ extension AppPermissions {
         }
     }
 
-    /// Called when answers were reset: users may be asked again.
+    /// Called when answers were reset. Forgets the questions about these permissions, so that users may be asked again.
     func forgetQuestions(_ chosen: [PermissionDeclaration], _ app: AppRuntime) {
         for declaration in chosen {
             guard supervisor.alerts.question(declaration.name, of: app) == nil,

@@ -66,7 +66,7 @@ package final class AppPermissions: ShellRoom, LifecycleObserver {
         afterLoad = []
     }
 
-    /// Calls `body` when the stored answers are loaded: at once, except in the first moments of a supervisor.
+    /// Calls `body` when the stored answers are loaded: at once, except while torpord starts.
     package func whenLoaded(_ body: @escaping () -> Void) {
         if isLoaded { body() } else { afterLoad.append(body) }
     }

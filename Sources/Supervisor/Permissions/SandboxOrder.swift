@@ -62,8 +62,8 @@ package struct SandboxOrder: Sendable {
         var budget = SteadyPath.Budget()
         for rule in plan.rules {
             do throws(SteadyPath.Failure) {
-                // Only paths that the configuration names share a budget; each system path has its own, so that many
-                // paths in the configuration never block the devices.
+                // All paths that the configuration names share one budget, and each system path has its own: many
+                // paths in the configuration must not make the device files unreachable.
                 var spent = rule.isDeclared ? budget : SteadyPath.Budget()
                 let matches = try SteadyPath.open(
                     rule.path,

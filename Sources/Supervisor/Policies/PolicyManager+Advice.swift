@@ -168,7 +168,7 @@ extension PolicyManager: PolicyChainDelegate {
         return false
     }
 
-    /// Lets a launch continue that waits for a policy.
+    /// Lets a launch that waits for a policy continue.
     package func admit(_ app: AppID) {
         let supervisor = supervisor
         guard supervisor.coordinator.waitsForAdmission(app) else { return }

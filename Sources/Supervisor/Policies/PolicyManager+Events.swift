@@ -31,7 +31,7 @@ extension PolicyManager {
     }
 
     /// Marks the entries of changed apps and of their dependencies as out of date in the view that policies read. A
-    /// dependency also changes because it may now be in use, or no longer be in use.
+    /// dependency's entry depends on whether the app uses it.
     package func touched(_ apps: [AppRuntime]) {
         for app in apps {
             unseen.insert(app.id)
@@ -67,7 +67,8 @@ extension PolicyManager {
         app.heldBack = nil
         post(TORPOR_EVENT_LAUNCH, app, reason: reason.policyCode)
         guard app.skipsAdmission == true || !chain.isGoverned(TORPOR_EVENT_LAUNCH) else { return }
-        // An app that skips admission also skips the wait for memory, which the core asks about next.
+        // If the app needs memory, keep `skipsAdmission`: the core asks about memory next, and the app skips that
+        // wait too.
         if app.specification.memoryNeeded == nil { app.skipsAdmission = nil }
         let id = app.id
         // Answer later: the core is still in the step in which it asks.
@@ -80,7 +81,7 @@ extension PolicyManager {
         unseen.insert(app.id)
     }
 
-    /// The configuration changed: apps were added, removed or changed.
+    /// Brings the view up to date after a change of the configuration, and tells the policies that apps have changed.
     func appsChanged() {
         for app in supervisor.apps where view.name(app.id) != app.name || view.tags(app.id) != app.specification.tags {
             let times = view.isPresent(app.id) && view.name(app.id) == app.name
@@ -108,7 +109,7 @@ extension PolicyManager {
         lastHeartbeats[app] = nil
     }
 
-    /// The memory pressure of the machine has changed.
+    /// Tells the policies that the memory pressure of the machine has changed.
     package func pressure(from: MemoryLevel, to: MemoryLevel) {
         view.system.pressure = to.policyCode
         post(TORPOR_EVENT_PRESSURE, from: from.policyCode, to: to.policyCode)

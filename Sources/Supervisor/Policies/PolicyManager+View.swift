@@ -133,7 +133,7 @@ extension Transition? {
 }
 
 extension TerminationReason? {
-    /// The state's number in the header file for policies: the number in records plus 1. A test compares the two.
+    /// The reason's number in the header file for policies: the number in records plus 1. A test compares the two.
     var policyCode: UInt32 {
         guard let self else { return TORPOR_REASON_NONE.rawValue }
         return UInt32(self.number) + 1

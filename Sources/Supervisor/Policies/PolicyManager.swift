@@ -86,7 +86,8 @@ package final class PolicyManager: LifecycleObserver {
         chain.configure(settings, keepingOut: marks?.quarantined(among: settings) ?? [:])
     }
 
-    /// When the clock is set, asks policies that wait for a time at once: the time may have come.
+    /// Watches for changes of the wall clock. When the clock is set, policies that wait for a time are asked at once,
+    /// since the time may have come.
     func watchClock() {
         guard clockSource == nil, chain.slots.contains(where: { $0.wants(TORPOR_EVENT_TIMER.rawValue) }) else { return }
         do throws(Errno) {

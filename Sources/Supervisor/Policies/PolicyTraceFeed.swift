@@ -22,8 +22,8 @@ final class PolicyTraceFeed {
 
     func remove(_ recorder: PolicyRecorder) { recorders.removeAll { $0 === recorder } }
 
-    /// Sends the clients a finished round of questions to policies and of their advice. `view`: the data about apps
-    /// that the policies were shown.
+    /// Sends the clients the questions of a finished round and the advice of the policies. `view`: the data about
+    /// apps that the policies were shown.
     func tell(_ events: [torpor_policy_event], _ decisions: [(PolicyDecision, CounselOutcome)], _ view: PolicyView) {
         for recorder in recorders { recorder.tell(events, decisions) }
     }

@@ -72,7 +72,7 @@ package final class HealthCheck {
     package private(set) var isKnown = false
     /// Why the last check failed; nil if it succeeded.
     package private(set) var problem: String?
-    /// Why the app is ended because of its health check.
+    /// Why torpord ends the app because of failed checks; nil while it does not.
     private(set) var verdict: String?
 
     init(_ specification: HealthSpecification, _ app: AppRuntime, _ checks: HealthChecks) {

@@ -6,7 +6,7 @@ import EventLoop
 import Lifecycle
 import Linux
 
-/// Checks repeatedly whether an app is ready, and reports it to the core. It stops when its last reference is gone.
+/// Checks repeatedly whether an app is ready, and reports it to the core. Releasing the last reference ends the checks.
 package final class ReadinessProbe {
     private let probe: Probe
     private weak var app: AppRuntime?
@@ -22,7 +22,7 @@ package final class ReadinessProbe {
     package var longProblem: String? {
         startedAt.map { supervisor.loop.now - $0 >= Self.patience } ?? false ? problem : nil
     }
-    /// The last problem with the file of the check that was logged, so that it is logged once.
+    /// The last problem with the probe's file that was logged, so that each problem is logged once.
     private var said: String?
 
     init(_ probe: Probe, app: AppRuntime, supervisor: Supervisor) {

@@ -151,14 +151,13 @@ package final class ProcessControl: ShellRoom {
         }
     }
 
-    /// Checks whether another process has continued a suspended app; called when the app shows a sign of life, and by
-    /// `list`.
+    /// Checks whether another process has continued a suspended app. Called when the app shows a sign of life, and
+    /// when a client lists apps.
     package func checkStillSuspended(_ app: AppRuntime) {
         let machine = machine(app)
         guard machine.state == .suspended, machine.transition == nil, let tree = app.run.tree else { return }
-        // On a busy machine a process stops some time after SIGSTOP is sent, so do not check while torpord is
-        // stopping the app. A stop that is repeated because another process continued the app was counted when it
-        // began.
+        // On a busy machine a process stops some time after SIGSTOP is sent, so do not check while torpord is stopping
+        // the app. If another process has continued the app, and torpord is stopping it again, that was noted already.
         guard app.run.stop == .none else { return }
         // The configuration may have changed since the stop, so check for both the freezer and SIGSTOP. Check the
         // configured method first, since it is the more likely one.

@@ -8,7 +8,7 @@ import Processes
 import Varlink
 import WireText
 
-/// Runs of torpor-protect, one at a time, in order.
+/// Runs torpor-protect, which opens and closes protected folders: one process at a time, in the order of the requests.
 final class ProtectRuns {
     typealias Completion = (Result<[FolderStanding], LaunchError>) -> Void
 
@@ -19,23 +19,24 @@ final class ProtectRuns {
     private var process: Descriptor?
     private var isUnlocking = false
 
-    /// A run takes milliseconds, unless it looks through very many files or a disk hangs.
+    /// A process that takes longer is killed. It needs milliseconds, unless there are very many files or a disk hangs.
     private static let longest = Duration.seconds(30)
-    /// In bytes: of a thousand apps, each with 32 holders.
+    /// The longest output of torpor-protect, in bytes: for a thousand apps, each with 32 processes that hold files.
     private static let longestAnswer = 8 << 20
 
     init(_ supervisor: Supervisor) { self.supervisor = supervisor }
 
-    /// The folder of all protected folders.
+    /// The folder that contains the protected folders of all apps.
     var root: String { supervisor.runtime.state + "/" + ProtectedPlace.root }
 
     func open(_ folders: [ProtectedFolder], _ completion: @escaping Completion) { add("open", folders, completion) }
 
     func close(_ folders: [ProtectedFolder], _ completion: @escaping Completion) { add("close", folders, completion) }
 
-    /// Has ‘torpor protect unlock’ run a command that gives the passphrase. The completion gets why that failed.
+    /// Runs ‘torpor protect unlock’ with a command that prints the passphrase. The completion gets nil, or why that
+    /// failed.
     func unlock(_ command: [String], _ completion: @escaping (String?) -> Void) {
-        // One that runs already will unlock what it finds.
+        // Do nothing if ‘torpor protect unlock’ is running already: it unlocks the folders of all apps.
         guard !isUnlocking else { return }
         guard let program = ThisProcess.companion("torpor", variable: "TORPOR_PROGRAM") else {
             return completion("the program torpor is not beside torpord: install it")
@@ -81,7 +82,8 @@ final class ProtectRuns {
         launch([program] + words, isBounded: true) { completion($0.flatMap(Self.standings)) }
     }
 
-    /// Runs a program of ours. The completion gets what it has printed, or why it did not get to its end.
+    /// Runs a program of Torpor. The completion gets the program's output, or why the program failed. `isBounded`:
+    /// whether the program is killed after ``longest``.
     private func launch(
         _ words: [String],
         isBounded: Bool = false,
@@ -114,7 +116,7 @@ final class ProtectRuns {
     }
 
     private static func read(_ answer: Descriptor, _ status: ExitStatus) -> Result<[UInt8], LaunchError> {
-        // Memory of this machine: reading it waits for no disk.
+        // The output is in memory, so reading it does not wait for a disk.
         let bytes = (try? File.read(answer.raw, at: 0, maximum: longestAnswer)) ?? []
         switch status {
         case .signaled(let signal, _): return .failure(LaunchError("it was killed by \(Signal.name(signal))"))

@@ -6,15 +6,17 @@ import Engine
 import EventLoop
 import Lifecycle
 
-/// Launches of apps with protected data: they wait for the unlock, and their folder is made ready before.
+/// Launches of apps with protected data. They wait until the data is unlocked, unless the app may be launched before;
+/// then torpor-protect opens or closes the app's folder, and the launch continues.
 extension ProtectedData {
-    /// Called when the core asks whether an app may be launched. `next` goes on with it, as soon as its data is
-    /// readable.
+    /// Called when the core asks whether an app may be launched. Passes the question on to
+    /// ``Scenes/launchNeedsRoom(_:)`` as soon as the app's data allows the launch: at once for an app without
+    /// protected data.
     func launchNeedsData(_ app: AppRuntime) {
         guard app.specification.data.protection.kind != nil else { return supervisor.scenes.launchNeedsRoom(app) }
         guard !held.contains(app.id) else { return }
         held.append(app.id)
-        // Deferred, because the core has not finished the step in which it asks.
+        // Do this later: the core is still in the step in which it asks.
         loop.later { [weak self] in self?.lookForLaunches() }
     }
 
@@ -42,7 +44,8 @@ extension ProtectedData {
     private func whileLocked(_ app: AppRuntime) {
         let standing = standings[app.name]
         guard edge.isLocked else { return hold(app, lockedText) }
-        // A folder that cannot be protected never will be by an unlock: then the launch fails.
+        // Try to close a folder whose state is unknown, or that could not be protected. If that is impossible, no
+        // unlock would help: the launch continues, and fails (``refusal(of:)``).
         guard let standing, standing.state != .refused else {
             opening.insert(app.id)
             runs.close(folders([app])) { [weak self, weak app] result in
@@ -64,7 +67,8 @@ extension ProtectedData {
         edge.isLocking ? "its data is being locked" : "its data is locked: unlock it with ‘torpor protect unlock’"
     }
 
-    /// An app's folder was opened for its launch, or not.
+    /// Called when torpor-protect has tried to open an app's folder for its launch. Lets the launch continue, except
+    /// while the folder's key is missing and the app needs it.
     private func opened(_ app: AppRuntime) {
         guard held.contains(app.id) else { return }
         guard standings[app.name]?.state == .withoutKey else { return letGo(app) }
@@ -87,7 +91,8 @@ extension ProtectedData {
         supervisor.scenes.launchNeedsRoom(app)
     }
 
-    /// Why a launch that is under way must not go on; nil if it may.
+    /// Why a launch in progress must not continue; nil if it may. `isFinal`: whether a retry would fail for the same
+    /// reason.
     func refusal(of app: AppRuntime) -> (sentence: String, isFinal: Bool)? {
         let protection = app.specification.data.protection
         guard protection.kind != nil else { return nil }

@@ -7,7 +7,7 @@ import Linux
 import Recovery
 package import TorporAPI
 
-/// What persons see of protected data, and what the next torpord does.
+/// The state of protected data, for users and for the next torpord.
 extension ProtectedData {
     /// The state of an app's protected data; nil for an app without any.
     package func info(of app: AppRuntime) -> ProtectionInfo? {
@@ -50,19 +50,19 @@ extension ProtectedData {
 }
 
 extension RecoveryFile {
-    /// What the torpord that wrote the file did with protected data.
+    /// Whether the torpord that wrote the file had locked or unlocked protected data, or was locking it.
     var protection: ProtectionEdge.Recorded {
         get { ProtectionEdge.Recorded(rawValue: flags >> 7 & 3) ?? .nothing }
         set { flags = flags & ~(3 << 7) | newValue.rawValue << 7 }
     }
 
-    /// Whether protected data was unlocked once since the boot.
+    /// Whether protected data was unlocked at least once since the boot.
     var isFirstUnlockOver: Bool {
         get { flags & 1024 != 0 }
         set { flags = newValue ? flags | 1024 : flags & ~1024 }
     }
 
-    /// Whether the session or a sleep had locked protected data.
+    /// Whether protected data is locked because the session is locked or the machine sleeps.
     var isDataLockedFromOutside: Bool {
         get { flags & 512 != 0 }
         set { flags = newValue ? flags | 512 : flags & ~512 }
@@ -70,7 +70,7 @@ extension RecoveryFile {
 }
 
 extension Incarnation {
-    /// Files of its protected folder that the app had open when it was ended for them.
+    /// Files of the app's protected folder that the app still had open after the lock, so that torpord ended the app.
     var openProtectedFiles: [String]? {
         get { slots[OpenProtectedFilesSlot.self] }
         set { slots[OpenProtectedFilesSlot.self] = newValue }

@@ -11,45 +11,46 @@ import Mailbox
 import Processes
 import TorporAPI
 
-/// The protected folders of apps: unlocked together, and locked after their apps were told and have answered.
+/// The protected folders of apps. They are unlocked together. Before they are locked, their apps are notified, and
+/// torpord waits for the answers.
 ///
-/// ``ProtectionEdge`` decides; torpor-protect opens and closes the folders, one run after the other. torpord itself
-/// looks into none of them, and never has a key.
+/// ``ProtectionEdge`` decides when to lock and unlock; torpor-protect closes and opens the folders, one request after
+/// the other. torpord itself reads none of them, and never has a key.
 package final class ProtectedData: ShellRoom, LifecycleObserver {
     package unowned(unsafe) let supervisor: Supervisor
     var edge = ProtectionEdge()
-    /// What torpor-protect found last, by app.
+    /// The state of each app's folder, as torpor-protect last reported it.
     private(set) var standings: [String: FolderStanding] = [:]
-    /// Apps that were told of a lock, and have not answered.
+    /// Apps that were notified of a lock and have not answered yet.
     private var awaited: Set<AppID> = []
-    /// Until when apps that were told by a signal, which they cannot answer, may keep their files open.
+    /// For apps that get notifications as signals, which they cannot answer: until when they may keep their files open.
     private var patience: [AppID: Duration] = [:]
     private var timer: TimerSource?
     /// The launches that wait for the unlock, in order of arrival.
     var held: [AppID] = []
-    /// Launches whose folders are being opened.
+    /// Apps to be launched whose folders torpor-protect is opening or closing.
     var opening: Set<AppID> = []
-    /// Processes that were reported since the last unlock.
+    /// Processes outside all apps that hold files, and were reported since the last unlock: each is reported once.
     private var reported: Set<Int32> = []
-    /// What logind has said last; nil if that is not known.
+    /// The state of the session and the machine that logind last reported; nil if it is not known.
     private var outside: Outside?
-    /// Whether this torpord or an earlier one of this boot has followed a session: then only a change of it counts.
+    /// Whether logind's state was handled before in this boot, by any torpord: then only a change of it has an effect.
     private var isOutsideKnown = false
     /// The user whose session was locked last; nil if this torpord has seen no lock.
     private var lockedUser: UInt32?
-    /// Whether no folder was closed since the boot, so that all must be.
+    /// Whether no folder was closed since the boot, so that the next lock must close all of them.
     private var isFresh = false
-    /// Whether the next unlock is only found, and was announced by an earlier torpord.
+    /// Whether an earlier torpord has announced the unlock already, so that this torpord must not announce it.
     private var isQuiet = false
     private var whenLocked: [(String?) -> Void] = []
     private var whenUnlocked: [(Result<String?, Refusal>) -> Void] = []
-    /// At the supervisor's end, whether the folders are closed.
+    /// How far the closing of the folders has come when torpord ends; nil before that.
     private var closing: Closing?
     let runs: ProtectRuns
 
     private enum Closing { case underWay, done }
 
-    /// Why data is not unlocked.
+    /// Why protected data is not unlocked, as a sentence.
     package struct Refusal: Error, CustomStringConvertible {
         package let description: String
     }
@@ -68,7 +69,8 @@ package final class ProtectedData: ShellRoom, LifecycleObserver {
 
     private var rules: SupervisorProtection { supervisor.configuration.supervisor.protection }
 
-    /// The folder before it. A sandbox names this one: the kernel cannot lock a folder that a sandbox refers to.
+    /// The folder that contains the app's protected folder. A sandbox refers to this one, because the kernel cannot
+    /// lock a folder that a sandbox refers to.
     func door(of app: AppRuntime) -> String { "\(runs.root)/\(app.name)" }
 
     func variables(of app: AppRuntime) -> [String: String] {
@@ -78,7 +80,7 @@ package final class ProtectedData: ShellRoom, LifecycleObserver {
     private var protected: [AppRuntime] { apps.filter { $0.specification.data.protection.kind != nil } }
     private var locking: [AppRuntime] { apps.filter { $0.specification.data.protection.kind == .complete } }
 
-    /// Whether the app can read its folder, and nobody is locking it.
+    /// Whether the app's folder is open, and is not being locked.
     func isReadable(_ app: AppRuntime) -> Bool {
         guard standings[app.name]?.state == .open else { return false }
         return app.specification.data.protection.kind == .firstUnlock || edge.isUnlocked
@@ -91,12 +93,13 @@ package final class ProtectedData: ShellRoom, LifecycleObserver {
 
     // MARK: The edge
 
-    /// Called when torpord has taken over what exists, and after another configuration is in force.
+    /// Begins to protect data, if any app has protected data. Called after the takeover, and when another
+    /// configuration is in force.
     package func configure() {
         edge.deadline = rules.deadline
         guard !edge.hasBegun, !protected.isEmpty, !isEnding else { return }
         let recorded = supervisor.recovery.protection
-        // Apps know already that their data is unlocked.
+        // If the data was unlocked, an earlier torpord has told the apps so already.
         isQuiet = recorded == .unlocked
         isOutsideKnown = recorded != .nothing
         isFresh = recorded == .nothing
@@ -106,7 +109,7 @@ package final class ProtectedData: ShellRoom, LifecycleObserver {
         if let outside { follow(outside) }
     }
 
-    /// An earlier torpord had opened the folders that stay open after the first unlock.
+    /// Opens the folders that stay open after the first unlock of a boot, if an earlier torpord had opened them.
     private func reopenFirst() {
         let chosen = protected.filter { $0.specification.data.protection.kind == .firstUnlock }
         guard supervisor.recovery.isFirstUnlockOver, !chosen.isEmpty else { return }
@@ -170,10 +173,12 @@ package final class ProtectedData: ShellRoom, LifecycleObserver {
         if awaited.isEmpty { loop.later { [weak self] in self?.lookForAnswers() } }
     }
 
-    /// Shorter than the retries of ``ProtectionEdge``, so that the files are closed within them.
+    /// The longest ``patience``. ``ProtectionEdge`` retries a lock for longer than this, so files that an app closes
+    /// in time do not prevent the lock.
     private static let longestPatience = Duration.seconds(5)
 
-    /// Whether the app was told of the lock and can still answer. A suspended app cannot without being woken.
+    /// Whether the app was notified of the lock and can still answer. A suspended app cannot, and is not woken for
+    /// that.
     private func isAwaited(_ app: AppRuntime) -> Bool {
         let machine = machine(app)
         guard machine.isAlive, app.run.tree != nil, machine.state != .suspended, machine.transition != .suspending,
@@ -201,7 +206,8 @@ package final class ProtectedData: ShellRoom, LifecycleObserver {
         }
     }
 
-    /// Ends or evicts apps that hold files of a closed folder, and reports other processes.
+    /// Ends apps that still hold files of a closed folder (evicts them if they are suspended), and reports other
+    /// processes that hold such files.
     private func deal(with standing: FolderStanding) {
         var files: [AppID: [String]] = [:]
         for holder in standing.holders {
@@ -229,7 +235,7 @@ package final class ProtectedData: ShellRoom, LifecycleObserver {
         }
     }
 
-    /// What an app failed to do that was ended for its open files.
+    /// The reported reason if an app was ended because it kept protected files open.
     static func sentence(_ files: [String]) -> String {
         "had files of its protected folder open when it was locked: \(list(files))"
     }
@@ -253,7 +259,7 @@ package final class ProtectedData: ShellRoom, LifecycleObserver {
         engine.settle()
     }
 
-    /// What keeps files in use, such as `1 file busy: PID 4711 (less)`; nil if nothing does.
+    /// What keeps files of locked folders in use, such as `1 file busy: PID 4711 (less)`; nil if nothing does.
     private var busy: String? {
         let found = locking.compactMap { standings[$0.name] }.filter(\.isBusy)
         guard !found.isEmpty else { return nil }
@@ -277,7 +283,8 @@ package final class ProtectedData: ShellRoom, LifecycleObserver {
         runs.open(folders(chosen)) { [weak self] result in
             guard let self else { return }
             let found = settle(result, chosen, isOpening: true)
-            // A folder that cannot be protected at all keeps no other one locked.
+            // The unlock fails if torpor-protect failed, or if keys are missing and no folder is open. A folder that
+            // cannot be protected at all does not count.
             let lacksKeys = found?.contains { $0.state == .withoutKey } ?? true
             handle(.opened(!lacksKeys || found?.contains { $0.state == .open } ?? false))
         }
@@ -323,7 +330,8 @@ package final class ProtectedData: ShellRoom, LifecycleObserver {
         for body in waiting { body(.failure(Refusal(description: why))) }
     }
 
-    /// Stores what a run found. Nil if it did not come to its end.
+    /// Stores and returns the states of folders that torpor-protect reported. If torpor-protect failed, stores the
+    /// error for all `chosen` apps, and returns nil.
     func settle(
         _ result: Result<[FolderStanding], LaunchError>,
         _ chosen: [AppRuntime],
@@ -362,7 +370,7 @@ package final class ProtectedData: ShellRoom, LifecycleObserver {
 
     // MARK: What locks
 
-    /// A session and the machine, as logind has them.
+    /// The state of the session and the machine, as logind reports it.
     struct Outside {
         let isLocked: Bool
         let isAsleep: Bool
@@ -372,7 +380,7 @@ package final class ProtectedData: ShellRoom, LifecycleObserver {
         let user: UInt32?
     }
 
-    /// Called when logind's state is known, and whenever it changes.
+    /// Called when logind's state is known for the first time, and at each change.
     func follow(_ now: Outside) {
         outside = now
         guard edge.hasBegun else { return }
@@ -383,11 +391,11 @@ package final class ProtectedData: ShellRoom, LifecycleObserver {
             if !wasOn || !isOutsideKnown { handle(.lock) }
             if now.isLocked { lockedUser = now.user }
         } else if wasOn, rules.lockWith.contains(.session), !now.hasSession || isOthers(now.user) {
-            // The session has ended, another user's is in its place (a login screen is), or logind does not answer: none
-            // of these says that a user has unlocked it.
+            // The session has ended, another user's session (such as a login screen) is in its place, or logind does
+            // not answer. None of this shows that the user has unlocked the session, so the data stays locked.
             supervisor.recovery.isDataLockedFromOutside = true
         } else if wasOn || !isOutsideKnown && now.hasSession {
-            // The screen locker may have unlocked it by ‘torpor protect unlock’ before.
+            // The screen locker may have unlocked the data already, by ‘torpor protect unlock’.
             if !edge.isUnlocked { unlockFromOutside() }
         }
         isOutsideKnown = true
@@ -397,8 +405,8 @@ package final class ProtectedData: ShellRoom, LifecycleObserver {
         if let user, let lockedUser { user != lockedUser } else { false }
     }
 
-    /// Unlocks data without a person. The command gives the passphrase to ‘torpor protect unlock’, which then asks for
-    /// the unlock like any client.
+    /// Unlocks data because the session was unlocked or torpord starts. If a command is configured for that, it gives
+    /// the passphrase to ‘torpor protect unlock’, which then requests the unlock as any client does.
     private func unlockFromOutside() {
         guard !rules.unlock.isEmpty else { return handle(.unlock) }
         runs.unlock(rules.unlock) { [weak self] why in
@@ -411,10 +419,10 @@ package final class ProtectedData: ShellRoom, LifecycleObserver {
         }
     }
 
-    /// Whether a sleep of the machine waits for the lock.
+    /// Whether the machine must not sleep yet, because data is still being locked.
     var holdsSleep: Bool { edge.isLocking && outside?.isAsleep == true }
 
-    /// Locks data. `completion` gets what keeps files in use.
+    /// Locks data. `completion` gets a sentence about what keeps files in use; nil if nothing does.
     package func lock(by person: String, _ completion: @escaping (String?) -> Void) {
         guard edge.hasBegun else { return completion("no app has protected data") }
         if edge.isLocked { return completion(busy) }
@@ -423,7 +431,7 @@ package final class ProtectedData: ShellRoom, LifecycleObserver {
         handle(.lock)
     }
 
-    /// Unlocks data, whose keys the kernel has.
+    /// Unlocks data whose keys the kernel has. `completion` gets a sentence about a folder that stays locked, or nil.
     package func unlock(by person: String, _ completion: @escaping (Result<String?, Refusal>) -> Void) {
         guard edge.hasBegun else { return completion(.success("no app has protected data")) }
         guard closing == nil else { return completion(.failure(Refusal(description: "torpord is ending"))) }
@@ -449,14 +457,14 @@ package final class ProtectedData: ShellRoom, LifecycleObserver {
         held.removeAll { $0 == app.id }
         guard app.specification.data.protection.kind != nil else { return }
         standings[app.name] = nil
-        // What it has stays, locked until the app is back in the configuration.
+        // The app's data stays, and is locked until the app is in the configuration again.
         runs.close(folders([app])) { _ in }
     }
 
     // MARK: The end
 
-    /// Locks all folders at the end of the supervisor, when its apps are gone. Returns whether they are locked;
-    /// otherwise calls ``Shutdown/finishWhenGone()`` then.
+    /// Locks all folders when torpord ends and all apps are gone. Returns whether the folders are locked. If they are
+    /// not, calls ``Shutdown/finishWhenGone()`` when they are.
     func endAll() -> Bool {
         guard edge.hasBegun else { return true }
         switch closing {

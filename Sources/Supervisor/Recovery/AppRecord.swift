@@ -76,7 +76,7 @@ package struct AppRecord {
         record.put(launchedAt)
         record.put(errno ?? 0)
         var flags: UInt8 = isReloading ? 1 : 0
-        // Flag 2 had another meaning in earlier versions.
+        // Flag 2 is not used: it had another meaning in earlier versions.
         if status != nil { flags |= 4 }
         if hasCgroup { flags |= 8 }
         if goalOfPerson != nil { flags |= 16 }

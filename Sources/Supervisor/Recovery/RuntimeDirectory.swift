@@ -14,7 +14,8 @@ package final class RuntimeDirectory {
     package let state: String
     /// The folder of an app's sockets and FIFOs.
     package func directory(of app: AppRuntime) -> String { apps + "/" + app.name }
-    /// Files with the state, the output and the configuration for the next torpord: this path and the next three.
+    /// The paths of files for the next torpord: the records of the apps, and below, apps' output that is not in their
+    /// logs yet, the journal of the store, and the configuration in force.
     package var recovery: String { path + "/recovery" }
     var batch: String { path + "/output-batch" }
     package var journal: String { path + "/journal" }
@@ -200,7 +201,7 @@ package final class RuntimeDirectory {
             path + "/regions.json",
         ]
         for file in files { try? File.remove(file) }
-        // Unfinished files of a torpord that was killed while it wrote them.
+        // Remove unfinished files of a torpord that was killed while it wrote them.
         for name in (try? File.list(path)) ?? [] where name == "recovery.new" || name.hasPrefix("configuration.tmp") {
             try? File.remove(path + "/" + name)
         }

@@ -12,7 +12,7 @@ import Store
 import VarlinkServer
 
 /// Handles the loss of torpor-keeper. torpord has everything that torpor-keeper held, so this process becomes the
-/// keeper, and starts a new torpord as its child.
+/// keeper, and starts a new torpord as its child. If it cannot, it ends all apps.
 extension Supervisor {
     func keeperLost() {
         guard !isKeeperLost else { return }

@@ -101,7 +101,8 @@ final class Takeover: ShellRoom {
             coordinator.restoreWake(app.id, from: &reader)
             supervisor.appSockets.restoreChannel(of: app, channel)
             let rest = restore(app, fields, &left, &strays, waiting)
-            // The earlier torpord ended before it had launched the app for the first time.
+            // If the earlier torpord ended before it had launched the app for the first time, launch the app as at
+            // every start.
             let machine = coordinator.machine(app.id)
             if machine.goalGeneration == 0, !machine.isAlive { fresh.append(app) }
             if let rest { unfinished.append((app, coordinator.machine(app.id).incarnation, rest)) }
@@ -133,8 +134,8 @@ final class Takeover: ShellRoom {
         supervisor.recovery.keeper = supervisor.keeper.pid
         for name in supervisor.inheritance.remaining {
             supervisor.keeper.release(name)
-            // The apps of these descriptors were removed from the configuration. Closing a descriptor that an app has
-            // stored may block.
+            // No configured app has these descriptors any longer. An app may have stored one whose close blocks, so
+            // limit how long the close may take.
             for descriptor in supervisor.inheritance.take(name) { descriptor.closesPromptly = true }
         }
         if supervisor.keeper.instance > 1 || !recovered.isEmpty {
@@ -312,7 +313,8 @@ final class Takeover: ShellRoom {
 
     private func finish(_ app: AppRuntime, _ incarnation: UInt32, _ rest: Unfinished) {
         let machine = coordinator.machine(app.id)
-        // The app's exit, or the failure of its launch, may have been handled by now, and its next launch have begun.
+        // The app's exit, or the failure of its launch, may have been handled by now, and its next launch may have
+        // begun.
         guard machine.isAlive, machine.incarnation == incarnation else { return }
         switch rest {
         case .launched(let process, let isOurs):

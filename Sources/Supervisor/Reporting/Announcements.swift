@@ -17,7 +17,8 @@ final class Announcements: Room, LifecycleObserver {
     }
 
     func entered(_ app: AppRuntime, from: AppState, to: AppState) {
-        // States that an app only passes through would fill the log. The end of an incarnation is reported elsewhere.
+        // Log states that an app only passes through at the level `debug`. The end of an incarnation is reported
+        // elsewhere.
         let isThere = machine(app).goal.rawValue == to.rawValue && to != .notRunning
         note(
             app,
@@ -30,7 +31,8 @@ final class Announcements: Room, LifecycleObserver {
         if to != .notRunning { trace(app, .entered(to)) }
     }
 
-    /// Only transitions that last have events; one that is over at once shows only as a state.
+    /// Called for changed apps. Reports a transition only if it is still in progress: one that ended at once shows
+    /// only as a state.
     func touched(_ apps: [AppRuntime]) { for app in apps { announceTransition(app) } }
 
     func forget(_ app: AppRuntime) {}

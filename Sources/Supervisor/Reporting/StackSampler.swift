@@ -58,7 +58,7 @@ final class StackSampler {
                 self?.finish()
                 return
             }
-            // An `eu-stack` that is killed before it is done may leave the app stopped.
+            // If `eu-stack` was killed before it was done, it may have left the app stopped: continue the app.
             supervisor?.launcher.helpers[launched.pid] = { [weak app] _ in
                 if let app { Self.release(app, pid) }
             }

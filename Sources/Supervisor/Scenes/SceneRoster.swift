@@ -24,7 +24,8 @@ package struct SceneSession: Sendable, Hashable {
     package var isDiscarded = false
     /// Whether the scene was opened as a scene inside an app.
     package var isInside = false
-    /// The state that the scene is to have inside its app; nil if the scene is in no app, or is an app itself.
+    /// The state that an inner scene should have in its app; nil if it need not be connected, and for a scene that is
+    /// an app.
     package var goal: SceneGoal?
     /// Whether the scene was in the foreground when its app last left the foreground or ended: if so, the scene
     /// returns to the foreground with the app.

@@ -69,8 +69,8 @@ extension Scenes {
         // same call.
         let coming = scenes(of: template.name).filter { machine($0).isWaitingToLaunch && machine($0).goal == .active }
         let others = live(of: template.name, and: coming).filter { $0.id != app }
-        // A scene that is ending frees its place. A scene does not if it is to be in the foreground or must not be
-        // evicted.
+        // A scene that is ending frees its place. Other scenes keep theirs if they should be in the foreground or
+        // must not be evicted.
         func stays(_ app: AppRuntime) -> Bool {
             let machine = machine(app)
             if machine.transition == .terminating { return false }

@@ -12,7 +12,8 @@ extension Scenes {
     package static let keptWithoutTemplate = Duration.seconds(30 * 86_400)
     private static let longestWait = Duration.seconds(86_400)
 
-    /// When an unused session is discarded, in microseconds since 1970; nil for never.
+    /// When an unused session is discarded, in microseconds since 1970; nil if it never is, or while the scene is in
+    /// use.
     func end(of session: SceneSession, _ app: AppRuntime) -> Int64? {
         if let gone = session.templateGoneAt { return gone + Self.keptWithoutTemplate.microseconds }
         guard let time = app.specification.scenes?.discardAfter, !isLive(app), !machine(app).isWaitingToLaunch else {

@@ -43,7 +43,7 @@ package final class Scenes: ShellRoom, LifecycleObserver {
     var isLookingForPlaces = false
     /// Callers that wait until all data of discarded scenes is removed.
     private var awaitingErasure: [(names: Set<String>, then: () -> Void)] = []
-    /// Discards sessions that were not used for long.
+    /// Fires when the next unused session must be discarded.
     var timer: TimerSource?
     /// The `discard_after` of each template when it was last applied.
     var discardTimes: [String: Duration?]?

@@ -23,7 +23,7 @@ package final class Interruptions: LifecycleObserver {
     /// Whether it is known if apps must be covered (moved out of the foreground).
     private var isKnown = false
     private var isCovered = false
-    /// Apps that the machine waits for before it sleeps; nil if it does not wait for torpord.
+    /// Apps that the machine waits for before it sleeps; nil if the machine is not waiting for torpord.
     private var awaited: Set<AppID>?
     private var beganAt = Duration.zero
     private var timer: TimerSource?
@@ -182,7 +182,8 @@ package final class Interruptions: LifecycleObserver {
     private func isLeaving(_ id: AppID) -> Bool {
         let machine = supervisor.coordinator.machine(id)
         guard machine.state == .active || machine.state == .inactive else { return false }
-        // An app that has no reason to run in the background becomes inactive and stays inactive.
+        // An app without a reason to run in the background becomes only inactive, so an inactive app without a
+        // transition counts as out of the foreground.
         return machine.state == .active || machine.transition != nil
     }
 

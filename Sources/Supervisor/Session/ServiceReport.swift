@@ -146,7 +146,7 @@ package final class ServiceReport: LifecycleObserver {
     private func isStarting(_ id: AppID) -> Bool {
         let machine = supervisor.coordinator.machine(id)
         if machine.transition == .launching { return !machine.hasProcess || machine.nextDeadline != nil }
-        // A person may be away for days.
+        // A launch that waits for an unlock by a user does not count: the user may be away for days.
         guard machine.isWaitingForPermission, !supervisor.protection.holds(id) else { return false }
         return supervisor.coordinator.missingRequirements(of: id).allSatisfy { other in
             let other = supervisor.coordinator.machine(other)

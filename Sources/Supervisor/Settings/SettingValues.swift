@@ -56,7 +56,7 @@ package struct SettingValues {
         return changed
     }
 
-    /// Applies new declarations of settings. If a setting has no value before and after, and its default has changed,
+    /// Applies new declarations of settings. If the default of a setting without a value has changed, records that
     /// the app still knows the old default. Returns the stored rows that changed. `at` is in microseconds since 1970.
     mutating func redeclare(
         from old: [SettingDeclaration],

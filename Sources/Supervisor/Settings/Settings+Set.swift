@@ -152,7 +152,7 @@ extension Settings {
             }
         }
         for name in request.unset {
-            // A setting that is no longer declared may still have a stored value.
+            // A setting that is no longer declared may still have a stored value, and can then be unset.
             let isKept = !isApp && values(of: app).rows[name] != nil
             if !isKept { _ = try setting(name, app, isApp: isApp) }
             try once(name)
@@ -184,7 +184,8 @@ extension Settings {
         return String(String.UnicodeScalarView(safe))
     }
 
-    /// Rejects values that would leave a socket, or the readiness probe, without an address.
+    /// Whether each socket and the readiness probe would still have an address with these values. If not,
+    /// `completion` gets the refusal.
     private func allFit(
         _ values: SettingValues,
         _ app: AppRuntime,

@@ -92,7 +92,7 @@ package final class Settings: ShellRoom, LifecycleObserver {
         afterLoad = []
     }
 
-    /// Calls `body` when the stored values are loaded: at once, except in the first moments of a supervisor.
+    /// Calls `body` when the stored values are loaded: at once, except while torpord starts.
     package func whenLoaded(_ body: @escaping () -> Void) {
         if isLoaded { body() } else { afterLoad.append(body) }
     }
@@ -104,8 +104,8 @@ package final class Settings: ShellRoom, LifecycleObserver {
 
     // MARK: What follows from a change
 
-    /// Writes the files, then updates everything that depends on them. `completion` gets the reason if they could not
-    /// be written.
+    /// Writes the files, then updates everything that depends on them. `completion` gets nil, or why the files could
+    /// not be written.
     func writeAndFollow(
         _ app: AppRuntime,
         reverted: Set<String> = [],

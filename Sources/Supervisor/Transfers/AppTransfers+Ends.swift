@@ -220,7 +220,8 @@ extension AppTransfers {
             result.error == nil ? .done : result.reason == TransferResult.cancelled ? .cancelled : .failed
         )
         let mail = supervisor.mailboxes
-        // Except after the first attempt, mail that asks for a login may still wait: remove it.
+        // Unless this was the first attempt, mail that asks for a login for this transfer may still wait: remove that
+        // mail.
         if transfer.attempts > 1 || transfer.state != .running { mail.forgetTransfer(id, app) }
         let isLast = queue.count(of: transfer.session, transfer.app) == 1
         let wakes = isLast && queue.wantsEvents(of: transfer.session, transfer.app) && sleeps(app)

@@ -120,7 +120,8 @@ extension AppTransfers {
             $0.failures = 0
             if result != .failed { ($0.reason, $0.error) = (nil, nil) }
         }
-        // Tell the app before this result is durable: if torpord is killed in between, the next one tells it again.
+        // Tell the app before this result is durable: if torpord is killed in between, the next torpord tells the app
+        // again.
         if result == .newData { tell(app, of: feed, transfer.order.url) }
         queue.set(id, end.outcome == .retry ? waiting(feed, after: end) : waiting(feed))
         save(id)

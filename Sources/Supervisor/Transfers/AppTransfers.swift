@@ -111,7 +111,7 @@ package final class AppTransfers: ShellRoom, LifecycleObserver {
         schedule()
     }
 
-    /// Calls `body` when the stored transfers are loaded: at once, except in the first moments of a supervisor.
+    /// Calls `body` when the stored transfers are loaded: at once, except while torpord starts.
     package func whenLoaded(_ body: @escaping () -> Void) {
         if isLoaded { body() } else { afterLoad.append(body) }
     }
@@ -250,7 +250,8 @@ package final class AppTransfers: ShellRoom, LifecycleObserver {
             begin(next)
         }
         var wait = queue.nextAlarm.map { Duration.microseconds(max(0, $0 - Clock.realtimeMicroseconds())) }
-        // Check running downloads: whether one can be paused is known once its server has answered.
+        // Check running downloads regularly: whether a download can be paused is known only once its server has
+        // answered.
         if queue.running.contains(where: { $0.kind == .discretionary && $0.order.direction == .download }) {
             looks.append(Self.look)
             asksForLink = true
@@ -267,8 +268,8 @@ package final class AppTransfers: ShellRoom, LifecycleObserver {
         followClock()
     }
 
-    /// Starts or stops watching for changes of the wall clock, which transfers wait by. The wall clock may be set,
-    /// and advances while the machine sleeps; the loop's clock does neither.
+    /// Starts to watch for changes of the wall clock, on which the waits of transfers end. The wall clock may be set,
+    /// and it advances while the machine sleeps; the loop's clock does neither.
     private func followClock() {
         guard clockSource == nil, let made = try? ClockWatch() else { return }
         clockSource = try? loop.watch(made.descriptor.raw, .readable) { [weak self] _ in self?.clockWasSet() }
