@@ -42,7 +42,7 @@ final class FocusWatch {
     }
     private var raising: Raising?
 
-    /// The window that was reported last.
+    /// The window that was reported last; nil if none was since the window manager was reached.
     private var focused: FocusedWindow?
     private var problem: String?
 
@@ -121,8 +121,8 @@ final class FocusWatch {
             problem = sentence
             report(.following(problem: sentence))
         }
-        // The windows of a window manager end with it.
-        focus(on: .none)
+        // Report no loss of the focus: it is unknown. With i3, the windows outlive the window manager.
+        focused = nil
         timer?.arm(after: delay)
         delay = min(delay * 2, Self.longestDelay)
     }

@@ -238,7 +238,7 @@ package final class Supervisor: Room {
             service,
             interruptions, mailboxes, settings, permissions, wakes, dataFolders, protection, transfers, alerts, scenes,
             innerScenes, HoldingPages(self),
-            Covers(self), launcher.healthChecks, desktop.soundFocus,
+            Covers(self), launcher.healthChecks, desktop.soundFocus, desktop.focus,
         ]
         for observer in observers { engine.add(observer) }
         if let clients { engine.add(clients) }

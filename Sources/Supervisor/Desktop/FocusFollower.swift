@@ -12,8 +12,10 @@ import WireText
 /// Brings the app whose window gets the focus to the foreground, and the app that had the focus before to the
 /// background.
 ///
-/// Only a change of the focus has an effect: a state that a user has requested lasts until the next change.
-final class FocusFollower: ShellRoom {
+/// Only a change of the focus has an effect: a state that a user has requested lasts until the next change. But if an
+/// app that a user brought in front of the focused window ends, that window's app comes back: the window would stay
+/// frozen otherwise.
+final class FocusFollower: ShellRoom, LifecycleObserver {
     unowned(unsafe) let supervisor: Supervisor
     /// The window manager whose focus is followed; nil to follow none.
     var kind: DesktopFocus? {
@@ -21,7 +23,7 @@ final class FocusFollower: ShellRoom {
             guard kind != oldValue else { return }
             (pending, problem) = (nil, nil)
             timer?.disarm()
-            if kind == nil { last = nil }
+            if kind == nil { (last, previous, inFront) = (nil, nil, nil) }
         }
     }
     /// Why the focus cannot be followed; nil if it can.
@@ -33,8 +35,18 @@ final class FocusFollower: ShellRoom {
     /// Stores for the next torpord which app had the focus last.
     private lazy var kept = PersistedBytes(supervisor, log, named: DescriptorName.focus, most: 256)
     private var last: String? {
-        didSet { if last != oldValue { kept.keep(Array((last ?? "").utf8)) } }
+        didSet {
+            guard last != oldValue else { return }
+            kept.keep(Array((last ?? "").utf8))
+            if let oldValue { previous = oldValue }
+        }
     }
+    /// The app that had the focus before ``last``.
+    private var previous: String?
+    /// The app that a user has brought to the foreground by other means than the focus, while the focus is elsewhere.
+    private var inFront: String?
+    /// Until when the app ``inFront`` may open its first window.
+    private var opensUntil = Duration.zero
 
     /// The app that a user has brought to the foreground by other means than the focus, and until when a focus on its
     /// windows counts as the result of that.
@@ -61,12 +73,15 @@ final class FocusFollower: ShellRoom {
 
     /// How long a window manager may take to move the focus to a window.
     private static let raiseTime = Duration.seconds(2)
+    /// How long an app may take to open a window once it is active.
+    private static let openingTime = Duration.seconds(3)
 
     /// Called when a user has asked for the app by other means than the focus. Returns the processes one of whose
     /// windows should get the focus. Nil if the focus is not followed, or if the app has no window yet: a new window
     /// gets the focus anyway.
     func raises(_ app: AppRuntime) -> [Int32]? {
         let machine = coordinator.machine(app.id)
+        if kind != nil { inFront = app.name == last ? nil : app.name }
         guard kind != nil, !isEnding, machine.isAlive, machine.transition != .launching, let tree = app.run.tree else {
             return nil
         }
@@ -87,6 +102,11 @@ final class FocusFollower: ShellRoom {
         pending = nil
         let app = pid.flatMap(app(of:))
         guard app?.name != last else { return }
+        if let app, fallsBack(to: app) {
+            last = app.name
+            return
+        }
+        if app != nil { inFront = nil }
         let before = last.flatMap { coordinator.id(of: $0) }
         last = app?.name
         // If a user has asked for this app a moment ago, leave it alone: it is in the foreground already, or the user
@@ -97,6 +117,41 @@ final class FocusFollower: ShellRoom {
             if let before { Self.move(supervisor.apps[before], toForeground: false, supervisor) }
             if let app, !isAsked { Self.move(app, toForeground: true, supervisor) }
         }
+    }
+
+    /// Whether the focus returns to this app only because the window that had the focus is gone, such as that of a
+    /// menu, from which a user has started an app that has no window yet.
+    private func fallsBack(to app: AppRuntime) -> Bool {
+        guard let inFront, inFront != app.name, let id = coordinator.id(of: inFront) else { return false }
+        let machine = coordinator.machine(id)
+        let isComing = machine.transition == .launching || machine.isWaitingForPermission || now < opensUntil
+        guard isComing, machine.goal == .active else { return false }
+        if let last { return coordinator.id(of: last).map { !coordinator.machine($0).isAlive } ?? true }
+        return previous == app.name
+    }
+
+    package func entered(_ app: AppRuntime, from: AppState, to: AppState) {
+        if to == .active, app.name == inFront { opensUntil = now + Self.openingTime }
+    }
+
+    package func ended(_ app: AppRuntime, _ ending: Ending) {
+        guard let inFront, inFront == app.name, kind != nil, !isEnding else { return }
+        switch ending.next {
+        case .relaunch: return
+        case .restart: break
+        case .rest, .gaveUp: self.inFront = nil
+        }
+        loop.later { [weak self] in self?.bringBack() }
+    }
+
+    package func forget(_ app: AppRuntime) { if inFront == app.name { inFront = nil } }
+
+    /// Brings the app of the focused window back to the foreground, unless a user has sent it away.
+    private func bringBack() {
+        guard kind != nil, !isEnding, let id = last.flatMap({ coordinator.id(of: $0) }) else { return }
+        let (app, machine) = (supervisor.apps[id], coordinator.machine(id))
+        guard machine.isAlive, machine.goal != .active, app.kept.goalOfPerson == .active else { return }
+        supervisor.uninterrupted { [supervisor] in Self.move(app, toForeground: true, supervisor) }
     }
 
     /// The app that a process belongs to.

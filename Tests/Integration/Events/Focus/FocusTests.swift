@@ -28,9 +28,11 @@ struct SwayScene {
     }
 
     /// - Parameters:
+    ///   - keys: more keys of `[supervisor]`, as TOML.
     ///   - apps: more apps, as TOML.
     ///   - files: more files of the daemon's folder.
     static func run(
+        keys: String = "",
         _ apps: String = "",
         files: [String: String] = [:],
         at location: SourceLocation = #_sourceLocation,
@@ -56,6 +58,7 @@ struct SwayScene {
         }
         let toml = """
             focus = "sway"
+            \(keys)
             [apps.sway]
             exec = ["/usr/bin/sway", "-c", "@D/sway.conf"]
             environment = { WLR_BACKENDS = "headless", WLR_LIBINPUT_NO_DEVICES = "1", WLR_RENDERER = "pixman" }
@@ -193,6 +196,72 @@ struct FocusTests {
             #expect(try (scene.moves("one"), scene.moves("two")) == moves)
             try scene.focus(on: "one", leaving: "two")
             try scene.focus(on: "two", leaving: "one")
+        }
+    }
+
+    @Test("The app of the focused window comes back when what a person brought in front of it ends")
+    func inFront() throws {
+        let mobile = """
+            [apps.film]
+            exec = ["/bin/sleep", "1000"]
+            launch = "on-demand"
+            restart = "never"
+            [policies.mobile]
+            path = "\(Built.path("libMobilePolicy.so"))"
+            options = { keep_running = ["sway"] }
+
+            """
+        try SwayScene.run(keys: "policies = [\"mobile\"]", mobile) { scene in
+            let daemon = scene.daemon
+            try scene.start("one")
+            try daemon.done(.foreground, "film")
+            try scene.expectAway("one")
+            #expect(try scene.hasFocus("one"))
+            kill(try daemon.process(of: "film"), SIGKILL)
+            try daemon.waitFor("one", "active")
+            // A person who sends the app away means it.
+            try daemon.done(.foreground, "film")
+            try scene.expectAway("one")
+            try daemon.done(.background, "one")
+            let moves = try scene.moves("one")
+            kill(try daemon.process(of: "film"), SIGKILL)
+            try daemon.waitFor("film", "not-running")
+            try scene.start("two")
+            #expect(try scene.moves("one") == moves)
+        }
+    }
+
+    @Test("What is started from a menu is not sent away when the menu closes")
+    func menu() throws {
+        let slow = """
+            [apps.slow]
+            exec = ["/bin/sh", "-c", "while [ ! -e @D/go ]; do sleep 0.1; done; exec sleep 1000"]
+            ready = { file = "@D/go" }
+            launch_deadline = "none"
+            launch = "on-demand"
+            restart = "never"
+
+            """
+        try SwayScene.run(slow) { scene in
+            let daemon = scene.daemon
+            try scene.start("one")
+            // A window of no app takes the focus, and goes once the app is on its way.
+            let socket = daemon.directory + "/run/wayland-1"
+            let menu = "touch @M; until [ -e @M.end ]; do sleep 0.1; done".replacing("@M", with: daemon.directory + "/menu")
+            let terminal = ["/usr/bin/foot", "-c", "/dev/null", "-a", "menu", "sh", "-c", menu]
+            try scene.ask("exec", terminal.map { "'\($0)'" }.joined(separator: " "))
+            try daemon.eventually("the menu is there") { File.exists(daemon.directory + "/menu") && File.exists(socket) }
+            try scene.expectAway("one")
+            let before = try scene.moves("one")
+            var request = VerbRequest(verb: .foreground, apps: ["slow"])
+            request.wait = false
+            _ = try daemon.call(.verb(request))
+            try daemon.eventually("slow is launching") { try daemon.summary("slow").transition == "launching" }
+            try File.write(daemon.directory + "/menu.end", "")
+            try daemon.eventually("the focus is back") { try scene.hasFocus("one") }
+            try File.write(daemon.directory + "/go", "")
+            try daemon.waitFor("slow", "active")
+            #expect(try scene.moves("one") == before)
         }
     }
 
