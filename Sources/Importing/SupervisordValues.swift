@@ -25,7 +25,7 @@ struct SupervisordExpansion {
     /// program hides supervisord's value. A `%` that is text is marked (``Late/percent``).
     func late(_ text: String) throws(Failure) -> String {
         var missing: String?
-        let result = try expand(text, percent: String(Character(Late.percent))) { name in
+        let result = try expand(text, literal: String(Character(Late.percent))) { name in
             if let value = ofSupervisord[name] { return value }
             guard hidden.contains(name) else { return Late.variable(name) }
             if variables[name] == nil { missing = missing ?? name }
@@ -55,7 +55,7 @@ struct SupervisordExpansion {
 
     private func expand(
         _ text: String,
-        percent: String = "%",
+        literal: String = "%",
         variable: (String) -> String
     ) throws(Failure) -> String {
         var result = ""
@@ -64,7 +64,7 @@ struct SupervisordExpansion {
             result += rest[..<percent]
             rest = rest[rest.index(after: percent)...]
             if rest.hasPrefix("%") {
-                result += percent
+                result += literal
                 rest = rest.dropFirst()
                 continue
             }
