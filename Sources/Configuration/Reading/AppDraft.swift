@@ -152,7 +152,7 @@ struct AppDraft {
         }
     }
 
-    /// Names keys that do not go together with `owner = "external"`.
+    /// Warns of keys that have an unexpected effect, or none, with `owner = "external"`.
     private func warnOfOwner() {
         if specification.wakeOnConnect != .none {
             warning(
