@@ -60,7 +60,7 @@ public struct FileLock: Hashable, Sendable {
         self.pid = pid
     }
 
-    /// The same request, with its process, which was found only after the request was read.
+    /// A copy of this request with the pid of its process, for a request that the kernel's table lists without a pid.
     public func by(_ pid: Int32) -> FileLock {
         FileLock(kind: kind, isExclusive: isExclusive, file: file, range: range, pid: pid)
     }

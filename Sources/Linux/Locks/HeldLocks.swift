@@ -146,18 +146,19 @@ public final class HeldLockReading {
         guard fd >= 0 else { return [] }
         defer { close(fd) }
         guard let first = Self.first(fd) else { return [] }
-        // Reading the rest takes only microseconds, and happens only for files that may be locked.
+        // Only few files get here, since `first` returns nil for files without locks. Reading the rest takes only
+        // microseconds.
         let all = first + ((try? File.read(descriptor: fd, limit: 1 << 22)) ?? [])
         return all.withUnsafeBytes { locks(in: $0) }
     }
 
-    /// The beginning of an fdinfo file, up to 4096 bytes; nil if the whole file contains no lock.
+    /// The first part of an fdinfo file, up to 4096 bytes. Nil if the file certainly contains no lock.
     private static func first(_ fd: Int32) -> [UInt8]? {
         withUnsafeTemporaryAllocation(byteCount: 4096, alignment: 8) { buffer in
             guard let count = try? Descriptor.read(fd, into: buffer), count > 0 else { return nil }
             let piece = UnsafeRawBufferPointer(rebasing: buffer[..<count])
-            // If more than 2048 bytes were read, further locks may follow beyond this buffer, so the rest must be
-            // read.
+            // After a read of more than 2048 bytes, more locks may follow in the rest of the file, so the result must
+            // not be nil.
             return count > 2048 || hasLock(piece) ? Array(piece) : nil
         }
     }

@@ -8,8 +8,8 @@ import Glibc
 public final class Descriptor {
     /// The descriptor's number; −1 after ``close()`` or ``take()``.
     public private(set) var raw: Int32
-    /// Whether close(2) is kept from blocking, which another process can cause by SO_LINGER on the socket
-    /// (``Promptly``).
+    /// Whether ``close()`` must not block for long. Set this for a socket that another process may have configured with
+    /// SO_LINGER, for which close(2) can block (``Promptly``).
     public var closesPromptly = false
 
     /// Takes ownership of `raw`.

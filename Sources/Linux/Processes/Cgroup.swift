@@ -147,8 +147,9 @@ public enum Cgroup {
     }
 
     /// Lowers a memory limit by one step, which the kernel can reclaim within milliseconds. A larger step would block
-    /// the write until all the memory is reclaimed. Returns true when the limit has reached `wish`; otherwise call it
-    /// again soon, with the same variable for `usage`, in which this function stores the memory use between calls.
+    /// the write until all the memory is reclaimed. Returns true when the limit has reached `wish`. Until then, call
+    /// this function again and again, with the same variable for `usage`, in which it stores the memory use between
+    /// calls.
     public static func lowerMemory(
         _ path: String,
         _ file: String,

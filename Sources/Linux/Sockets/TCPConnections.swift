@@ -57,8 +57,8 @@ public enum TCPConnections {
 public final class TCPConnectionReading {
     /// The connections found so far.
     public private(set) var connections: [TCPConnection] = []
-    /// The listening sockets. Their `lastClosed` is complete only when all sockets were read: it is computed from
-    /// sockets in TIME_WAIT, which are read only if any socket listens, and are not stored.
+    /// The listening sockets. Their `lastClosed` is complete only when all sockets were read, because it is computed
+    /// from connections in TIME_WAIT. These are not stored, and are read only if there is a listening socket.
     public var listeners: [TCPListener] { table.listeners }
 
     private let socket: Descriptor
