@@ -145,7 +145,7 @@ package final class Snapshots: Room, LifecycleObserver {
         }
     }
 
-    /// Removes the snapshot of an app that shows something private. No other is taken until the app enters the
+    /// Removes the snapshot of an app that shows something private. No other snapshot is taken until the app enters the
     /// background again.
     package func declineSnapshot(
         of app: AppRuntime,
