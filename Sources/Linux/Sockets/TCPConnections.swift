@@ -38,7 +38,7 @@ public enum TCPConnections {
                 throw error
             }
             for line in text.split(separator: UInt8(ascii: "\n")).dropFirst() {
-                // A line: 0: 0100007F:1F90 0100007F:A3D2 01 00000000:00000000 00:00000000 00000000  1000  0 4242 1 …
+                // Example: 0: 0100007F:1F90 0100007F:A3D2 01 00000000:00000000 00:00000000 00000000  1000  0 4242 1 …
                 let words = line.split(separator: UInt8(ascii: " "), maxSplits: 10)
                 guard words.count >= 10, words[3].elementsEqual(isEstablished),
                     let inode = UInt32(String(wire: words[9]))
