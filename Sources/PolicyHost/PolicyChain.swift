@@ -74,7 +74,7 @@ public final class PolicyChain {
         /// The indices of the events that the current policy was asked about.
         var indices: [Int] = []
         var decisions: [(index: Int, slot: PolicySlot, decision: PolicyDecision)] = []
-        /// For each event and matter, the policy that was the first to advise. Used only if there are several
+        /// For each event and each ``Matter``, the first policy that gave advice. Used only if there are several
         /// policies.
         var first: [MatterOfEntry: PolicySlot] = [:]
 
