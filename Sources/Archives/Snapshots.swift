@@ -96,7 +96,7 @@ package final class Snapshots: Room, LifecycleObserver {
             case .failure(let trouble): self.noteNoSnapshot(app, trouble.description)
             }
             if isOutdated { return self.takeSnapshot(app, isAnother: true) }
-            // The disk may be slow, and the app need not wait until the snapshot is saved.
+            // The snapshot is saved later, because the disk may be slow. The app need not wait for that.
             self.snapshotIsOver(app)
         }
         app.snapshotRun = run
