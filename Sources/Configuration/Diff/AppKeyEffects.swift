@@ -244,8 +244,9 @@ enum AppKeyEffects {
         .value("suspend_deadline", \.rules.suspendDeadline, .live),
         .value("grace", \.rules.grace, .live),
         .value("extension_limit", \.rules.extensionLimit, .live),
-        // A running app sends heartbeats at the interval that it got at its launch, or none. If the new interval is
-        // shorter, torpord would take the app's heartbeats for late, so the app must be restarted.
+        // A running app sends heartbeats at the interval that it got at its launch; if it got none, it sends none. If
+        // the new interval is shorter, torpord would take the heartbeats for late or missing, so the app must be
+        // restarted.
         .value("watchdog", \.rules.watchdog, .live) { old, new in
             guard let new else { return .live }
             return old.map { $0 <= new } ?? false ? .live : .restart
@@ -305,7 +306,8 @@ enum AppKeyEffects {
     private static let connections: [AppKey] = [
         AppKey(
             name: "sockets",
-            // A running app keeps the sockets that it got at its launch. All other changes take effect at once.
+            // A running app keeps the sockets that it got at its launch. If it would get other sockets now, it must be
+            // restarted; all other changes take effect at once.
             effect: { old, new in
                 let isPassedAlike = old.sockets.elementsEqual(new.sockets) { $0.isPassedLike($1) }
                 return isPassedAlike && old.sockets != new.sockets ? .live : .restart
@@ -359,7 +361,8 @@ enum AppKeyEffects {
     ]
 
     private static let output: [AppKey] = [
-        // A running app keeps the descriptors to which it writes its output.
+        // A running app keeps the descriptors to which it writes its output, so a new destination takes effect at its
+        // restart.
         .value("log", \.log, .restart),
         .table("log_max_size", \.logMaxSize, .live, size),
         .value("log_max_files", \.logMaxFiles, .live),

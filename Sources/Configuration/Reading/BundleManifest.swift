@@ -153,7 +153,8 @@ public struct BundleManifest {
         if let program = draft.specification.exec.first, program.contains("/"), !program.hasPrefix("/") {
             draft.specification.exec[0] = place + "/" + program
         }
-        // Otherwise Python would add compiled files to the bundle, which would no longer match its signature.
+        // Without this variable, Python would add compiled files to the bundle, which would then no longer match its
+        // signature.
         let compiles = "PYTHONDONTWRITEBYTECODE"
         if draft.specification.environment[compiles] == nil { draft.specification.environment[compiles] = "1" }
         let environment = draft.specification.environment
