@@ -367,7 +367,7 @@ public final class Store {
         for notice in notices {
             switch notice.kind {
             case .available: isHanging = false
-            // That the disk hangs was never reported, so the end of the hang need not be reported either.
+            // If the hang of the disk was never reported, its end need not be reported either.
             case .answers where !isHanging: continue
             case .answers: isHanging = false
             case .setAside, .setAsideNewer, .unavailable, .hangs, .otherMachine: break

@@ -233,7 +233,7 @@ final class StoreFile {
         }
         if hasShrunk {
             hasShrunk = false
-            // Only a checkpoint shrinks the file itself.
+            // The vacuum has shrunk the database only in the write-ahead log. A checkpoint shrinks the file itself.
             try database.run("PRAGMA wal_checkpoint")
         }
         return removed > 0
