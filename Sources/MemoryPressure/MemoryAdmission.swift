@@ -52,7 +52,7 @@ extension MemoryWatch {
     package func launchNeedsMemory(_ app: AppRuntime) {
         guard !admission.waiting.contains(app.id) else { return }
         admission.waiting.append(app.id)
-        // Deferred, because the lifecycle core has not finished the step in which it asked.
+        // Decide later, because the lifecycle core has not finished the step in which it asked.
         loop.later { [weak self] in self?.admitNext() }
     }
 

@@ -154,8 +154,8 @@ extension MemoryWatch {
         order.askedAt = now
         host.evictionOrder { [weak self] ranked in
             guard let self else { return }
-            // If the answer names no app, ask the host again which policy orders evictions. If the policy has failed,
-            // it does so no longer, and must not protect apps that it did not name.
+            // If the answer names no app, ask the host again which policy orders evictions. A policy that has just
+            // failed is no longer that policy, so it does not protect the apps that it did not name.
             let policy = ranked.first?.policy ?? self.host.evictionPolicy
             self.order = PolicyOrder(policy: policy, answeredAt: self.now)
             for (place, entry) in ranked.enumerated() { self.order.places[entry.app.id] = (place, entry.reason) }
