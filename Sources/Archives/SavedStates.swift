@@ -299,7 +299,7 @@ package final class SavedStates: Room, LifecycleObserver {
         folders.ask(.setAside, in: folder) { [weak self, weak app] outcome in
             guard let self, let app else { return }
             if case .failure(let failure) = outcome {
-                // The archive will be set aside before the next launch.
+                // Before the next launch, torpord tries again to set the archive aside.
                 return self.log.warning("\(app.name): its state archive cannot be set aside: \(failure)")
             }
             guard app.restoration == .failed else { return }
