@@ -68,7 +68,7 @@ public struct FileLock: Hashable, Sendable {
     /// Whether `request`, for a lock on the same file, has to wait for this lock.
     public func blocks(_ request: FileLock) -> Bool {
         switch (kind, request.kind) {
-        // A lease holds up any process that opens the file, whether it opens the file for reading or writing.
+        // A process that opens the file has to wait for the lease, whether it opens the file for reading or writing.
         case (.lease, .lease): true
         case (.flock, .flock): isExclusive || request.isExclusive
         case (.posix, .posix), (.posix, .ofd), (.ofd, .posix), (.ofd, .ofd):

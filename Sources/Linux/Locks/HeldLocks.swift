@@ -124,7 +124,7 @@ public final class HeldLockReading {
         guard !found.isEmpty else { return }
         var path: String?
         for lock in found {
-            // A lock counts once even if several descriptors or processes share its file.
+            // Report a lock only once, even if several descriptors or processes share its file.
             let key = FileLock(kind: lock.kind, isExclusive: lock.isExclusive, file: lock.file, range: lock.range)
             guard seen.insert(key).inserted else { continue }
             path = path ?? Self.path(folder, name)
@@ -157,8 +157,8 @@ public final class HeldLockReading {
         withUnsafeTemporaryAllocation(byteCount: 4096, alignment: 8) { buffer in
             guard let count = try? Descriptor.read(fd, into: buffer), count > 0 else { return nil }
             let piece = UnsafeRawBufferPointer(rebasing: buffer[..<count])
-            // After a read of more than 2048 bytes, more locks may follow in the rest of the file, so the result must
-            // not be nil.
+            // If one read gives more than 2048 bytes, the file may continue beyond this buffer, with locks in the rest.
+            // Then the result must not be nil.
             return count > 2048 || hasLock(piece) ? Array(piece) : nil
         }
     }
