@@ -98,7 +98,7 @@ package struct ArchiveFolder: Sendable {
         try Self.synchronise(path)
     }
 
-    /// Makes the current archive as new as now, durably. It is no error if there is none.
+    /// Sets the current archive's modification time to now, durably. It is no error if there is no archive.
     func renew() throws(Errno) {
         do throws(Errno) {
             try File.markChanged(current)
@@ -184,7 +184,7 @@ struct ArchiveOwner: Hashable, Sendable {
 package enum ArchiveFailure: Error, Hashable, Sendable {
     /// The content is larger than the limit, in bytes.
     case tooLarge(limit: UInt64)
-    /// The app's request cannot be met. The text gives the reason, as a sentence.
+    /// The app's request cannot be granted. The text gives the reason, as a sentence.
     case refused(String)
     /// Writing to the disk failed; the text is a sentence.
     case failed(String)

@@ -44,7 +44,8 @@ package final class SavedStates: Room, LifecycleObserver {
     }
 
     package func forget(_ app: AppRuntime) {
-        // A scene inside another app has this name now, and uses the folder.
+        // The name of the removed app may now be that of a scene inside another app, which then uses the folder: keep
+        // the folder.
         if host.isScene(named: app.name) { return }
         let folder = archives(of: app)
         guard File.exists(folder.path) || folders.isBusy(folder) else { return }
@@ -184,8 +185,8 @@ package final class SavedStates: Room, LifecycleObserver {
         reads.ask({ folder.part(at: offset) }, completion)
     }
 
-    /// Takes a part of a state for the app's next launch; `completion` gets the size of the whole state once that is
-    /// durable, or the number of bytes so far.
+    /// Stores a part of a state that a client sends for the app's next launch. `completion` gets the number of bytes
+    /// received so far; after the last part, once the state is durable, the size of the whole state.
     package func take(
         _ request: ImportStateRequest,
         for app: AppRuntime,
@@ -217,12 +218,14 @@ package final class SavedStates: Room, LifecycleObserver {
     package func archiveToRestore(_ app: AppRuntime, _ order: LaunchOrder) -> ArchiveFolder.Found? {
         let folder = archives(of: app)
         if app.restoration == .failed {
-            // An earlier torpord ended before it could set the archive aside.
+            // The launch with this archive failed, but an earlier torpord ended before it could set the archive aside.
+            // Do so now.
             if !folders.takesAway(folder) { setAside(app, folder) }
             return nil
         }
         app.restoration = nil
-        // The archive may not have become newer yet (``keepArchive(of:)``).
+        // If a user stopped the app and wanted it to keep its state, the archive is valid even if ``keepArchive(of:)``
+        // has not made it newer than the app's end yet.
         let isKept = app.keepsStateWhenStopped == true
         app.keepsStateWhenStopped = nil
         guard let found = folder.found, !folders.takesAway(folder) else { return nil }
@@ -260,8 +263,8 @@ package final class SavedStates: Room, LifecycleObserver {
         if !coordinator.machine(app.id).isAlive { discardArchive(app) }
     }
 
-    /// Keeps the archive of an app that a user has stopped for the next launch (``isRestorable(_:_:_:)``), by making it
-    /// newer than the app's end.
+    /// Keeps the archive of an app that a user has stopped for the next launch, by making the archive newer than the
+    /// app's end (``isRestorable(_:_:_:)``).
     package func keepArchive(of app: AppRuntime) {
         let folder = archives(of: app)
         guard folder.found != nil else { return }
@@ -296,7 +299,7 @@ package final class SavedStates: Room, LifecycleObserver {
         folders.ask(.setAside, in: folder) { [weak self, weak app] outcome in
             guard let self, let app else { return }
             if case .failure(let failure) = outcome {
-                // The archive will be set aside before the next launch.
+                // Before the next launch, torpord tries again to set the archive aside.
                 return self.log.warning("\(app.name): its state archive cannot be set aside: \(failure)")
             }
             guard app.restoration == .failed else { return }

@@ -57,7 +57,7 @@ extension ArchiveFolder {
         // Try again if a new snapshot has replaced the one that was found.
         for _ in 0..<4 {
             guard let found = snapshot else { break }
-            // Reading past the end of the file may fail.
+            // Do not read at or past the end of the file, which may fail. The part is empty there.
             guard offset < UInt64(clamping: found.info.bytes) else { return SnapshotPart(found.info) }
             guard let file = try? File.open(found.path, [.read, .noFollow]),
                 let data = try? File.read(file.raw, at: offset, maximum: SnapshotPart.mostBytes)

@@ -57,7 +57,7 @@ package final class SnapshotRun {
     }
 
     private func enter(_ specification: SnapshotSpecification, for app: AppRuntime, _ states: SavedStates) {
-        // The core pauses the app's deadlines while a debugger is attached, but not this timer.
+        // Unlike the core's deadline, this timer also runs while a debugger is attached to the app.
         timer = try? loop.timer { [weak self] in self?.fail("it was not ready within its deadline") }
         timer?.arm(after: specification.deadline + Self.reserve)
         queue.enter(self) { [weak app, weak states] run in
@@ -135,7 +135,7 @@ package final class SnapshotRun {
         if read(name) == .end { source?.cancel() }
     }
 
-    /// What one read of the command's output gave.
+    /// The result of one read of the command's output.
     private enum Portion { case some, none, end }
 
     private func read(_ name: String) -> Portion {
@@ -167,7 +167,7 @@ package final class SnapshotRun {
 
     // MARK: A file
 
-    /// Uses the name of a file, which a thread that may block on a disk reads later.
+    /// Ends the run with the path of a file as its result. A thread that may block on a disk reads the file later.
     private func take(file path: String, of owners: Set<UInt32>) {
         let name = path.split(separator: "/").last.map(String.init) ?? ""
         let folder = File.parent(of: path) ?? "/"

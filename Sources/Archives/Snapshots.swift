@@ -96,7 +96,7 @@ package final class Snapshots: Room, LifecycleObserver {
             case .failure(let trouble): self.noteNoSnapshot(app, trouble.description)
             }
             if isOutdated { return self.takeSnapshot(app, isAnother: true) }
-            // The disk may be slow, and the app need not wait until the snapshot is saved.
+            // The snapshot is saved later, because the disk may be slow. The app need not wait for that.
             self.snapshotIsOver(app)
         }
         app.snapshotRun = run
@@ -145,7 +145,7 @@ package final class Snapshots: Room, LifecycleObserver {
         }
     }
 
-    /// Removes the snapshot of an app that shows something private. No other is taken until the app enters the
+    /// Removes the snapshot of an app that shows something private. No other snapshot is taken until the app enters the
     /// background again.
     package func declineSnapshot(
         of app: AppRuntime,

@@ -159,7 +159,7 @@ final class StateArchives {
                 queue.waiting.removeAll { $0.ticket == job.ticket && queue.workers == 0 }
                 return queue.workers == 0
             }
-            // Another thread exists, which will do the work.
+            // If another thread exists, that thread will do the work.
             guard isAlone else { return }
             forget(job.ticket)
             loop.later { completion(.failure(.failed("no thread for it could be started: \(error)"))) }

@@ -37,7 +37,8 @@ final class StateImports {
             throw .refused("no import of that state is in progress: begin again with offset 0")
         }
         let end = Int(request.offset) + request.data.count
-        // A client that lost its connection before the reply repeats the part.
+        // A part that ends where the stored bytes end is a repetition, by a client that lost its connection before the
+        // reply. Do not store it again.
         if end != one.bytes.count || request.data.isEmpty {
             guard Int(request.offset) == one.bytes.count else {
                 throw .refused("the part does not continue the import: begin again with offset 0")

@@ -2,7 +2,8 @@
 
 public import Linux
 
-/// A clock for tests that moves only when told, so that tests do not wait and do not depend on how busy the machine is.
+/// A clock for tests that stands still until a test advances it. So tests do not wait, and do not depend on how busy
+/// the machine is.
 ///
 /// Use it only on the thread of the event loop.
 public final class ManualTime {

@@ -68,7 +68,8 @@ public final class TimerSource {
 
     deinit { cancel() }
 
-    /// Fires the timer once at this time of CLOCK_MONOTONIC, or at once if it has passed. Replaces an earlier `arm`.
+    /// Fires the timer once at this time of CLOCK_MONOTONIC, or at once if that time has passed. Replaces an earlier
+    /// `arm`.
     public func arm(at time: Duration) {
         guard let source else { return }
         deadline = time

@@ -115,18 +115,19 @@ public struct Mailbox: Sendable {
         if let index = items.firstIndex(where: { $0.id == id }) { items[index].isInFlight = isInFlight }
     }
 
-    /// Notes that a message wakes the app no more. Returns the changed message; nil if it wakes nothing.
+    /// Records that a message no longer wakes the app. Returns the changed message; nil if there is no such message, or
+    /// if it did not wake the app anyway.
     public mutating func forgetWake(_ id: Int64) -> Mail? {
         guard let index = items.firstIndex(where: { $0.id == id }), items[index].draft.wake != nil else { return nil }
         items[index].draft.wake = nil
         return items[index]
     }
 
-    /// Records that a message is about to be sent in a run of the app. Returns the changed message; nil if the
+    /// Records that a message is about to be sent in a run (launch) of the app. Returns the changed message; nil if the
     /// message was sent in the same run before.
     ///
-    /// A run is one attempt, however often the message is sent in it. ``endAttempts(counts:where:)`` decides whether
-    /// the attempt counts.
+    /// However often a message is sent in one run, that is one attempt. ``endAttempts(counts:where:)`` decides whether
+    /// the attempt is counted.
     public mutating func beginAttempt(_ id: Int64, in run: UInt32) -> Mail? {
         guard let index = items.firstIndex(where: { $0.id == id }), items[index].run != run else { return nil }
         items[index].attempts += 1

@@ -52,7 +52,7 @@ extension MemoryWatch {
     package func launchNeedsMemory(_ app: AppRuntime) {
         guard !admission.waiting.contains(app.id) else { return }
         admission.waiting.append(app.id)
-        // Deferred, because the lifecycle core has not finished the step in which it asked.
+        // Decide later, because the lifecycle core has not finished the step in which it asked.
         loop.later { [weak self] in self?.admitNext() }
     }
 
@@ -147,8 +147,8 @@ extension MemoryWatch {
                 admission.promised[id] = nil
                 continue
             }
-            // The app has used its memory, although a part may be in swap now, so remove the reservation. It needs
-            // more only when it is resumed.
+            // A suspended app has had the memory that it needs, although a part may be in swap now. So remove its
+            // reservation: the app needs no more until it is resumed.
             if machine.state == .suspended {
                 admission.promised[id] = nil
                 continue
@@ -165,7 +165,8 @@ extension MemoryWatch {
         }
     }
 
-    /// Takes one step to free memory for an app's launch. If no step is possible, the launch waits.
+    /// Makes an app's launch wait: logs the reason once, arranges the next check, and takes a step that frees memory if
+    /// a step may begin now.
     private func waitOn(_ app: AppRuntime) {
         if admission.timer == nil { admission.timer = try? loop.timer { [weak self] in self?.admitNext() } }
         admission.timer?.arm(after: Self.lookAgain)

@@ -8,7 +8,7 @@ import Linux
 import Notify
 package import Processes
 
-/// The measured memory of an app. While the app is suspended, its memory does not change, so one measurement is
+/// The measured memory of an app. While the app is suspended, its memory use does not change, so one measurement is
 /// enough.
 struct KnownFootprint {
     var footprint: Footprint
@@ -101,8 +101,8 @@ extension MemoryWatch {
         let now = now
         let since = since ?? now - Self.goodFor
         guard afterMeasuring.isEmpty else {
-            // Measure again afterwards: the current measurement may have begun before `since`, or before an app was
-            // launched.
+            // A measurement is in progress. Measure again after it, because it may have begun before `since`, or before
+            // an app was launched.
             return afterMeasuring.append { [weak self] in self?.measure(since: since, then) }
         }
         let due = apps.filter { app in
@@ -154,7 +154,8 @@ extension MemoryWatch {
         order.askedAt = now
         host.evictionOrder { [weak self] ranked in
             guard let self else { return }
-            // A policy that failed is no longer the host's eviction policy, so it protects no app.
+            // If the answer names no app, ask the host again which policy orders evictions. A policy that has just
+            // failed is no longer that policy, so it does not protect the apps that it did not name.
             let policy = ranked.first?.policy ?? self.host.evictionPolicy
             self.order = PolicyOrder(policy: policy, answeredAt: self.now)
             for (place, entry) in ranked.enumerated() { self.order.places[entry.app.id] = (place, entry.reason) }
@@ -162,7 +163,8 @@ extension MemoryWatch {
         }
     }
 
-    /// Asks policies again if their answer is older than 1 s, because apps that were suspended since are not in it.
+    /// Asks policies again if their last answer is older than 1 s, because apps that were suspended since are not in
+    /// it. If memory is urgently short and policies have not answered for 1 s, gives up waiting for their answer.
     func keepOrder(_ isUrgent: Bool) {
         let now = now
         if let asked = order.askedAt {
@@ -172,10 +174,11 @@ extension MemoryWatch {
         }
     }
 
-    /// Whether policies were asked less than 1 s ago, so that they may still name apps to terminate.
+    /// Whether policies were asked at most 1 s ago and have not answered yet, so that they may still name apps to
+    /// terminate.
     var mayBeNamed: Bool { order.askedAt.map { now - $0 <= Self.longestPolicyTime } ?? false }
 
-    /// Whether the next step should wait, because policies were asked less than 100 ms ago.
+    /// Whether the next step should wait, because policies were asked less than 100 ms ago and have not answered yet.
     var waitsForPolicies: Bool {
         guard let asked = order.askedAt else { return false }
         return now - asked < Self.policyTime

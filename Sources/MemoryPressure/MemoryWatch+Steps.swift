@@ -26,13 +26,13 @@ package struct MemoryWork {
 
 /// Takes steps of the ladder (``MemoryLadder``), each of which frees memory.
 extension MemoryWatch {
-    /// If memory is critical, the next step begins after this time, even if the last app has not ended yet. Otherwise
-    /// it begins after `patience`.
+    /// If memory is critical, the next step begins after this time, even if the app that the last step terminates has
+    /// not ended yet. Below that level, it begins after `patience`.
     private static let criticalPatience = Duration.milliseconds(500)
     private static let patience = AppMachine.shortGrace + .milliseconds(500)
 
-    /// Takes the next step, if the last one is done and there was time for its freed memory to appear in the
-    /// statistics.
+    /// Takes the next step, if the last step is done or has taken too long, and the memory that was freed has had time
+    /// to appear in the kernel's statistics.
     func act(_ level: MemoryLevel, _ reading: MemoryReading) {
         let now = now
         if let work = underWay {
@@ -219,7 +219,7 @@ extension MemoryWatch {
     private func settle(_ work: MemoryWork, _ name: String) {
         notBefore = now + rules.settling
         let isShort = isShort
-        // If another app ended a moment ago, report its freed memory now.
+        // Only one ended app is remembered: if another app ended a moment ago, report its freed memory now.
         tellFreed()
         freed = (work.before, name)
         admission.pause = try? loop.timer { [weak self] in

@@ -54,7 +54,7 @@ package final class MemoryWatch: Room, LifecycleObserver {
     var pageOuts = PageOutQueue()
     /// Whether swap had room, and when this was checked.
     var swapRoom: (isThere: Bool, at: Duration)?
-    /// Whether this episode has already reported that no app may be evicted.
+    /// Whether torpord has already reported, in the current episode of memory pressure, that no app may be evicted.
     var isAtAnEnd = false
 
     private var triggers: [(trigger: PressureTrigger, source: IOSource)] = []
@@ -67,14 +67,14 @@ package final class MemoryWatch: Room, LifecycleObserver {
     private var quietSince: Duration?
     private var reserve = MemoryReserve()
 
-    /// The time between samples during an episode.
+    /// The time between samples during an episode of memory pressure.
     package static let interval = Duration.milliseconds(100)
-    /// An episode ends after this time without memory pressure.
+    /// An episode of memory pressure ends after this time without pressure.
     package static let calm = Duration.seconds(2)
-    /// Pressure after a pause of this length counts as a new burst for the ladder, so that short bursts do not add up
-    /// to a long one.
+    /// After a pause of this length, the ladder treats further pressure as a new burst, so that short bursts do not add
+    /// up to a long one.
     private static let pause = Duration.milliseconds(500)
-    /// Samples at shorter intervals give no meaningful reading.
+    /// The minimum time between two samples: samples at shorter intervals give no meaningful reading.
     private static let shortestSpan = Duration.milliseconds(20)
 
     /// - Parameter root: a prefix of `/proc` paths.
@@ -117,7 +117,7 @@ package final class MemoryWatch: Room, LifecycleObserver {
             return log.warning("torpord cannot act when memory is short: /proc/meminfo cannot be read")
         }
         listen()
-        // An episode that began under the old rules continues under the new ones.
+        // An episode of memory pressure that began under the old rules continues under the new ones.
         guard !isInEpisode else { return }
         reserve.fill(for: apps.count)
         samples = first
@@ -157,8 +157,8 @@ package final class MemoryWatch: Room, LifecycleObserver {
 
     private func watch(_ trigger: PressureTrigger, _ level: MemoryLevel) throws(Errno) {
         let source = try loop.watch(trigger.descriptor.raw, .priority) { [weak self] events in
-            // An error means that the cgroup of the memory limit was removed. The trigger would report errors
-            // forever.
+            // An error means that the cgroup of the memory limit was removed. Replace all triggers, because this one
+            // would report the error forever.
             if events.contains(.error) { self?.configure() } else { self?.heard(level) }
         }
         triggers.append((trigger, source))
@@ -167,8 +167,8 @@ package final class MemoryWatch: Room, LifecycleObserver {
     /// Called when the kernel reports that tasks wait for memory.
     private func heard(_ level: MemoryLevel) {
         guard !isInEpisode else { return }
-        // Use the trigger's threshold as the stall time of the first reading. If other values of that reading show
-        // enough memory, no episode begins.
+        // Use the trigger's threshold as the stall time of the first reading, for which there may be no earlier sample.
+        // If the reading shows enough memory all the same, no episode begins.
         look(told: level)
     }
 
@@ -177,13 +177,15 @@ package final class MemoryWatch: Room, LifecycleObserver {
         timer?.arm(after: time)
     }
 
-    /// How long until the next sample if the kernel reports no pressure; nil for never. Without swap, the kernel
-    /// cannot reclaim the memory of programs, so no task waits until memory is gone, and the first sign is an OOM kill
-    /// (measured: 39 ms of stalls in total, with 8 of 3,000 MiB left). So this is the time in which 1 GiB/s would use
-    /// up the memory that is left above `warning_available`.
+    /// While the kernel reports no pressure: how long until the next sample; nil for never.
+    ///
+    /// With little or no free swap, the kernel's reports come too late. It cannot reclaim the memory of programs, so no
+    /// task waits until memory is gone, and the first sign is an OOM kill (measured: 39 ms of stalls in total, with 8
+    /// of 3,000 MiB left). So sample after the time in which 1 GiB/s would use up the memory that is left above
+    /// `warning_available`.
     private func nextLook(_ samples: [MemorySample]) -> Duration? {
         if triggers.isEmpty { return pollInterval(samples) }
-        // If the rules set no threshold for available memory, no sample is needed: the kernel's triggers report
+        // If the rules set no threshold for available memory, samples are of no use: the kernel's triggers report
         // stalls.
         guard rules.warningAvailable > 0 || rules.criticalAvailable > 0 else { return nil }
         guard let memory = samples.last?.memory, memory.swapFree < memory.total / 20 else { return nil }
@@ -192,8 +194,8 @@ package final class MemoryWatch: Room, LifecycleObserver {
         return max(Self.interval, .microseconds(Int64(clamping: left / (1 << 10))))
     }
 
-    /// The interval of samples without triggers: the time in which 4 GiB/s would use up half of the free swap and the
-    /// memory that is left above `warning_available`. At least ``interval``, at most 1 s.
+    /// The interval of samples if there are no triggers: the time in which 4 GiB/s would use up the memory that is left
+    /// above `warning_available` and half of the free swap. At least ``interval``, at most 1 s.
     private func pollInterval(_ samples: [MemorySample]) -> Duration {
         guard let sample = samples.last else { return .seconds(1) }
         let bound = UInt64(Double(sample.memory.total) * rules.warningAvailable)

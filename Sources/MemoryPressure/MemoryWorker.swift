@@ -48,7 +48,7 @@ package final class MemoryWorker {
         var answers: [(ticket: Int, answer: Answer)] = []
     }
 
-    /// A thread ends at most this long after its last answer.
+    /// How long a thread may take, after its last answer, to end.
     private static let leaving = Duration.milliseconds(100)
 
     private let loop: EventLoop

@@ -102,7 +102,8 @@ extension MemoryWatch {
 }
 
 extension Incarnation {
-    /// Whether the app's memory is in swap or being moved there; nil after the app is resumed.
+    /// Whether the app's memory is in swap or being moved there; nil if the app was not paged out since it was last
+    /// resumed.
     var isPagedOut: Bool? {
         get { slots[IsPagedOutSlot.self] }
         set { slots[IsPagedOutSlot.self] = newValue }

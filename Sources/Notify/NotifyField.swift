@@ -127,7 +127,8 @@ extension NotifyMessage {
     /// The value of `FDPOLL`; true if the message has none.
     public var fdPoll: Bool { first { if case .fdPoll(let value) = $0 { value } else { nil } } ?? true }
 
-    /// The value of the first field with that key, which is the one that counts, as in systemd.
+    /// The first value that `pick` finds. If a datagram has several fields with the same key, only the first of them
+    /// has an effect, as in systemd.
     private func first<Value>(_ pick: (NotifyField) -> Value?) -> Value? {
         for field in fields {
             if let value = pick(field) { return value }

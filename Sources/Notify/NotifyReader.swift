@@ -157,7 +157,7 @@ struct NotifyReader {
     private mutating func cut(_ value: String, _ key: String) -> String {
         guard value.utf8.count > NotifyMessage.maximumText else { return value }
         warn("\(shown(key)) is longer than \(NotifyMessage.maximumText) bytes: cut")
-        // Decoding replaces a character that was cut in the middle.
+        // If the cut is in the middle of a character, decoding replaces the rest of it by U+FFFD.
         return String(wire: value.utf8.prefix(NotifyMessage.maximumText))
     }
 

@@ -114,7 +114,8 @@ public struct LogSearch: Sendable {
     public let query: LogQuery
     /// The end of the last complete line at the time when the search began.
     public let end: LogPosition
-    /// How many bytes of the last file to return: with `onlyWhole` up to `end`, otherwise also the unfinished line.
+    /// The offset in the current file up to which lines are returned. With `onlyWhole` it is that of `end`; otherwise
+    /// it is the file's size, so that an unfinished last line is returned too.
     let size: UInt64
     /// The position of the oldest matching line found so far; the end if none was found yet.
     public fileprivate(set) var start: LogPosition
@@ -174,7 +175,7 @@ public struct LogReader {
     /// Continues the search backwards for about `limit` bytes.
     public func lookBack(_ search: inout LogSearch, limit: Int) {
         guard !search.isDone else { return }
-        // The file of `reached` was removed, so no older lines exist: the search ends.
+        // If the file of `reached` was removed, no older lines exist, and the search ends here.
         search.isDone = true
         guard var number = number(of: search.reached) else { return }
         search.isDone = false
@@ -244,7 +245,8 @@ public struct LogReader {
                 return page
             }
             if isLast, let search {
-                // An unfinished line is returned again once it is complete, but pieces of a very long line are not.
+                // The next call begins at the end of the last complete line, so that an unfinished line is returned
+                // again once it is complete. Pieces of a very long line are not returned again.
                 if !search.query.onlyWhole { page.next.offset = search.end.offset }
                 return page
             }

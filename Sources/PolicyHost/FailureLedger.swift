@@ -10,7 +10,7 @@ struct FailureLedger: Sendable {
     static let initial = Duration.milliseconds(100)
     /// The maximum number of failures within ``window`` that each lead to a delay. The next one leads to a quarantine.
     static let limit = 5
-    /// How long a failure counts.
+    /// For how long a failure is counted.
     static let window = Duration.seconds(600)
     /// The length of the first quarantine; each one that follows is twice as long.
     static let quarantine = Duration.seconds(60)
@@ -22,7 +22,8 @@ struct FailureLedger: Sendable {
 
     private var failures: [Duration] = []
     private var quarantines = 0
-    /// If the policy fails before this time, its next quarantine is longer than the last one.
+    /// The end of the probation after the last quarantine. If the policy fails before, its next quarantine is twice as
+    /// long as the last one.
     private var probationEnds = Duration.zero
 
     enum Verdict: Hashable, Sendable {
@@ -39,7 +40,8 @@ struct FailureLedger: Sendable {
             return .retry(after: Self.initial * (1 << (failures.count - 1)))
         }
         let time = min(Self.quarantine * (1 << quarantines), Self.longestQuarantine)
-        // Limits the shift above. The longest quarantine is reached long before 16 doublings.
+        // `quarantines` is limited so that the shift above cannot overflow. The longest quarantine is reached long
+        // before 16 doublings.
         quarantines = min(quarantines + 1, 16)
         failures = []
         probationEnds = now + time + Self.window

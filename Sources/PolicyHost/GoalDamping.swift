@@ -26,8 +26,8 @@ public struct GoalDamping: Sendable {
         changes.count(app, now: now)
     }
 
-    /// Forgets policies' changes of an app's goal, because something other than a policy set it or the app was
-    /// removed.
+    /// Forgets which goal policies set for an app, and how often. Call this when something other than a policy has set
+    /// the app's goal, or when the app was removed.
     public mutating func forget(_ app: Int) {
         goals[app] = nil
         changes.forget(app)

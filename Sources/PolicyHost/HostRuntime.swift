@@ -58,7 +58,8 @@ final class HostRuntime: PolicyRuntime {
     private var loaded: ((Result<PolicyDescription, PolicyFailure>) -> Void)?
     /// The policy's description of itself.
     private var description: PolicyDescription?
-    /// Called if the process ends while it is asked no question.
+    /// Called if the process ends, or sends an invalid message, after the policy was loaded and while no question is
+    /// pending.
     var onFailure: ((PolicyFailure) -> Void)?
 
     private(set) var pid: Int32?
@@ -99,7 +100,7 @@ final class HostRuntime: PolicyRuntime {
         self.loaded = loaded
         self.machineStalls = machineStalls
         deadline = settings.deadline
-        // The process starts by loading the library, so it has used no processor time yet.
+        // The wait for the library begins with the start of the process, which has used no processor time by then.
         patience = Patience(deadline: Self.loadDeadline, first: Scheduling(ran: .zero, waited: .zero))
         let load = HostMessages.Load(
             path: library.path,
@@ -170,9 +171,9 @@ final class HostRuntime: PolicyRuntime {
         }
     }
 
-    /// Binds the host process to the processor that this process runs on, which only waits for the host's answer.
-    /// Waking another processor (in a virtual machine, through the hypervisor) takes several times as long as the
-    /// answer.
+    /// Binds the host process to the processor on which this process runs. This process only waits for the host's
+    /// answer anyway, and to wake another processor (in a virtual machine, through the hypervisor) takes several times
+    /// as long as the answer itself.
     private func comeNear() {
         guard staysNear, let process else { return }
         let here = Processor.current
@@ -214,7 +215,7 @@ final class HostRuntime: PolicyRuntime {
             guard let size else { return }
             if size == 0 { return lost() }
             take(UnsafeRawBufferPointer(rebasing: buffer[..<size]))
-            // Read no further: a question has only one answer.
+            // Once the answer was handled (`question` is nil), stop reading: a question has only one answer.
             if question == nil { return }
         }
     }
@@ -248,7 +249,8 @@ final class HostRuntime: PolicyRuntime {
         }
     }
 
-    /// Called at the deadline, and again while the machine keeps the host from running.
+    /// Called when the deadline of a question or of the load is over, and again and again while the machine keeps the
+    /// host from running.
     private func late() {
         let limit = loaded == nil ? deadline : Self.loadDeadline
         let look = Patience.Look(

@@ -2,10 +2,10 @@
 
 import Linux
 
-/// Decides whether to wait longer for an answer that is overdue: time in which the machine keeps a policy's process
-/// from running does not count against the policy.
+/// Decides whether to wait longer for an answer that is overdue. The time during which the machine keeps a policy's
+/// process from running does not count against the policy.
 struct Patience {
-    /// What is known of the process and the machine when the answer is overdue.
+    /// What is known about the process and the machine when the answer is overdue.
     struct Look {
         /// The state letter of /proc/PID/stat; nil if it cannot be read.
         var state: Character?
@@ -26,7 +26,8 @@ struct Patience {
 
     /// The interval of checks after the deadline.
     static let interval = Duration.milliseconds(50)
-    /// The minimum extra time after the deadline. A longer deadline is doubled instead.
+    /// The minimum time to wait after the deadline. If the deadline itself is longer than this, the wait after it is as
+    /// long as the deadline.
     static let shortest = Duration.milliseconds(1500)
 
     private var left: Duration
@@ -54,7 +55,8 @@ struct Patience {
 
     private mutating func waitsForProcessor(_ look: Look) -> Bool {
         guard look.state == "R", let now = look.scheduling else { return false }
-        // One reading does not show whether the process computes or waits: take another.
+        // One reading does not show whether the process computes or waits for a processor. So wait for a second
+        // reading.
         guard let first else {
             self.first = now
             return true

@@ -34,7 +34,8 @@ extension PolicyChain {
         let name = slot.settings.name
         let status = try? File.status(descriptor: library.library.raw)
         if let earlier = openedHere[library.path], let status, earlier != (status.device, status.inode) {
-            // dlopen(3) would return the old library again, and report no error.
+            // The file of a library that is loaded already was replaced. dlopen(3) would return the old library again,
+            // without an error.
             throw .refused(
                 "\(library.path) was replaced after torpord loaded it, and a process cannot reload a library: run "
                     + "‘torpor upgrade’, or set isolation = \"process\""

@@ -28,8 +28,8 @@ public protocol PolicyChainDelegate: AnyObject {
 /// Events are queued until the event loop has nothing more urgent to do, so that policies never delay the handling of
 /// an exit or a deadline. Each policy in turn is asked about all queued events together.
 public final class PolicyChain {
-    /// The maximum number of queued events. If there are more, one event that tells policies to examine everything
-    /// replaces most of them.
+    /// The maximum number of queued events. If there are more, most of them are replaced by one event that tells
+    /// policies to examine all apps.
     static let queueLimit = 4096
     /// If some task waited for memory for at least this share of the last 10 s, in hundredths of a percent, the
     /// machine counts as stalled.
@@ -74,7 +74,7 @@ public final class PolicyChain {
         /// The indices of the events that the current policy was asked about.
         var indices: [Int] = []
         var decisions: [(index: Int, slot: PolicySlot, decision: PolicyDecision)] = []
-        /// For each event and matter, the policy that was the first to advise. Used only if there are several
+        /// For each event and each ``Matter``, the first policy that gave advice. Used only if there are several
         /// policies.
         var first: [MatterOfEntry: PolicySlot] = [:]
 
@@ -194,7 +194,8 @@ public final class PolicyChain {
         enqueue(Entry(event: event, completion: completion))
     }
 
-    /// Makes the delegate update the view, as before a question, without asking any policy.
+    /// Makes the delegate update the view, as before a question, without asking any policy. A recording calls this to
+    /// get new measurements when no event has occurred.
     public func look() {
         guard !isClosed else { return }
         isLookDue = true
@@ -216,8 +217,8 @@ public final class PolicyChain {
         }
     }
 
-    /// Shortens a full queue: one event that tells policies to examine everything replaces all others, except
-    /// launches and evictions, which need an answer.
+    /// Shortens a full queue: one event that tells policies to examine all apps replaces the others, except launches,
+    /// evictions and events of ``ask(_:_:)``, which need an answer.
     private func shorten() {
         let kept = [TORPOR_EVENT_LAUNCH, TORPOR_EVENT_EVICTION].map(\.rawValue)
         queue.removeAll { !kept.contains($0.event.kind) && $0.completion == nil }
@@ -369,7 +370,7 @@ public final class PolicyChain {
     }
 
     private func outcome(of decision: PolicyDecision, _ slot: PolicySlot) -> CounselOutcome {
-        // The policy may have been removed while its advice waited.
+        // The policy may have been removed before its advice was applied.
         guard slots.contains(where: { $0 === slot }) else { return .idle }
         if let other = decision.overruledBy {
             slot.statistics.overruled += 1

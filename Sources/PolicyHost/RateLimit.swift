@@ -23,7 +23,7 @@ public struct RateLimit<Key: Hashable & Sendable>: Sendable {
     /// Counts an event of the key.
     public mutating func count(_ key: Key, now: Duration) {
         restedAt[key] = max(restedAt[key] ?? now, now) + interval
-        // A key to which all `free` events are allowed again needs no entry.
+        // To limit the memory, remove keys to which all `free` events are allowed again: such a key needs no entry.
         if restedAt.count > 4096 { restedAt = restedAt.filter { $0.value > now } }
     }
 

@@ -77,7 +77,8 @@ public struct FetchState: Sendable, Hashable {
     /// The earliest time for the next fetch if the app or the machine is awake anyway, as time since boot.
     public var opportunity: Duration { max(anchor + max(minimum, interval * 3 / 4), putOffUntil ?? .zero, retry) }
 
-    /// When a fetch that failed is due again, which must not begin earlier. Zero if the last fetch did not fail.
+    /// After a failed fetch: the time before which it must not be retried, as time since boot. Zero if the last fetch
+    /// did not fail.
     private var retry: Duration { failures == 0 ? .zero : due }
 
     /// How much later than `due` a fetch may begin, so that it can begin together with other fetches and timers.

@@ -65,7 +65,7 @@ public struct TimerHistory: Sendable, Hashable {
         next.lastWall = lastWall
         next.sinceWall = sinceWall
         next.cameAfterBoot = sameBoot && cameAfterBoot
-        // Intervals that count from boot keep their phase when torpord restarts.
+        // Intervals that began with `after_boot` continue when torpord restarts, so that they keep their phase.
         if next.cameAfterBoot { next.anchor = anchor }
         return next
     }

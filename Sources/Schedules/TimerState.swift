@@ -8,7 +8,7 @@ public struct TimerState: Sendable {
     public private(set) var rule: TimerRule
     /// When the timer has fired so far, and since when it exists.
     public private(set) var history: TimerHistory
-    /// Only calendar times after this time count, in microseconds since 1970.
+    /// The timer fires only for calendar times after this time, which is in microseconds since 1970.
     private var calendarBase: Int64
     /// The next calendar time with its random delay, in microseconds since 1970; nil if there is none.
     private var calendarDue: Int64?

@@ -6,7 +6,7 @@ import WireText
 
 /// An error from SQLite.
 struct DatabaseError: Error, Hashable, Sendable, CustomStringConvertible {
-    /// The kinds of errors, by how to handle them.
+    /// The kinds of errors, which the store handles in different ways.
     enum Kind: Hashable, Sendable {
         /// The file is not a valid database: it can be neither read nor written.
         case damaged

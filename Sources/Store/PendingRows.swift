@@ -7,7 +7,7 @@ protocol StoredRow: Sendable, Hashable {
     var rowKey: Key { get }
     /// The app's name.
     var rowApp: String { get }
-    /// Whether the row is removed when its app is.
+    /// Whether the row is removed when its app is removed.
     var leavesWithApp: Bool { get }
 }
 
@@ -56,12 +56,12 @@ struct PendingRows<Row: StoredRow>: Sendable {
 
     mutating func remove(_ key: Row.Key) {
         let wasThere = changed.removeValue(forKey: key) != nil
-        // While the writer thread writes a row, `changed` no longer contains the row: then the removal must be
-        // queued.
+        // If no such row is queued, or the row may be in the database, queue the removal. A row that the writer thread
+        // is writing right now is neither in `changed` nor in `fresh`.
         if fresh.remove(key) == nil || !wasThere { removed.insert(key) }
     }
 
-    /// Drops an app's queued rows when the app is removed: its rows in the database are deleted too.
+    /// Drops an app's queued rows when the app is removed. The app's rows in the database are deleted separately.
     mutating func remove(app: String) {
         for (key, row) in changed where row.rowApp == app && row.leavesWithApp {
             changed[key] = nil

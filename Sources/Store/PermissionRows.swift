@@ -18,7 +18,8 @@ public struct StoredPermission: Sendable, Hashable {
 
     /// Identifies the answer: the app and the permission.
     public var key: Key
-    /// Whether the user allowed the permission; nil if the answer was withdrawn while the app may still run with it.
+    /// Whether the user allowed the permission; nil if the answer was withdrawn while the app may still run with the
+    /// permission.
     public var isAllowed: Bool?
     /// The ports that the answer for `network` covers, separated by spaces; empty for all ports, and for other
     /// permissions.

@@ -214,7 +214,7 @@ public struct StoreContents: Sendable, Hashable {
     }
 }
 
-/// The rows by table. Each call reads all of them: keep the result.
+/// The rows of each table, by key. Each access filters the rows of all tables, so store the result.
 extension StoreContents {
     /// When recurring events last occurred.
     public var schedules: [StoredSchedule.Key: StoredSchedule] { records(StoredSchedule.self) }

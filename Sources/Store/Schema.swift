@@ -156,7 +156,7 @@ enum Schema {
         """,
     ]
 
-    /// The tables whose rows go with their app, each with its column for the app's name.
+    /// The tables whose rows are removed together with their app, each with its column for the app's name.
     static let rowsOfApps =
         [("apps", "name"), ("reports", "app"), ("mail", "app"), ("unhandled", "app")]
         + RowTable.allCases.map(\.shape).filter(\.leavesWithApp).map { ($0.name, "app") }

@@ -13,7 +13,7 @@ import Linux
 ///
 /// Use it on the event loop only.
 public final class Store {
-    /// If the disk blocks the writer thread for longer than this, that is reported.
+    /// If the disk blocks the writer thread for longer than this, torpord reports that the disk hangs.
     static let patience = Duration.seconds(5)
 
     /// Called on the event loop with notices for users about the database.
@@ -54,7 +54,8 @@ public final class Store {
         var late: ((StoreAnswer) -> Void)?
     }
 
-    /// How long after the deadline an answer is still accepted. Then the database is treated as empty.
+    /// For how long after the deadline of ``load(within:late:_:)`` a late answer is still accepted. After that, the
+    /// database is treated as empty.
     private static let latePatience = Duration.seconds(60)
 
     /// Why a request got no result.
@@ -177,8 +178,8 @@ public final class Store {
         push { $0.remove(app: app, mark: mark, now: now) }
     }
 
-    /// Saves an event. Returns its sequence number: the one that the event already has if it is greater than all
-    /// before, otherwise a new one.
+    /// Saves an event, and returns its sequence number. The event keeps the number that it has if that is greater than
+    /// the numbers of all earlier events; otherwise it gets a new one.
     @discardableResult
     public func append(_ event: StoredEvent) -> Int64 {
         var event = event
@@ -215,7 +216,7 @@ public final class Store {
         guard doorbell != nil, !isClosed else { return }
         let now = loop.now
         let (busySince, stored, wakes) = queue.withLock { queue in
-            // If the writer already waits for the end of a batch's delay, do not wake it for each change.
+            // A writer that waits for the end of a batch's delay wakes by itself: do not wake it for each change.
             let wasGathering = queue.isGathering
             change(&queue)
             defer { queue.stored = nil }
@@ -383,7 +384,7 @@ public final class Store {
         for notice in notices {
             switch notice.kind {
             case .available: isHanging = false
-            // The hang was never reported, so its end need not be reported either.
+            // If the hang of the disk was never reported, its end need not be reported either.
             case .answers where !isHanging: continue
             case .answers: isHanging = false
             case .setAside, .setAsideNewer, .unavailable, .hangs, .otherMachine: break

@@ -104,7 +104,7 @@ final class StoreFile {
         var apps: [String: AppRow] = [:]
         try database.apps { apps[$0.name] = $0 }
         contents.apps = apps
-        // These tables are missing in a file of an older version that must not be migrated yet.
+        // A file of an older version that must not be migrated yet lacks the tables of messages and schedules.
         if try database.integer("PRAGMA user_version") ?? 0 >= 3 { try readMail() }
         let machine = try database.meta("machine")
         contents.origin =
@@ -179,7 +179,7 @@ final class StoreFile {
         if isReadOnly { throw DatabaseError(kind: .refused, "it is read-only") }
         var last = lastSequence
         var added: Int64 = 0
-        // A commit is not synced to the disk, unless a client waits for that.
+        // By default a commit is not synced to the disk. If a client waits for the sync, this transaction is.
         if work.mail.isSynced { try database.run("PRAGMA synchronous = FULL") }
         defer { if work.mail.isSynced { try? database.run("PRAGMA synchronous = NORMAL") } }
         try database.transaction { () throws(DatabaseError) in
@@ -188,8 +188,8 @@ final class StoreFile {
             try database.save(work.mail)
             for var event in work.events {
                 if event.sequence <= lastSequence, try database.has(event) { continue }
-                // If the clock was set back before torpord had read the last sequence number, the event's number is
-                // too small.
+                // The event's number may be too small: torpord numbers events by the clock before it has read the last
+                // number, and the clock may have been set back.
                 event.sequence = max(event.sequence, last + 1)
                 try database.append(event)
                 last = event.sequence
@@ -232,7 +232,7 @@ final class StoreFile {
         }
         if hasShrunk {
             hasShrunk = false
-            // Only a checkpoint shrinks the file itself.
+            // The vacuum has shrunk the database only in the write-ahead log. A checkpoint shrinks the file itself.
             try database.run("PRAGMA wal_checkpoint")
         }
         return removed > 0

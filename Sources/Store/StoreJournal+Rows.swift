@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The frames of rows: first the numbers (the least integer for none), then the texts, each in the order of its columns.
-/// A removal has the key's columns, and the app's name if the key does not contain it. Settings that change together
-/// are in one frame, since they must not be saved in part.
+/// The frames of rows. A frame contains first the integers (the least Int64 for NULL), then the texts, both in the
+/// order of the table's columns. The frame of a removal contains the key's columns, and the app's name if that is not
+/// in the key. Settings that change together are in one frame, so that they are never saved in part.
 extension StoreJournal {
     /// The kind of frame that has all settings that change together.
     static let settings: UInt8 = 13
@@ -87,7 +87,8 @@ extension StoreJournal {
 }
 
 extension RowChange {
-    /// The setting that is saved, or that is nothing from now on; nil if the change is of another table.
+    /// The setting that the change saves, or, for a removal, the same setting without a value. Nil if the change
+    /// concerns another table.
     fileprivate var setting: StoredSetting? {
         switch self {
         case .save(let row): row.key.table == .settings ? StoredSetting(row.values) : nil

@@ -107,7 +107,8 @@ public final class StoreJournal {
                 mail.app, mail.topic, mail.message, mail.payload, mail.coalescing, mail.key, mail.sender, mail.wake,
             ]
             append(kind: 4, [mail.id, mail.count, mail.firstAt, mail.lastAt], texts)
-            // The delivery state is in a separate frame, because older versions of torpord skip unknown frames.
+            // Put the delivery state into a frame of its own: an older torpord skips that unknown frame, and still
+            // reads the message.
             if mail.standing != MailStanding() { append(.standing(mail.standing, of: mail.id, app: mail.app)) }
         case .mailRemoval(let id, let app): append(kind: 5, [id], [app])
         case .standing(let standing, let id, let app):

@@ -80,8 +80,8 @@ final class StoreWriter {
 
     /// Writes a batch. If the file turns out to be damaged, writes the batch into a new file.
     private func write(_ turn: StoreQueue.Turn, isLoading: Bool) {
-        // Normally the first try succeeds. But an intact file may be reported as damaged several times, and then once
-        // more after it really was damaged.
+        // Normally the first try succeeds. But an intact file may be reported as damaged `mostFalseAlarms` times; after
+        // that it may really be damaged, so that the last try writes to a new file.
         for _ in 0..<Self.mostFalseAlarms + 2 {
             do throws(DatabaseError) {
                 let file = try openFile(isPatient: turn.isLast || isLoading)
@@ -184,7 +184,8 @@ final class StoreWriter {
     private func failed(_ error: DatabaseError, _ work: StoreWork) {
         let now = Clock.monotonic()
         if retryAt.map({ $0 <= now }) ?? true {
-            // Reopen the file at the retry. Until then the open file can still be read.
+            // Unless the disk is just full, reopen the file at the retry, since the connection may be the cause of the
+            // error. Until then, the open file can still be read.
             isSuspect = error.kind != .full
             retryAt = now + retryDelay
             retryDelay = min(retryDelay * 2, .seconds(60))
@@ -219,7 +220,8 @@ final class StoreWriter {
         case .inUse, .full, .refused, .input, .other: return false
         }
         file?.database.keepLogOnClose(true)
-        // Close the file now: a caller may still have a reference, and a locked file cannot be salvaged.
+        // Close the file now. A caller may still have a reference that would keep it open, and a locked file cannot be
+        // salvaged.
         file?.database.close()
         file = nil
         if suffix == "corrupt", isFalseAlarm() { return true }

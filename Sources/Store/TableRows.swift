@@ -37,12 +37,12 @@ package struct TableShape: Sendable {
     let name: String
     /// The version of the database that has introduced the table.
     let version: Int64
-    /// The key's columns come first.
+    /// The table's columns, those of the key first.
     let columns: [Column]
     let keyCount: Int
     /// The kinds of the journal's frames for a saved and for a removed row.
     let frames: (save: UInt8, removal: UInt8)
-    /// Whether the rows are removed when their app is.
+    /// Whether the rows are removed when their app is removed.
     let leavesWithApp: Bool
 
     /// The column with the app's name.
@@ -77,9 +77,9 @@ package enum ColumnValue: Sendable, Hashable {
     case number(Int64?)
     case text(String?)
 
-    /// The integer, if this is one.
+    /// The integer of a column of integers; nil for a column of texts, and for NULL.
     var number: Int64? { if case .number(let number) = self { number } else { nil } }
-    /// The text, if this is one.
+    /// The text of a column of texts; nil for a column of integers, and for NULL.
     var text: String? { if case .text(let text) = self { text } else { nil } }
 }
 
@@ -95,7 +95,7 @@ package protocol TableRecord: Sendable, Hashable {
     var recordKey: RecordKey { get }
     /// The content of all columns, the key's first.
     var values: [ColumnValue] { get }
-    /// Reads the content of all columns; nil if a column that must not be empty is.
+    /// Creates a row from the content of all its columns; nil if a required column is empty.
     init?(_ values: [ColumnValue])
 }
 

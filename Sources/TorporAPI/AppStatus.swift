@@ -171,7 +171,7 @@ public struct HealthInfo: Hashable, Sendable {
     public init(check: String, isKnown: Bool) { (self.check, self.isKnown) = (check, isKnown) }
 }
 
-/// What an app's suspension has saved in its current run.
+/// For how long an app was suspended in its current run, and the resources that this has saved.
 public struct SleepInfo: Hashable, Sendable {
     /// For how long the app was suspended, in seconds.
     public var seconds: Double
@@ -240,7 +240,7 @@ public struct ContainerInfo: Hashable, Sendable {
     }
 }
 
-/// What confines an app: its container and its sandbox.
+/// The fields of ``AppStatus`` for an app's container, sandbox and protected data, which most apps do not have.
 private struct Walls: Hashable, Sendable {
     var container: ContainerInfo?
     var sandbox: SandboxInfo?

@@ -37,7 +37,7 @@ public struct StartTransferRequest: Hashable, Sendable {
     public var isDiscretionary = false
     /// Whether torpord wakes or launches the app when all transfers of the session have ended.
     public var events = true
-    /// Whether to retry a POST after an error, though the server may then receive it twice.
+    /// Whether to retry a POST after an error, although the server may then receive it twice.
     public var retry = false
     /// The priority: transfers with a greater value start first.
     public var priority: Int64 = 0

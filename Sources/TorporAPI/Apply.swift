@@ -8,11 +8,11 @@ public struct ApplyRequest: Hashable, Sendable {
     public var diff = false
     /// Restart apps that run with an old configuration.
     public var restart = false
-    /// Apply even a configuration without apps, which removes all that there are.
+    /// Apply even a configuration without apps, which removes all existing apps.
     public var force = false
     /// Exact names, globs or `tag:NAME`: the apps to which `restart` and `diff` apply; empty means all.
     public var apps: [String] = []
-    /// Whether to reply only when everything that the call caused is done, or at once.
+    /// True to reply when everything that the call caused is done; false to reply at once.
     public var wait = true
     /// The longest time to wait, in milliseconds.
     public var timeoutMilliseconds: Int64?

@@ -58,7 +58,7 @@ public enum ManagerRequest: Hashable, Sendable {
     case protection
     /// Lock protected data.
     case lockData
-    /// Unlock protected data, whose keys the kernel has got.
+    /// Unlock protected data. The caller must have given the keys of the data to the kernel before.
     case unlockData
     /// List the settings of an app.
     case settings(app: String)
@@ -263,7 +263,8 @@ public struct LogsRequest: Hashable, Sendable {
     public var grep: String?
     /// Continue after an earlier reply that had this cursor; `lines` and `since` are then ignored.
     public var cursor: String?
-    /// Whether to return only what fits into one reply, for clients that poll. This is no parameter of the call.
+    /// Whether to return only what fits into one reply, for clients that poll. This is not a parameter of the call: the
+    /// client just makes the call without `more`.
     public var isOneReply = false
 
     /// Memberwise initializer.
@@ -335,8 +336,8 @@ public struct RecordRequest: Hashable, Sendable {
     /// The minimum of `everyMilliseconds`.
     public static let shortest: Int64 = 100
 
-    /// The interval, in milliseconds, of lines without events, which contain new measurements; nil for the
-    /// supervisor's default of one second.
+    /// The interval, in milliseconds, at which the recording gets a line with new measurements even if no event occurs;
+    /// nil for the supervisor's default of one second.
     public var everyMilliseconds: Int64?
     /// How long to record, in milliseconds; if nil, until the caller disconnects.
     public var forMilliseconds: Int64?

@@ -62,11 +62,11 @@ public struct MetricLabel: Hashable, Sendable {
     }
 }
 
-/// How many values of a histogram are at most a bound.
+/// A bucket of a histogram: how many values do not exceed a bound.
 public struct MetricBucket: Hashable, Sendable {
     /// The bound, in the metric's unit.
     public var bound: Double
-    /// How many values are at most the bound.
+    /// How many values of the histogram do not exceed the bound.
     public var count: Int64
 
     /// Memberwise initializer.

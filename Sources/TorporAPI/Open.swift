@@ -15,7 +15,7 @@ public struct OpenRequest: Hashable, Sendable {
     public var target: Target
     /// The app that opens the target; nil for the best match.
     public var app: String?
-    /// Whether to reply only when the target was opened, or at once.
+    /// True to reply when the target was opened; false to reply at once.
     public var wait = true
     /// The longest time to wait, in milliseconds.
     public var timeoutMilliseconds: Int64?

@@ -47,7 +47,7 @@ public struct PolicyTraceHeader: Hashable, Sendable {
     public var abi: Int64
     /// The number of the torpord instance. When the number changes, the policies have lost what they had in memory.
     public var instance: Int64
-    /// The interval of lines without events, in milliseconds.
+    /// The interval, in milliseconds, of the lines with new measurements that are recorded even if no event occurs.
     public var everyMilliseconds: Int64
     /// The policies, in the order in which they are asked.
     public var policies: [Policy]

@@ -2,7 +2,7 @@
 
 public import Varlink
 
-/// The protected data of an app.
+/// Information about the protected data of an app.
 public struct ProtectionInfo: Hashable, Sendable {
     /// The app's name.
     public var app: String
@@ -12,12 +12,12 @@ public struct ProtectionInfo: Hashable, Sendable {
     public var state: String
     /// The app's protected folder.
     public var folder: String
-    /// Whether the kernel encrypts the folder; nil if that is not known yet.
+    /// Whether the kernel encrypts the folder; nil if the folder was not opened yet, so that this is unknown.
     public var isEncrypted: Bool?
-    /// Why it stays locked, or which files are still in use.
+    /// Why the data stays locked, or which files in the folder are still in use; nil if there is nothing to say.
     public var message: String?
 
-    /// Creates the data of an app whose folder was not opened yet.
+    /// Creates the information about a folder that was not opened yet.
     public init(app: String, kind: String, state: String, folder: String) {
         (self.app, self.kind, self.state, self.folder) = (app, kind, state, folder)
     }
@@ -43,7 +43,7 @@ public struct ProtectionInfo: Hashable, Sendable {
         ]
     }
 
-    /// In a few words: `locked, not encrypted, 1 file busy: PID 4711 (less)`.
+    /// The state of the data in a few words, such as `locked, not encrypted, 1 file busy: PID 4711 (less)`.
     public var text: String {
         let how = isEncrypted == false ? ", not encrypted" : isEncrypted == true ? ", encrypted" : ""
         return state + how + (message.map { ", " + $0 } ?? "")

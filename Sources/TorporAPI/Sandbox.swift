@@ -134,7 +134,7 @@ public struct PermissionReply: Hashable, Sendable {
     /// Why users are not asked now, as a sentence; nil if they are.
     public var message: String?
 
-    /// Creates a reply that says that no question was shown to users.
+    /// Creates a reply that says that users are not being asked.
     public init(state: String) { self.state = state }
 
     /// Decodes a JSON object; throws if a field is missing or has the wrong type.

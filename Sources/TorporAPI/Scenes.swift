@@ -12,10 +12,10 @@ public struct OpenSceneRequest: Hashable, Sendable {
     public var session: JSON = .null
     /// Launch the scene into the background.
     public var background = false
-    /// Whether only to create the scene. A remote client is about to connect to the scene's socket, and that
-    /// connection launches the scene.
+    /// Whether to create the scene without launching it. Use this for a remote client that is about to connect to the
+    /// scene's socket: that connection launches the scene.
     public var remote = false
-    /// Whether to reply only when the scene is open, or at once.
+    /// True to reply when the scene is open; false to reply at once.
     public var wait = true
     /// The longest time to wait, in milliseconds.
     public var timeoutMilliseconds: Int64?

@@ -124,8 +124,8 @@ public struct SnapshotPart: Hashable, Sendable {
             if part.snapshot == snapshot, !part.data.isEmpty {
                 whole.data += part.data
             } else {
-                // A newer snapshot has replaced this one between two parts, so begin again. No app takes ten
-                // snapshots in so short a time.
+                // A newer snapshot has replaced this one between two parts, so begin again. Give up after ten attempts:
+                // no app takes snapshots so often.
                 restarts += 1
                 guard restarts < 10 else { return SnapshotPart(nil) }
                 whole = try ask(0)

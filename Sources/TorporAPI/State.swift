@@ -44,11 +44,11 @@ public struct StatePart: Hashable, Sendable {
 public struct ImportStateRequest: Hashable, Sendable {
     /// The name of the app.
     public var app: String
-    /// Where the part begins; 0 begins again.
+    /// The offset of the part in the state, in bytes. With 0, the parts that were sent before are discarded.
     public var offset: Int64
-    /// The size of the whole state in bytes; 0: the app has none.
+    /// The size of the whole state in bytes. With 0, the state that the app saved is removed.
     public var bytes: Int64
-    /// The part.
+    /// The bytes of the part.
     public var data: [UInt8]
 
     /// Memberwise initializer.

@@ -12,8 +12,8 @@ public struct SupervisorInfo: Hashable, Sendable {
     public var pid: Int32
     /// How many apps torpord supervises.
     public var apps: Int64
-    /// `starting` until all apps that torpord launches at its start were launched, then `running`, or `ending`; nil
-    /// from an older torpord that lacks this field.
+    /// `starting` until torpord has launched all apps that it launches at its start, then `running`; `ending` once
+    /// torpord shuts down. Nil from an older torpord, which lacks this field.
     public var phase: String?
     /// Why the last upgrade failed, in a sentence; nil if there was none or it succeeded.
     public var upgradeFailure: String?
@@ -69,7 +69,7 @@ public struct SupervisorInfo: Hashable, Sendable {
         ]
     }
 
-    /// Whether `other` is the same process of the same instance.
+    /// Whether `other` describes the same process of the same torpord instance.
     public func isSameInstance(as other: SupervisorInfo) -> Bool { instance == other.instance && pid == other.pid }
 }
 

@@ -43,13 +43,13 @@ public struct VerbRequest: Hashable, Sendable {
     public var end = false
     /// Only for Hold: the reason, in the operator's words.
     public var reason: String?
-    /// Only for Hold and Own: how long, in milliseconds; nil until a user ends it.
+    /// Only for Hold and Own: how long the hold or the ownership lasts, in milliseconds; nil for until a user ends it.
     public var forMilliseconds: Int64?
     /// Only for Foreground: the URL that the app should open.
     public var url: String?
     /// Only for Wait: the state to wait for.
     public var state: String?
-    /// Whether to reply only when the app has reached the state, or at once.
+    /// True to reply when the apps have reached the requested state; false to reply at once.
     public var wait = true
     /// The longest time to wait, in milliseconds.
     public var timeoutMilliseconds: Int64?

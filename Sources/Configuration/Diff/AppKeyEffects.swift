@@ -14,7 +14,8 @@ enum AppKeyEffects {
             $0.name < $1.name
         }
 
-    /// Keys whose values a process gets only at its launch, so that a change takes effect at a restart.
+    /// Keys whose values processes get only at their launch. Most changes therefore take effect only when the app is
+    /// restarted.
     private static let program: [AppKey] = [
         .value("exec", \.exec, .restart),
         AppKey(
@@ -34,8 +35,8 @@ enum AppKeyEffects {
         .value("nice", \.nice, .restart),
         AppKey(
             name: "limits",
-            // Each process gets its own limits at its launch. Only the limit on the number of processes applies to the
-            // app as a whole and can change while the app runs.
+            // Each process gets its own limits when it is launched. Only `tasks`, which limits the app as a whole, can
+            // be changed while the app runs: so a change of `tasks` alone takes effect at once.
             effect: { $0.processLimits == $1.processLimits && $0.limits != $1.limits ? .live : .restart },
             isSame: { $0.limits == $1.limits },
             written: { specification in
@@ -62,7 +63,8 @@ enum AppKeyEffects {
         ),
         AppKey(
             name: "permissions",
-            // A change of a permission's purpose does not change what the app may do.
+            // Without a sandbox, permissions have no effect. A change of a permission's purpose, a text for users, does
+            // not change what the app may do.
             effect: { old, new in
                 let isSame = old.sandbox.withoutPurposes == new.sandbox.withoutPurposes
                 return old.sandbox.mode == nil || isSame ? .live : .restart
@@ -90,7 +92,8 @@ enum AppKeyEffects {
         .value("launch_image", \.presentation.launchImage, .live),
         AppKey(
             name: "scenes",
-            // The app learns only at its launch that its scenes are inside its own processes.
+            // An app is told only at its launch that its scenes live inside its own processes. All other changes of
+            // `scenes` take effect at once.
             effect: { $0.rules.hasScenes == $1.rules.hasScenes ? .live : .restart },
             isSame: { $0.scenes == $1.scenes && $0.innerScenes == $1.innerScenes },
             written: { ($0.scenes ?? $0.innerScenes).map(SceneReader.written) ?? [:] },
@@ -104,7 +107,8 @@ enum AppKeyEffects {
         ofNames("instance_first"),
     ]
 
-    /// A key whose value users see, with variants by name, such as translations by language.
+    /// A key for a text or picture that users see. It has a default value and variants, such as translations by
+    /// language.
     private static func presented(
         _ name: String,
         _ value: any WritableKeyPath<AppPresentation, String?> & Sendable,
@@ -142,14 +146,15 @@ enum AppKeyEffects {
     }
 
     private static let start: [AppKey] = [
-        // A running service cannot become a oneshot app, nor a oneshot app a service.
+        // A running service cannot become a oneshot app, and a oneshot app cannot become a service.
         .table("type", \.rules.isOneshot, .restart) { ["": ($0 ? AppType.oneshot : .service).rawValue] },
         // Compare the declarations of settings, not the values that users have set.
         .table("settings", \.declaredSettings, .live) { settings in
             Dictionary(settings.map { ($0.name, $0.written ?? "") }, uniquingKeysWith: { $1 })
         },
         .value("settings_format", \.settingsFormat, .live),
-        // The key is read when torpord starts, and when another app requires this app.
+        // torpord reads `launch` only when it decides whether to launch the app, such as at its own start. A running
+        // app is not affected.
         .value("launch", \.launch, .live),
         AppKey(
             name: "ready",
@@ -203,7 +208,7 @@ enum AppKeyEffects {
         .table("stop_signal", \.stopSignal, .live) { ["": Signal.name($0)] },
         .value("kill_mode", \.killMode, .live),
         .table("watchdog_signal", \.watchdogSignal, .live) { ["": Signal.name($0)] },
-        // The app must be resumed by the method by which it was suspended, so a running app keeps the method.
+        // torpord must resume the app by the method by which it suspended the app, so a running app keeps its method.
         .value("suspend_with", \.suspendWith, .restart),
         .value("exits_on_suspend", \.rules.exitsOnSuspend, .live),
         .value("on_missed_transition", \.rules.onMissedTransition, .live),
@@ -239,8 +244,9 @@ enum AppKeyEffects {
         .value("suspend_deadline", \.rules.suspendDeadline, .live),
         .value("grace", \.rules.grace, .live),
         .value("extension_limit", \.rules.extensionLimit, .live),
-        // A running app sends heartbeats at the interval that it got at its launch, or none. If the new interval is
-        // shorter, torpord would take the app's heartbeats for late, so the app must be restarted.
+        // A running app sends heartbeats at the interval that it got at its launch; if it got none, it sends none. If
+        // the new interval is shorter, torpord would take the heartbeats for late or missing, so the app must be
+        // restarted.
         .value("watchdog", \.rules.watchdog, .live) { old, new in
             guard let new else { return .live }
             return old.map { $0 <= new } ?? false ? .live : .restart
@@ -300,7 +306,8 @@ enum AppKeyEffects {
     private static let connections: [AppKey] = [
         AppKey(
             name: "sockets",
-            // A running app keeps the sockets that it got at its launch. All other changes take effect at once.
+            // A running app keeps the sockets that it got at its launch. If it would get other sockets now, it must be
+            // restarted; all other changes take effect at once.
             effect: { old, new in
                 let isPassedAlike = old.sockets.elementsEqual(new.sockets) { $0.isPassedLike($1) }
                 return isPassedAlike && old.sockets != new.sockets ? .live : .restart
@@ -354,7 +361,8 @@ enum AppKeyEffects {
     ]
 
     private static let output: [AppKey] = [
-        // A running app keeps the descriptors to which it writes its output.
+        // A running app keeps the descriptors to which it writes its output, so a new destination takes effect at its
+        // restart.
         .value("log", \.log, .restart),
         .table("log_max_size", \.logMaxSize, .live, size),
         .value("log_max_files", \.logMaxFiles, .live),

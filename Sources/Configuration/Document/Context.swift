@@ -144,7 +144,8 @@ package func quoted(_ text: String) -> String {
 public enum Nearest {
     /// The most similar of the names; nil if none is similar enough.
     ///
-    /// - Parameter most: the largest number of edits; by default one for three bytes of the text.
+    /// - Parameter most: the largest number of edits. By default, one edit is allowed for every three bytes of the
+    ///   text.
     public static func name(to text: String, among names: some Sequence<String>, within most: Int = .max) -> String? {
         let wanted = Array(text.lowercased().utf8)
         guard !wanted.isEmpty, wanted.count <= 64 else { return nil }

@@ -124,8 +124,8 @@ struct FileReader {
         }
     }
 
-    /// Whether a name without `.toml` at its end is probably that of a configuration file. The name of a backup is
-    /// not.
+    /// Whether a file that `*.toml` does not match is probably meant as a configuration file, such as `web.conf`. Names
+    /// of hidden files and of backups, such as `web.toml~`, are not.
     private static func isMeant(_ name: String) -> Bool {
         guard !name.hasPrefix("."), !name.hasSuffix(".toml") else { return false }
         let endings = [".conf", ".cfg", ".config", ".ini", ".toml", ".tml", ".toml.txt"]

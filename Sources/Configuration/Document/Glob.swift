@@ -16,7 +16,8 @@ extension Glob {
         var isMatched = false
         for part in parts {
             guard isPattern(part) else {
-                // After a wildcard, keep only the folders that contain this name.
+                // This component has no wildcard. If an earlier one has, keep only those folders found so far that
+                // contain this name.
                 if isMatched { found = found.filter { names($0)?.contains(part) ?? false } }
                 found = found.map { Path.normal($0 + "/" + part) }
                 continue

@@ -117,9 +117,9 @@ extension ConfigurationSources {
 }
 
 extension ConfigurationSystem {
-    /// A system whose only files are the sources.
+    /// A stand-in for the machine, whose only files are the sources.
     ///
-    /// Every user and group counts as existing: they were looked up when the files were read from the disk, and are
+    /// It reports that every user and group exists: they were looked up when the files were read from the disk, and are
     /// looked up again at each launch.
     init(_ sources: ConfigurationSources, userID: UInt32, groupID: UInt32) {
         let working = Path.join("/", sources.workingDirectory)

@@ -122,7 +122,8 @@ struct NeededFiles {
             let name = path.split(separator: "/").last.map(String.init) ?? path
             let folder = Path.folder(path)
             return "there is no program \(quoted(name)) in \(folder) now"
-                // A folder may have a thousand programs, so names that differ by two edits would mean little.
+                // A folder may contain a thousand programs, so a name at a distance of two edits is probably not the
+                // one that was meant.
                 + Nearest.hint(name, among: system.names(folder) ?? [], within: 1)
         }
     }

@@ -152,7 +152,7 @@ struct AppDraft {
         }
     }
 
-    /// Names keys that do not go together with `owner = "external"`.
+    /// Warns of keys that have an unexpected effect, or none, with `owner = "external"`.
     private func warnOfOwner() {
         if specification.wakeOnConnect != .none {
             warning(
@@ -231,8 +231,8 @@ struct AppDraft {
             app.health = ReadyReader.health(health.context, node, app.declaredSettings)
         }
         if ready != nil { app.container?.isReadyByHealth = false }
-        // `ready = "exec"` would mean podman's own execve(2). A container counts as ready when podman has started it,
-        // which torpord determines by a probe.
+        // For a container, `ready = "exec"` (the default) cannot mean the execve(2) of podman itself. Instead, a probe
+        // finds out when podman has started the container.
         defer { if app.container != nil, app.ready == .exec { app.rules.readiness = .probe } }
         guard let ready else { return }
         let node = app.instance.map { ready.node.putting(.instance($0)) } ?? ready.node

@@ -18,7 +18,8 @@ enum AppKeys {
     private static let program: [AppKey] = [
         .value("exec", \.specification.exec, Read.command),
         AppKey("bundle") { context, node, draft in
-            // FileReader has already read and checked the `bundle` of an app. In any other table the key is an error.
+            // FileReader has read `bundle` of the app's own table already, and has stored the name in the draft. A
+            // different name here comes from another table, such as `[defaults]`, where the key is an error.
             guard let name = Read.text(context, node), draft.specification.bundle?.name != name else { return }
             do throws(BundleFault) { try BundleWord.checkName(name) } catch {
                 return context.error(error.description, at: node.position)

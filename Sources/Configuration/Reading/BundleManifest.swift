@@ -159,7 +159,8 @@ public struct BundleManifest {
         if let program = draft.specification.exec.first, program.contains("/"), !program.hasPrefix("/") {
             draft.specification.exec[0] = place + "/" + program
         }
-        // Otherwise Python would add compiled files to the bundle, which would no longer match its signature.
+        // Without this variable, Python would add compiled files to the bundle, which would then no longer match its
+        // signature.
         let compiles = "PYTHONDONTWRITEBYTECODE"
         if draft.specification.environment[compiles] == nil { draft.specification.environment[compiles] = "1" }
         let environment = draft.specification.environment
@@ -220,7 +221,8 @@ public struct BundleManifest {
     /// The shortest interval of a bundle's checks.
     private static let shortestInterval = Duration.milliseconds(100)
 
-    /// Why a bundle may not have this probe; nil if it may. torpord makes probes itself, and no sandbox limits it.
+    /// Why a bundle may not have this probe; nil if it may have it. A probe is restricted because torpord itself makes
+    /// it, outside the app's sandbox.
     private static func problem(of probe: Node, _ place: String) -> String? {
         guard case .table(let members) = probe.value else { return nil }
         for member in members {
@@ -244,7 +246,8 @@ public struct BundleManifest {
         return nil
     }
 
-    /// Whether an address is on this machine, whatever values the settings in it have.
+    /// Whether an address is certainly on this machine. A host name that contains a setting never counts, since the
+    /// setting may have any value.
     private static func isOfThisMachine(_ address: String) -> Bool {
         let rest = address.hasPrefix("http://") ? address.dropFirst(7) : address[...]
         let end = rest.hasPrefix("[") ? rest.firstIndex(of: "]").map { rest.index(after: $0) } : nil
@@ -297,13 +300,14 @@ public struct InstalledManifest: Sendable {
         self.init(path: path, text: text, hasFirstLaunch: text.count < kept.count)
     }
 
-    /// Why the manifest cannot be read now, if that passes.
+    /// Why the manifest of the bundle `name` cannot be read now, although a later attempt may succeed. Nil if the
+    /// manifest can be read, or if the failure is permanent.
     public static func passingProblem(_ name: String, in state: String) -> String? {
         guard case .failure(.passing(let why)) = read(name, in: state) else { return nil }
         return why
     }
 
-    /// Removes what is left of bundles whose uninstall was killed.
+    /// Removes what is left of bundles whose `torpor uninstall` was killed before it was done.
     public static func removeUninstalled(in state: String) {
         let folder = state + "/bundles"
         for name in (try? File.list(folder)) ?? [] where name.hasPrefix(BundleWord.removedMark) {

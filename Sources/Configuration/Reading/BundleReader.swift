@@ -60,14 +60,14 @@ extension FileReader {
             return refused(app, folder, "\(installed.path) is the manifest of version \(quoted(manifest.version))")
         }
         let bundle = BundleReference(name: app.name, folder: folder, version: manifest.version)
-        // Make all checks on a trial: an error means that the bundle is refused, not that the configuration is
-        // invalid.
+        // First make all checks on a draft that is discarded. If they find errors, torpord refuses the bundle; the
+        // configuration itself stays valid.
         _ = manifest.draft(app.bare(own), bundle, installed, owner: app.tables(own), own, checked: true)
         guard !own.hasErrors else { return refused(app, folder, "version \(manifest.version): " + first(of: own)) }
         if !files.contains(where: { $0.path == installed.path }) {
             files.append(ConfigurationSources.File(path: installed.path, text: installed.kept))
         }
-        // Report warnings about the manifest. The trial found no errors in it.
+        // Now report warnings about the manifest. The checks above found no errors in it.
         let shown = DiagnosticSink(warning: sink)
         var draft = manifest.draft(app.bare(sink), bundle, installed, owner: app.tables(sink), shown, checked: false)
         let asked = manifest.draft(app.bare(own), bundle, installed, owner: [], own, checked: false)
@@ -75,8 +75,9 @@ extension FileReader {
         return draft
     }
 
-    /// Takes permissions away that the manifest asks for, and that reach what torpord itself keeps: with other bundles and
-    /// the keys that sign them, a stranger's app could leave its sandbox. The machine's owner may still name them.
+    /// Removes permissions from the draft that the manifest asks for and that give access to torpord's own files, such
+    /// as other bundles or the keys that verify bundles: with these, an untrusted app could leave its sandbox. The
+    /// machine's owner can still grant such a permission by naming it in the app's table.
     private func withhold(_ asked: [PermissionDeclaration], from draft: inout AppDraft, _ app: BundledApp) {
         if let user = draft.specification.user, system.userID(user) != system.effectiveUserID { return }
         let ownPaths = ownPaths
@@ -92,7 +93,7 @@ extension FileReader {
         }
     }
 
-    /// What torpord itself keeps, as far as it is read.
+    /// The paths that torpord itself uses, according to the part of the configuration that is read so far.
     var ownPaths: SandboxOwnPaths {
         SandboxOwnPaths(
             state: supervisor.stateDirectory,
@@ -101,8 +102,8 @@ extension FileReader {
         )
     }
 
-    /// The app with only the keys of the machine's owner. Without a bundle's version, torpord does not launch the
-    /// app.
+    /// The app with only the keys that the machine's owner sets. It has no bundle version, so torpord does not launch
+    /// it.
     private func owned(_ app: BundledApp, _ folder: String, _ sink: DiagnosticSink) -> AppDraft {
         var draft = app.bare(sink)
         draft.specification.bundle = BundleReference(name: app.name, folder: folder)
@@ -110,15 +111,16 @@ extension FileReader {
         return draft
     }
 
-    /// The app of a bundle that cannot be used. The owner's keys are not checked again, because they may depend on
-    /// the manifest's.
+    /// The app of a bundle that cannot be used, with only the keys that the machine's owner sets. Errors in these keys
+    /// are not reported here, because they were reported before.
     private func refused(_ app: BundledApp, _ folder: String, _ why: String) -> AppDraft {
         app.origin.warning("the bundle \(quoted(app.name)) cannot be used, so the app is not launched: \(why)")
         return owned(app, folder, DiagnosticSink())
     }
 
-    /// The app without its bundle, whose manifest cannot be read now. A manifest without text stands for it among the
-    /// sources: a launch reads it again.
+    /// The app of a bundle whose manifest cannot be read now, with only the keys that the machine's owner sets. An
+    /// empty file takes the manifest's place in the configuration's sources; a launch of the app reads the manifest
+    /// again.
     private mutating func unread(_ app: BundledApp, _ folder: String, _ why: String) -> AppDraft {
         app.origin.warning("the bundle \(quoted(app.name)) cannot be read now, and is tried again at a launch: \(why)")
         let path = supervisor.stateDirectory + InstalledManifest.end(of: app.name)
@@ -130,7 +132,7 @@ extension FileReader {
         return draft
     }
 
-    /// The first error with its place, and how many more there are.
+    /// The first error with its place, and the number of further errors.
     private func first(of sink: DiagnosticSink) -> String {
         let errors = sink.sorted.filter { $0.severity == .error }
         guard let first = errors.first else { return "" }

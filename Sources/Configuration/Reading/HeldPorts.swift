@@ -2,8 +2,8 @@
 
 import Linux
 
-/// Warnings about checks that ask a port which torpord itself holds for the app (`sockets`): the kernel accepts
-/// connections to it, whatever the app does.
+/// Warns about probes of a port on which torpord itself listens for the app (`sockets`). The kernel accepts connections
+/// to that port even if the app does not, so a TCP probe always succeeds.
 enum HeldPorts {
     static func check(_ app: AppSpecification, _ draft: AppDraft) {
         if case .probe(let probe) = app.ready, let problem = problem(probe.kind, app) {
@@ -21,7 +21,8 @@ enum HeldPorts {
             return "torpord itself listens at \(socket.plan.address) (sockets), so tcp succeeds before the program "
                 + "listens"
         case .http(let host, let port, _):
-            // Alone, a socket accepts connections, but only the program answers them.
+            // An HTTP probe needs an answer, which only a program gives. So torpord's listening is a problem only with
+            // `reuse_port`: then several instances share the port, and another instance may answer.
             guard let socket = socket(at: host, port, of: app), socket.plan.reusePort, app.isOneOfTemplate else {
                 return nil
             }

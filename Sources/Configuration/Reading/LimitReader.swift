@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 extension TableReader {
-    /// The unit in which a limit counts.
+    /// The unit of a limit's value.
     enum LimitUnit {
         case bytes
         case number

@@ -87,7 +87,8 @@ struct Resolver {
     }
 
     private func checkSandbox(_ app: AppSpecification, _ draft: AppDraft) {
-        // An app that runs as another user cannot change these paths anyway.
+        // The check is only for sandboxed apps with torpord's own user: an app with another user has no access to
+        // torpord's own paths anyway.
         guard app.sandbox.mode != nil, app.user.map({ system.userID($0) == system.effectiveUserID }) ?? true else {
             return
         }

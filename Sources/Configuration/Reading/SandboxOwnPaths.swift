@@ -30,12 +30,14 @@ struct SandboxOwnPaths {
         }
     }
 
-    /// The folder of the keys whose bundles may run: beside the configuration file.
+    /// The folder beside the configuration file with the public keys that verify bundles.
     private var keys: [String] { configuration.first.map { [Path.folder($0) + "/keys"] } ?? [] }
 
-    /// What a permission that the manifest of a bundle asks for would open of torpord's own; nil if it opens none of it.
+    /// For a permission that a bundle's manifest asks for: the first of torpord's own paths to which it would give
+    /// access; nil if there is none.
     ///
-    /// A stranger's app may name a folder above all of it to read: that is a warning, as for every app.
+    /// Read access to a folder above such a path, such as `/`, does not count: ``check(_:_:)`` warns of it, as for
+    /// every app.
     func reached(by permission: Permission) -> String? {
         guard case .files(let path, let isReadOnly) = permission else { return nil }
         return ([state, runtime] + keys + configuration).first { own in
@@ -43,15 +45,16 @@ struct SandboxOwnPaths {
         }
     }
 
-    /// Whether a path or pattern may be that of a file, or of a place in a folder.
+    /// Whether `pattern` is `folder` itself, or may match a path inside it.
     private static func covers(_ folder: String, isAbove pattern: String) -> Bool {
         let (wanted, names) = (parts(pattern), parts(folder))
-        // What a placeholder stands for is known for each instance alone.
+        // A component that contains a placeholder in braces counts as a match, since its value is known only for each
+        // app.
         return wanted.count >= names.count
             && zip(wanted, names).allSatisfy { $0.utf8.contains(UInt8(ascii: "{")) || Glob.matches($0, $1) }
     }
 
-    /// Whether a path or pattern matches this path, or a folder that contains it.
+    /// Whether a path or pattern matches `path` itself, or a folder that contains it.
     static func covers(_ pattern: String, _ path: String) -> Bool {
         let (wanted, names) = (parts(pattern), parts(path))
         return wanted.count <= names.count && zip(wanted, names).allSatisfy { Glob.matches($0, $1) }

@@ -15,7 +15,8 @@ public struct TopicRule: Sendable, Hashable {
     /// Whether a message stays queued until the app fetches it, even if torpord has already notified the app by a
     /// signal.
     public var keep = false
-    /// Whether no message of the topic is queued: the app is told, when it comes to the foreground, that there were some.
+    /// Whether messages of the topic are not queued. Instead, torpord stores only the topic's name, and sends it to the
+    /// app with the message `refresh` when the app is in the foreground.
     public var refresh = false
     /// The apps to which torpord passes a message that this app does not handle, in this order. Each is a name or
     /// `tag:NAME`.

@@ -156,8 +156,8 @@ enum TitleReader {
         return "is not a language tag (BCP 47), so no reader gets this text: write, for example, \"de\" or \"pt-BR\""
     }
 
-    /// A language tag in lower case with hyphens; nil if the text is none. Underscores are accepted too, as in
-    /// `pt_BR`.
+    /// The text as a language tag in lower case with hyphens; nil if the text is not a language tag. Underscores are
+    /// accepted too, as in `pt_BR`.
     private static func languageTag(_ text: String) -> String? {
         let tag = String(text.lowercased().map { $0 == "_" ? "-" : $0 })
         return tag.wholeMatch(of: /[a-z]{2,8}(-[a-z0-9]{1,8}){0,4}/) == nil ? nil : tag

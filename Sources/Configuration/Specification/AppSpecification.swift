@@ -161,7 +161,7 @@ public struct AppSettings: Sendable, Hashable {
     public var signals: [Message: Int32] = [:]
     /// The processes whose sd_notify messages torpord accepts.
     public var notifyAccess: ProcessSelection = .all
-    /// The app's tags. Requests select all apps with a tag by `tag:NAME`.
+    /// The app's tags. In requests, `tag:NAME` selects all apps with that tag.
     public var tags: [String] = []
     /// The resource limits of each process (setrlimit(2)), and the limit `tasks` of the app. Sorted by name.
     public var limits: [ResourceLimit] = []
@@ -490,10 +490,10 @@ public struct ResourceProfile: Sendable, Hashable {
 
 /// The values of `gpu_background`: what happens if an app uses a graphics card in the background.
 public enum GPURule: String, Sendable, Hashable, CaseIterable {
-    /// An event says so.
+    /// torpord records an event.
     case report
-    /// The app is ended too.
+    /// torpord records an event and terminates the app.
     case end
-    /// torpord does not look.
+    /// torpord does not check the use of graphics cards.
     case ignore
 }

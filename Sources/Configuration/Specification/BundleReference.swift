@@ -8,7 +8,8 @@ public struct BundleReference: Sendable, Hashable {
     public var folder: String
     /// The version that the app is launched from; nil if the bundle is not installed or cannot be used.
     public var version: String?
-    /// Whether the manifest could not be read for a reason that passes, such as a lack of memory: a launch tries again.
+    /// Whether the manifest could not be read for a temporary reason, such as a lack of memory. A launch reads it
+    /// again.
     public var isUnread = false
     /// The names of the environment variables whose values come from the manifest, because the machine's owner does
     /// not set them.

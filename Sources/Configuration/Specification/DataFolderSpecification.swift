@@ -9,7 +9,7 @@ public struct DataFolderSpecification: Sendable, Hashable {
     public var firstLaunch: String?
     /// The app's version; `nil` if the configuration has none.
     public var version: String?
-    /// The folder that can be locked.
+    /// The app's protected folder, which cannot be read while data is locked.
     public var protection = ProtectionSpecification()
 
     /// Creates the specification of an app without data folders.

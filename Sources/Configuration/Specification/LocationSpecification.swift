@@ -6,7 +6,7 @@ public struct LocationSpecification: Sendable, Hashable {
     public enum Updates: String, Sendable, Hashable, CaseIterable {
         /// All positions while the app runs. As long as positions arrive, the app is not suspended.
         case continuous
-        /// Positions only while the app is active. They do not prevent its suspension.
+        /// Positions only while the app is active. They do not prevent the app's suspension.
         case foreground
         /// Only positions that are far enough from the last one that the app got. They wake the app.
         case significant

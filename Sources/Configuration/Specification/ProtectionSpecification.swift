@@ -15,27 +15,27 @@ public struct ProtectionSpecification: Sendable, Hashable {
 
 /// The values of `protected`: when an app can read its protected folder.
 public enum ProtectionKind: String, Sendable, Hashable, CaseIterable {
-    /// While data is unlocked.
+    /// The app can read the folder only while data is unlocked.
     case complete
-    /// From the first unlock until the supervisor ends.
+    /// The app can read the folder from the first unlock until the supervisor ends.
     case firstUnlock = "first-unlock"
 }
 
-/// The values of `protected_fallback`.
+/// The values of `protected_fallback`: what happens if the filesystem cannot encrypt the app's protected folder.
 public enum ProtectionFallback: String, Sendable, Hashable, CaseIterable {
     /// The app is not launched.
     case none
-    /// The folder's mode closes it.
+    /// While data is locked, the folder's mode denies access to it.
     case permissions
 }
 
 /// The table `[supervisor.protected]`: what locks the protected data of all apps, and what unlocks it.
 public struct SupervisorProtection: Sendable, Hashable {
-    /// What locks data.
+    /// The events that lock the protected data of all apps.
     public var lockWith: [ProtectionLock] = [.session, .sleep]
-    /// The time that apps have to close their files, from the moment when they are told of the lock.
+    /// How long apps have to close their files, from the moment when they are notified of the lock.
     public var deadline: Duration = .seconds(10)
-    /// The command whose output is the passphrase; empty if a person gives it.
+    /// The command whose output is the passphrase that unlocks the data; empty if a user types the passphrase.
     public var unlock: [String] = []
 
     /// Creates a specification with default values.
@@ -44,8 +44,8 @@ public struct SupervisorProtection: Sendable, Hashable {
 
 /// The values of `lock_with`: what locks protected data.
 public enum ProtectionLock: String, Sendable, Hashable, CaseIterable {
-    /// The lock of the session that `session` names.
+    /// The login session that `[supervisor] session` names is locked.
     case session
-    /// The machine's sleep.
+    /// The machine goes to sleep.
     case sleep
 }

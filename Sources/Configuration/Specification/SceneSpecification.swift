@@ -117,8 +117,8 @@ enum SceneReader {
         let texts =
             app.exec + Array(app.environment.values) + [app.directory].compactMap { $0 }
             + app.environmentFiles.map(\.path) + app.beforeStart.flatMap(\.command) + (app.container?.texts ?? [])
-        // `cgroups` without `inside` is an error, and the user probably meant scenes inside the app: do not report a
-        // second error.
+        // `cgroups` without `inside` is reported as an error already. The user probably meant scenes inside the app, so
+        // do not also report that nothing distinguishes the scenes.
         if app.scenes?.hasCgroups == false, app.sockets.isEmpty, !app.data.isWanted,
             !texts.contains(where: Placeholder.isForScene)
         {
@@ -131,8 +131,8 @@ enum SceneReader {
 }
 
 extension AppName {
-    /// The maximum length of a template's name in bytes: the rest of the 63 bytes of an app's name is for the scene's
-    /// name.
+    /// The maximum length of a template's name in bytes. It leaves room for the scene's name: both names and the @
+    /// between them have at most 63 bytes.
     static let longestTemplate = 40
 }
 

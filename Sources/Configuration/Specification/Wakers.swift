@@ -8,7 +8,7 @@ extension AppSpecification {
     /// Whether any event can wake the app: a connection, a timer, a changed path, a device, a post, a transfer, or an
     /// event of one of its background modes. If not, only users, policies and apps that require the app resume it.
     public var isWokenByEvents: Bool {
-        // The two other background modes only keep a running app awake.
+        // The background modes `audio` and `external-accessory` wake no app: they only keep a running app awake.
         self.wakeOnConnect != .none || !self.subscriptions.isEmpty
             || self.backgroundModes.contains { $0 != .audio && $0 != .externalAccessory }
             || sockets.contains { $0.wake != .none } || self.timers.contains { $0.wake != .none }

@@ -3,10 +3,10 @@
 import CLinux
 import Glibc
 
-/// Folders that the kernel encrypts (fscrypt, version 2 of its policies). A key belongs to a filesystem; each encrypted
-/// folder names the one that it needs.
+/// Folders that the kernel encrypts (fscrypt, version 2 of its policies). The kernel gets keys for each filesystem
+/// separately. Each encrypted folder stores the identifier of its key.
 public enum Encryption {
-    /// What the kernel calls a key: a hash of it, which says nothing about the key.
+    /// The kernel's identifier of a key: a hash from which the key cannot be computed.
     public typealias Identifier = [UInt8]
 
     /// The length of an identifier, in bytes.
@@ -16,23 +16,23 @@ public enum Encryption {
 
     /// Whether a folder is encrypted, or could be.
     public enum Standing: Hashable, Sendable {
-        /// Its content is readable with this key alone.
+        /// The folder is encrypted. The kernel needs the key with this identifier to read its content.
         case encrypted(Identifier)
-        /// It is not encrypted, but its filesystem encrypts folders.
+        /// The folder is not encrypted, but its filesystem supports encryption.
         case plain
-        /// Its filesystem encrypts no folders.
+        /// The folder's filesystem does not support encryption.
         case unsupported
     }
 
-    /// Whether the kernel has a key.
+    /// Whether the kernel has a key for a filesystem.
     public enum KeyStatus: Int32, Sendable {
         case absent = 1
         case present
-        /// The key is gone, but files that it opened are still in use.
+        /// The key was removed, but files that were opened while the key was present are still in use, and readable.
         case incompletelyRemoved
     }
 
-    /// Asks whether an open folder is encrypted.
+    /// Asks the kernel whether an open folder is encrypted, or could be.
     public static func standing(of folder: Folder) throws(Errno) -> Standing {
         var identifier = Identifier(repeating: 0, count: identifierLength)
         do throws(Errno) {
@@ -47,12 +47,13 @@ public enum Encryption {
         }
     }
 
-    /// Encrypts an empty folder from now on. The kernel must have the key.
+    /// Encrypts an empty folder: all files created in it from now on are encrypted. The kernel must have the key.
     public static func protect(_ folder: Folder, with key: Identifier) throws(Errno) {
         _ = try call { tlx_fscrypt_protect(folder.raw, key) }
     }
 
-    /// Gives the kernel a key for the filesystem of a folder.
+    /// Gives the kernel a key for the filesystem that contains the folder. Returns the key's identifier. Throws EINVAL
+    /// if the key does not have ``keyLength`` bytes.
     public static func add(_ key: UnsafeRawBufferPointer, to folder: Folder) throws(Errno) -> Identifier {
         guard key.count == keyLength, let start = key.bindMemory(to: UInt8.self).baseAddress else {
             throw .invalidArgument
@@ -62,19 +63,19 @@ public enum Encryption {
         return identifier
     }
 
-    /// Takes a key away from the kernel: root for all users, another user for itself. Returns whether files that it
-    /// opened are still in use.
+    /// Removes a key from the kernel: as root for all users, as another user only that user's claim to the key. Returns
+    /// whether files that were opened with the key are still in use.
     public static func remove(_ key: Identifier, from folder: Folder) throws(Errno) -> Bool {
         do throws(Errno) {
             return try call { tlx_fscrypt_remove(folder.raw, key, Users.isRoot ? 1 : 0) } & 1 != 0
         } catch {
-            // ENOKEY: the kernel does not have it.
+            // ENOKEY: the kernel does not have the key, so nothing is left to remove.
             if error.rawValue == ENOKEY { return false }
             throw error
         }
     }
 
-    /// Asks whether the kernel has a key.
+    /// Asks whether the kernel has a key for the filesystem that contains the folder.
     public static func status(of key: Identifier, on folder: Folder) throws(Errno) -> KeyStatus {
         KeyStatus(rawValue: try call { tlx_fscrypt_status(folder.raw, key) }) ?? .absent
     }
@@ -82,15 +83,16 @@ public enum Encryption {
 
 /// The device and the inode of a file.
 public struct FileIdentity: Hashable, Sendable {
-    /// The number of the filesystem.
+    /// The device number of the filesystem.
     public let device: UInt64
-    /// The number of the file in it.
+    /// The inode number of the file, unique on the filesystem.
     public let inode: UInt64
 
     /// Creates an identity from its parts.
     public init(device: UInt64, inode: UInt64) { (self.device, self.inode) = (device, inode) }
 
-    /// Reads the identity of what a path names, symlinks followed, without asking a server.
+    /// Reads the identity of the file at a path, following symlinks. For a network filesystem, the call does not ask
+    /// the server (AT_STATX_DONT_SYNC).
     public init(of path: String) throws(Errno) {
         var (device, inode): (UInt64, UInt64) = (0, 0)
         _ = try call { tlx_identity(AT_FDCWD, path, &device, &inode) }
@@ -99,7 +101,8 @@ public struct FileIdentity: Hashable, Sendable {
 }
 
 extension Folder {
-    /// The identities of the folder and of everything below it, on its own filesystem, at most `limit`.
+    /// The identities of the folder and of all files and folders below it, at most `limit`. Other filesystems that are
+    /// mounted below the folder are left out.
     public func identities(atMost limit: Int) -> Set<FileIdentity> {
         var found: Set<FileIdentity> = []
         guard let status = try? status() else { return found }
@@ -120,13 +123,13 @@ extension Folder {
 }
 
 extension FileIdentity {
-    /// The number of a device, as glibc's makedev(3) makes it.
+    /// A device number made from its major and minor number, as by glibc's makedev(3).
     public static func device(_ major: UInt64, _ minor: UInt64) -> UInt64 {
         (major & 0xfff) << 8 | (major & ~0xfff) << 32 | minor & 0xff | (minor & ~0xff) << 12
     }
 }
 
 extension File {
-    /// The magic number of a path's filesystem: 0xef53 for ext4.
+    /// The number that identifies the type of the filesystem at a path (statfs(2), f_type), such as 0xef53 for ext4.
     public static func filesystem(of path: String) throws(Errno) -> Int { try call { tlx_filesystem(path) } }
 }

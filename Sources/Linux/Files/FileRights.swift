@@ -6,8 +6,8 @@ import Glibc
 /// The rights of a user, with which this process reads files that a configuration names for that user.
 ///
 /// Root may read every file, and a user that can write to a directory of a path can redirect the path to any file.
-/// While a thread acts with these rights, the kernel lets it read only what that user may read, wherever the path
-/// leads.
+/// While a thread acts with these rights, the kernel lets it read only what that user may read, even if the path was
+/// redirected.
 public struct FileRights: Hashable, Sendable {
     /// The user's name, for messages.
     public let name: String

@@ -80,7 +80,7 @@ extension Folder {
         do throws(Errno) {
             guard try status(name) != nil else { return false }
         } catch {
-            // The name is a mount point, which counts as existing.
+            // EXDEV means that the name is a mount point. It exists, so nothing is copied to it.
             guard error == .improperLink else { throw error }
         }
         result.present += 1
@@ -106,7 +106,7 @@ extension Folder {
             do throws(Errno) {
                 return (below, try folder(name))
             } catch {
-                // The name is a file, a symlink or a mount point.
+                // The existing entry is a file, a symlink or a mount point, so nothing is copied into it.
                 guard error == .notDirectory || error == .tooManySymbolicLinkLevels || error == .improperLink else {
                     throw error
                 }

@@ -49,7 +49,7 @@ extension Folder {
         }
         for name in names {
             try work.step(place(name), entries: 1)
-            // The entry was removed after it was listed.
+            // The entry was removed after it was listed, is a mount point, or cannot be inspected.
             guard let found = try? status(name) else {
                 failed()
                 continue

@@ -131,6 +131,7 @@ public enum OwnedFile {
         if folder.mode & 0o022 == 0 { return true }
         // In a sticky folder, users can replace only their own entries. But a user can move a file or symlink of root
         // from a folder of that user into the sticky folder; the kernel refuses only to move a directory (rename(2)).
+        // So trust only directories.
         return folder.mode & 0o1000 != 0 && isOurs(found.uid) && found.kind == .directory
     }
 

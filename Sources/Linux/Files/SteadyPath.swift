@@ -13,7 +13,8 @@ public struct SteadyPath {
     public enum Failure: Error, Hashable, Sendable, CustomStringConvertible {
         /// An error of the kernel.
         case errno(Errno)
-        /// The path contains a symlink that a user other than root could have put there; the name of the symlink.
+        /// The path contains a symlink that a user other than root could have put there. The text is the symlink's
+        /// name.
         case link(String)
         /// A pattern has too many matches.
         case tooMany(limit: Int)

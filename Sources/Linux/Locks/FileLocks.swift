@@ -60,7 +60,7 @@ public struct FileLock: Hashable, Sendable {
         self.pid = pid
     }
 
-    /// The same request, with its process, which was found only after the request was read.
+    /// A copy of this request with the pid of its process, for a request that the kernel's table lists without a pid.
     public func by(_ pid: Int32) -> FileLock {
         FileLock(kind: kind, isExclusive: isExclusive, file: file, range: range, pid: pid)
     }
@@ -68,7 +68,7 @@ public struct FileLock: Hashable, Sendable {
     /// Whether `request`, for a lock on the same file, has to wait for this lock.
     public func blocks(_ request: FileLock) -> Bool {
         switch (kind, request.kind) {
-        // A lease holds up any process that opens the file, whether it opens the file for reading or writing.
+        // A process that opens the file has to wait for the lease, whether it opens the file for reading or writing.
         case (.lease, .lease): true
         case (.flock, .flock): isExclusive || request.isExclusive
         case (.posix, .posix), (.posix, .ofd), (.ofd, .posix), (.ofd, .ofd):

@@ -124,7 +124,7 @@ public final class HeldLockReading {
         guard !found.isEmpty else { return }
         var path: String?
         for lock in found {
-            // A lock counts once even if several descriptors or processes share its file.
+            // Report a lock only once, even if several descriptors or processes share its file.
             let key = FileLock(kind: lock.kind, isExclusive: lock.isExclusive, file: lock.file, range: lock.range)
             guard seen.insert(key).inserted else { continue }
             path = path ?? Self.path(folder, name)
@@ -146,18 +146,19 @@ public final class HeldLockReading {
         guard fd >= 0 else { return [] }
         defer { close(fd) }
         guard let first = Self.first(fd) else { return [] }
-        // Reading the rest takes only microseconds, and happens only for files that may be locked.
+        // Only few files get here, since `first` returns nil for files without locks. Reading the rest takes only
+        // microseconds.
         let all = first + ((try? File.read(descriptor: fd, limit: 1 << 22)) ?? [])
         return all.withUnsafeBytes { locks(in: $0) }
     }
 
-    /// The beginning of an fdinfo file, up to 4096 bytes; nil if the whole file contains no lock.
+    /// The first part of an fdinfo file, up to 4096 bytes. Nil if the file certainly contains no lock.
     private static func first(_ fd: Int32) -> [UInt8]? {
         withUnsafeTemporaryAllocation(byteCount: 4096, alignment: 8) { buffer in
             guard let count = try? Descriptor.read(fd, into: buffer), count > 0 else { return nil }
             let piece = UnsafeRawBufferPointer(rebasing: buffer[..<count])
-            // If more than 2048 bytes were read, further locks may follow beyond this buffer, so the rest must be
-            // read.
+            // If one read gives more than 2048 bytes, the file may continue beyond this buffer, with locks in the rest.
+            // Then the result must not be nil.
             return count > 2048 || hasLock(piece) ? Array(piece) : nil
         }
     }

@@ -34,7 +34,7 @@ extension LockTable {
             guard let place = try? File.readString("/proc/\(pid)/task/\(task)/wchan"), place.hasPrefix("fcntl_setlk"),
                 let call = try? File.readString("/proc/\(pid)/task/\(task)/syscall")
             else { return nil }
-            // The line contains the system call's number and arguments: 72 0x3 0x26 …
+            // The file contains the number of the system call and its arguments: 72 0x3 0x26 …
             let words = call.split(separator: " ")
             guard words.count > 2, words[2] == "0x26", words[1].hasPrefix("0x") else { return nil }
             return Int32(words[1].dropFirst(2), radix: 16)

@@ -8,8 +8,8 @@ import Glibc
 public final class Descriptor {
     /// The descriptor's number; −1 after ``close()`` or ``take()``.
     public private(set) var raw: Int32
-    /// Whether close(2) is kept from blocking, which another process can cause by SO_LINGER on the socket
-    /// (``Promptly``).
+    /// Whether ``close()`` must not block for long. Set this for a socket that another process may have configured with
+    /// SO_LINGER, for which close(2) can block (``Promptly``).
     public var closesPromptly = false
 
     /// Takes ownership of `raw`.
@@ -155,7 +155,7 @@ public final class Descriptor {
 
     /// Which of these conditions hold now: readable, writable, closed by the peer. Empty if poll(2) fails.
     public static func readiness(_ raw: Int32) -> IOEvents {
-        // poll(2) and epoll(7) have the same bits; POLLRDHUP needs _GNU_SOURCE.
+        // Use epoll's bits, which are the same as those of poll(2): POLLRDHUP is available only with _GNU_SOURCE.
         let wanted: IOEvents = [.readable, .writable, .peerClosed]
         var entry = pollfd(fd: raw, events: Int16(truncatingIfNeeded: wanted.rawValue), revents: 0)
         guard poll(&entry, 1, 0) > 0 else { return [] }

@@ -24,9 +24,9 @@ public enum KernelRelease {
     /// The version of the kernel's Landlock ABI; 0 if the kernel has no Landlock.
     public static var landlock: Int { max(0, tlx_landlock_version()) }
 
-    /// Why this process cannot use Landlock, and what a user does about it, as a sentence without its end.
+    /// Why this process cannot use Landlock, and how a user can enable it, as a sentence without a full stop.
     public static var landlockObstacle: String {
-        // A filter of system calls, such as that of systemd-nspawn or of a unit, fails the call so.
+        // EPERM comes from a seccomp filter, such as that of systemd-nspawn or of a systemd unit.
         tlx_landlock_version() < 0 && errno == EPERM
             ? "Landlock is forbidden here, by the container or by SystemCallFilter= of the unit: allow landlock_create_ruleset"
             : "this kernel has no Landlock: boot one with CONFIG_SECURITY_LANDLOCK and landlock in its list of security "

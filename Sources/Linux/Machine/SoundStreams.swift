@@ -41,8 +41,8 @@ public struct SoundStream: Hashable, Sendable {
         return names.filter { $0.hasPrefix(kind) && $0.dropFirst(kind.count).first?.isWholeNumber ?? false }.sorted()
     }
 
-    /// Parses a stream's status: the process that has a running or draining stream open, from the thread that the
-    /// kernel names; nil if there is none.
+    /// Parses a stream's status file. Returns the process that has the stream open; nil if the stream is neither
+    /// running nor draining. The file names a thread, from which the process is looked up.
     static func owner(_ status: String) -> Int32? {
         var isRunning = false
         var thread: Int32?

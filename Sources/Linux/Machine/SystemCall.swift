@@ -37,8 +37,9 @@ extension Errno {
     /// Whether the process or file does not exist, or no longer exists: ESRCH or ENOENT.
     public var isGone: Bool { self == .noSuchProcess || self == .noSuchFileOrDirectory }
 
-    /// Whether another try may succeed, since this process or the machine had too little of something, a disk failed, or
-    /// a file is held by another process for now. It says nothing about what was asked for.
+    /// Whether the error has a temporary cause, so that a retry may succeed: this process or the machine lacked a
+    /// resource, a file was busy, a device or server failed, or the call was interrupted. Such an error says nothing
+    /// about the file or process itself.
     public var isPassing: Bool {
         let passing: [Errno] = [
             .ioError, .interrupted, .noBufferSpace, .noMemory, .resourceTemporarilyUnavailable, .staleNFSFileHandle,

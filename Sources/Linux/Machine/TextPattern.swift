@@ -10,7 +10,7 @@ import Glibc
 public final class TextPattern {
     private var compiled = regex_t()
 
-    /// The most nodes that a pattern may have once its repetitions are written out.
+    /// The maximum number of nodes in regcomp(3)'s syntax tree of a pattern, with each repetition written out.
     public static let most = 1024
 
     /// Compiles the pattern; nil if the pattern is invalid or refused.
@@ -29,7 +29,7 @@ public final class TextPattern {
     /// Whether the whole text matches.
     public func fits(_ text: String) -> Bool { regexec(&compiled, text, 0, nil, 0) == 0 }
 
-    /// Estimates how many nodes regcomp(3) makes. The estimate stops once it is above ``most``.
+    /// Estimates the number of nodes in regcomp(3)'s syntax tree. The estimate stops once it is above ``most``.
     static func cost(_ pattern: String) -> Int {
         var groups = [0]
         var last = 0

@@ -22,6 +22,6 @@ public struct ClockWatch: ~Copyable {
     /// Starts to watch the wall clock.
     public init() throws(Errno) { descriptor = Descriptor(owning: try call { tlx_clock_watch() }) }
 
-    /// Must be called after the clock was set, to watch for the next time.
+    /// Arms the watch again. Call this whenever the clock was set: otherwise the next change is not noticed.
     public func again() throws(Errno) { try call { tlx_clock_watch_arm(descriptor.raw) } }
 }

@@ -13,7 +13,7 @@ public struct LoadAverage: Hashable, Sendable {
     ///
     /// - Parameter root: a prefix for paths below `/proc`; empty except in tests.
     public init?(root: String = "") {
-        // The content is such as 5.62 5.05 3.35 3/205 18721.
+        // The file's content looks like this: 5.62 5.05 3.35 3/205 18721
         guard let text = try? File.readString(root + "/proc/loadavg") else { return nil }
         let averages = text.split(separator: " ").prefix(3).compactMap(hundredths)
         guard averages.count == 3 else { return nil }

@@ -17,7 +17,7 @@ public struct MachineMemory: Hashable, Sendable {
     public init?(root: String = "") {
         guard let text = try? File.readString(root + "/proc/meminfo") else { return nil }
         for line in text.split(separator: "\n") {
-            // A line: MemTotal:        8043932 kB
+            // A line looks like this: MemTotal:        8043932 kB
             let words = line.split(separator: " ")
             guard words.count == 3, words[2] == "kB", let count = UInt64(words[1]) else { continue }
             let (bytes, overflow) = count.multipliedReportingOverflow(by: 1024)

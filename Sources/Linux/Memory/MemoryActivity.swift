@@ -37,7 +37,7 @@ public struct MemoryActivity: Hashable, Sendable {
         guard let text = try? File.read(file) else { return nil }
         var isOne = false
         for line in text.split(separator: UInt8(ascii: "\n")) {
-            // A line: pgscan_kswapd 8190423
+            // A line looks like this: pgscan_kswapd 8190423
             guard let blank = line.firstIndex(of: UInt8(ascii: " ")),
                 let count = UInt64(String(wire: line[line.index(after: blank)...]))
             else { continue }

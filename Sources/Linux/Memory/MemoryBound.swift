@@ -18,7 +18,7 @@ public struct MemoryBound: Hashable, Sendable {
     public init?(around apps: String? = nil, root: String = "") {
         var found: (path: String, limit: UInt64, isFirst: Bool)?
         for line in ((try? File.readString(root + "/proc/self/cgroup")) ?? "").split(separator: "\n") {
-            // A line 4:memory:/docker/… is about cgroup v1, 0::/docker/… about v2.
+            // A line such as 4:memory:/docker/… is about cgroup v1; one such as 0::/docker/… is about v2.
             let parts = line.split(separator: ":", maxSplits: 2, omittingEmptySubsequences: false)
             guard parts.count == 3 else { continue }
             let isFirst = parts[1].split(separator: ",").contains("memory")

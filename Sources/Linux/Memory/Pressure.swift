@@ -53,7 +53,7 @@ public struct Pressure: Hashable, Sendable {
         let total: UInt64
 
         init?(_ kind: Substring, in text: String) {
-            // A line: some avg10=0.24 avg60=0.48 avg300=0.51 total=304559913
+            // A line looks like this: some avg10=0.24 avg60=0.48 avg300=0.51 total=304559913
             for line in text.split(separator: "\n") {
                 let words = line.split(separator: " ")
                 guard words.first == kind else { continue }

@@ -27,7 +27,7 @@ public struct SwapSpace: Hashable, Sendable {
     public init(root: String = "") {
         let text = (try? File.readString(root + "/proc/swaps")) ?? ""
         for line in text.split(separator: "\n").dropFirst() {
-            // A line: /dev/zram0                              partition	262140		0		100
+            // A line looks like this: /dev/zram0                              partition	262140		0		100
             let words = line.split(whereSeparator: { $0 == " " || $0 == "\t" })
             guard words.count == 5, let size = UInt64(words[2]), let used = UInt64(words[3]) else { continue }
             let path = unescaped(words[0])
@@ -75,12 +75,12 @@ public struct ZramDevice: Hashable, Sendable {
             return nil
         }
         let folder = root + "/sys/block/" + name
-        // The fields: orig_data_size compr_data_size mem_used_total mem_limit mem_used_max same_pages pages_compacted …
+        // The file begins with the fields orig_data_size, compr_data_size and mem_used_total, in bytes.
         let counts = ((try? File.readString(folder + "/mm_stat")) ?? "")
             .split(whereSeparator: { $0 == " " || $0 == "\n" }).map { UInt64($0) ?? 0 }
         guard counts.count >= 3 else { return nil }
         (original, compressed, memory) = (counts[0], counts[1], counts[2])
-        // A line such as lzo [lzo-rle] lz4 zstd: the algorithm in use is in brackets.
+        // The file lists all algorithms, with the one in use in brackets: lzo [lzo-rle] lz4 zstd
         let offered = ((try? File.readString(folder + "/comp_algorithm")) ?? "")
             .split(whereSeparator: { $0 == " " || $0 == "\n" })
         algorithm = offered.first { $0.hasPrefix("[") }.map { String($0.dropFirst().dropLast()) } ?? ""

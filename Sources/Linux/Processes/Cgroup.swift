@@ -9,7 +9,7 @@ public enum Cgroup {
     public static func mountPoint(mountInfo: String = "/proc/self/mountinfo") -> String? {
         guard let text = try? File.readString(mountInfo, limit: 1 << 24) else { return nil }
         for line in text.split(separator: "\n") {
-            // A line: 31 23 0:27 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup2 rw
+            // A line looks like this: 31 23 0:27 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup2 rw
             let fields = line.split(separator: " ")
             guard let dash = fields.firstIndex(of: "-"), dash + 1 < fields.count, fields.count > 4 else { continue }
             if fields[dash + 1] == "cgroup2" { return unescaped(fields[4]) }
@@ -147,8 +147,9 @@ public enum Cgroup {
     }
 
     /// Lowers a memory limit by one step, which the kernel can reclaim within milliseconds. A larger step would block
-    /// the write until all the memory is reclaimed. Returns true when the limit has reached `wish`; otherwise call it
-    /// again soon, with the same variable for `usage`, in which this function stores the memory use between calls.
+    /// the write until all the memory is reclaimed. Returns true when the limit has reached `wish`. Until then, call
+    /// this function again and again, with the same variable for `usage`, in which it stores the memory use between
+    /// calls.
     public static func lowerMemory(
         _ path: String,
         _ file: String,
@@ -194,7 +195,7 @@ public enum Cgroup {
         if words(mount + "/cgroup.controllers").contains(name) {
             return "\(place) did not get it: its unit needs Delegate=yes"
         }
-        // A line: memory	4	62	1 (controller, hierarchy, cgroups, enabled)
+        // A line looks like this: memory	4	62	1 (controller, hierarchy, cgroups, enabled)
         let lines = ((try? File.readString(root + "/proc/cgroups")) ?? "").split(separator: "\n")
         let line = lines.map { $0.split(separator: "\t") }.first {
             $0.count == 4 && ($0[0] == name || (name == "io" && $0[0] == "blkio"))

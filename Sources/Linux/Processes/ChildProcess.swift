@@ -3,8 +3,8 @@
 import CLinux
 import Glibc
 
-/// A child of this process, for programs whose processes the keeper does not launch. Reap the child with ``reap()``
-/// or ``reap(within:)``.
+/// A child process that this process starts itself, not through torpor-keeper. Reap the child with ``reap()`` or
+/// ``reap(within:)``.
 public final class ChildProcess {
     /// The child's pid; valid until the child is reaped.
     public let pid: Int32

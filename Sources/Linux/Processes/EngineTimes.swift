@@ -2,47 +2,49 @@
 
 import SystemPackage
 
-/// What processes have used of the engines of graphics cards, as the kernel reports it in `/proc/PID/fdinfo`
+/// For how long processes have used the engines of graphics cards, as the kernel reports it in `/proc/PID/fdinfo`
 /// (Documentation/gpu/drm-usage-stats.rst).
 ///
-/// The drivers i915, amdgpu, msm, panfrost and others report it; the driver xe counts other units, and NVIDIA's own driver
-/// reports nothing.
+/// The drivers i915, amdgpu, msm, panfrost and others report these times in nanoseconds. The driver xe reports them in
+/// another unit, which is ignored. NVIDIA's own driver reports nothing.
 public struct EngineTimes: Hashable, Sendable {
     /// An engine of a card, such as `render`.
     public struct Engine: Hashable, Sendable {
-        /// The card, as its bus names it; the driver where it has no such name.
+        /// The card, as its bus names it, such as `0000:00:02.0`; the name of the driver if the kernel reports no bus
+        /// address.
         public var card: String
-        /// The engine's name.
+        /// The engine's name, such as `render`.
         public var name: String
 
-        /// Creates one of its parts.
+        /// Creates an engine from its parts.
         public init(card: String, name: String) { (self.card, self.name) = (card, name) }
     }
 
-    /// One use of an engine: an open file of a card, which several descriptors and processes may share.
+    /// The use of an engine through one open file of the card. Several descriptors and processes may share the open
+    /// file.
     public struct Use: Hashable, Sendable {
-        /// The engine.
+        /// The engine that is used.
         public var engine: Engine
-        /// The kernel's number of the open file.
+        /// The kernel's number of the open file (drm-client-id).
         public var client: UInt64
     }
 
-    /// The time of each use since it began, in nanoseconds.
+    /// For each use: for how long the engine has worked since the card's file was opened, in nanoseconds.
     public var nanoseconds: [Use: UInt64] = [:]
 
-    /// No use of any engine.
+    /// Creates times without any use of an engine.
     public init() {}
 
-    /// The most uses that are kept: a process can open a card very often.
+    /// The maximum number of uses that are stored, because a process can open a card's file any number of times.
     public static let most = 4096
-    /// The most engines that are read of one descriptor. Cards have about ten.
+    /// The maximum number of engines that are read from one descriptor's fdinfo. Cards have about ten.
     private static let mostEngines = 64
-    /// The most descriptors that are looked at in a process.
+    /// The maximum number of a process's descriptors that are inspected.
     private static let mostDescriptors = 4096
 
-    /// Adds what the text of a descriptor's fdinfo says.
+    /// Adds the times in the text of a descriptor's fdinfo.
     ///
-    /// - Returns: whether it is one of a card that reports engines.
+    /// - Returns: whether the descriptor belongs to a graphics card whose driver reports times of engines.
     @discardableResult
     public mutating func add(_ text: String) -> Bool {
         var (card, driver, client) = (nil as String?, "", nil as UInt64?)
@@ -63,7 +65,7 @@ public struct EngineTimes: Hashable, Sendable {
                 engines.append((String(key.dropFirst(prefix.count)), time))
             }
         }
-        // Without the number it cannot be told which descriptors are one use.
+        // Without a client number, it is unknown which descriptors share an open file, so times could be counted twice.
         guard let client, !engines.isEmpty else { return false }
         for (name, time) in engines {
             let use = Use(engine: Engine(card: card ?? driver, name: name), client: client)
@@ -73,13 +75,14 @@ public struct EngineTimes: Hashable, Sendable {
         return true
     }
 
-    /// Reads what these processes have used. May wait for a driver.
+    /// Reads the times of all engines that these processes use. May block until a driver has answered.
     public static func read(_ processes: [Int32], root: String = "/proc") -> EngineTimes {
         var times = EngineTimes()
         for process in processes {
             let folder = "\(root)/\(process)"
             for name in ((try? File.list(folder + "/fd")) ?? []).prefix(mostDescriptors) {
-                // Reading fdinfo of every descriptor would take the locks of files that have nothing to do with a card.
+                // Skip all other descriptors: to read their fdinfo, the kernel would take locks of files that have
+                // nothing to do with graphics cards.
                 guard let target = try? File.readLink("\(folder)/fd/\(name)"), target.hasPrefix("/dev/dri/"),
                     let text = try? File.readString("\(folder)/fdinfo/\(name)", limit: 64 << 10)
                 else { continue }
@@ -89,13 +92,13 @@ public struct EngineTimes: Hashable, Sendable {
         return times
     }
 
-    /// The engine that was used most since an earlier reading, and the part of the time, from 0 to 1 or more; nil if none was
-    /// used.
+    /// The engine that worked most since an earlier reading, and its share of the elapsed time: 1 for one fully used
+    /// engine, more if a card has several engines of that name. Nil if no engine worked.
     public func busiest(since earlier: EngineTimes, over elapsed: Duration) -> (engine: Engine, share: Double)? {
         guard elapsed > .zero else { return nil }
         var used: [Engine: UInt64] = [:]
         for (use, time) in nanoseconds {
-            // A use that has begun in between has used all its time in between.
+            // If the card's file was opened after the earlier reading, all of its time counts.
             let before = earlier.nanoseconds[use] ?? 0
             guard time > before else { continue }
             used[use.engine, default: 0] += time - before

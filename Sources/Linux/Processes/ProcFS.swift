@@ -36,8 +36,8 @@ public struct ProcessStat: Hashable, Sendable {
     /// Whether the process has ended (zombie or dead).
     public var hasEnded: Bool { state == "Z" || state == "X" }
 
-    /// Parses the content of a stat file. The name in parentheses may itself contain parentheses, so the last `)`
-    /// ends it.
+    /// Parses the content of a stat file. The process's name in it is in parentheses, and may contain parentheses
+    /// itself: the last `)` ends it.
     public init?(parsing bytes: UnsafeRawBufferPointer) {
         guard let open = bytes.firstIndex(of: UInt8(ascii: "(")),
             let close = bytes.lastIndex(of: UInt8(ascii: ")")), open < close, close + 4 < bytes.count

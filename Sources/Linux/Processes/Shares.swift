@@ -68,7 +68,7 @@ extension ProcFS {
     /// The nice value of the autogroup that a process's session forms (sched(7)); nil for a process without an
     /// autogroup.
     public static func autogroupNice(_ pid: Int32) throws(Errno) -> Int32? {
-        // The content is such as /autogroup-4711 nice 5.
+        // The file's content looks like this: /autogroup-4711 nice 5
         try line("/proc/\(pid)/autogroup").split(separator: " ").last.flatMap { Int32($0) }
     }
 
@@ -89,7 +89,7 @@ extension ProcFS {
         }
         if isEnabled != "1" { return "kernel.sched_autogroup_enabled is \(isEnabled)" }
         for line in (try? File.readString(root + "/proc/\(pid)/cgroup"))?.split(separator: "\n") ?? [] {
-            // The line is 0::/user.slice/… or 3:cpu,cpuacct:/…
+            // A line looks like this: 0::/user.slice/… for cgroup v2, or 3:cpu,cpuacct:/… for v1.
             let fields = line.split(separator: ":", maxSplits: 2, omittingEmptySubsequences: false)
             guard fields.count == 3, fields[2] != "/" else { continue }
             if fields[1].split(separator: ",").contains("cpu") {

@@ -17,7 +17,7 @@ public struct BindFailure: Error, Hashable {
         case bind
         /// The path exists and is not a socket.
         case occupied
-        /// Setting owner and mode of the socket's node at the path.
+        /// Setting owner and mode of the socket file.
         case owner
         /// listen(2).
         case listen
@@ -31,7 +31,7 @@ public struct BindFailure: Error, Hashable {
 
 /// Owner and mode of the file of a Unix socket.
 public struct SocketNode: Hashable, Sendable {
-    /// The mode of the node.
+    /// The permission bits of the socket file.
     public var mode: UInt32 = 0o666
     /// The uid of the owner; `nil` for this process's user.
     public var uid: UInt32?
@@ -235,7 +235,7 @@ extension Sockets {
         }
     }
 
-    /// Sets owner and mode of the node of a socket that `user` has bound.
+    /// Sets owner and mode of the file of a socket that `user` has bound to the path.
     private static func setNode(_ path: String, _ node: SocketNode, madeBy user: UInt32) throws(Errno) {
         let place = try PathRights.openSocket(path, of: user)
         let isOthers = user != Users.effectiveUID
@@ -247,7 +247,7 @@ extension Sockets {
         )
     }
 
-    /// Sets owner and mode of the node of a bound socket. Throws ENOENT if another file has replaced the node.
+    /// Sets owner and mode of a bound socket's file. Throws ENOENT if another file has replaced the socket file.
     public static func change(
         _ path: String,
         _ node: SocketNode,

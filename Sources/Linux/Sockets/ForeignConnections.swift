@@ -39,7 +39,7 @@ public struct ForeignConnections: Sendable {
 
     private mutating func take(_ text: [UInt8], now: Duration) {
         for line in text.split(separator: UInt8(ascii: "\n")).dropFirst() {
-            // A line: 0: 0100007F:1F90 0100007F:A3D2 01 00000000:00000000 00:00000000 00000000  1000  0 4242 1 …
+            // Example: 0: 0100007F:1F90 0100007F:A3D2 01 00000000:00000000 00:00000000 00000000  1000  0 4242 1 …
             let words = line.split(separator: UInt8(ascii: " "), maxSplits: 10)
             guard words.count >= 10, let inode = UInt32(String(wire: words[9])), let local = Self.port(words[1]),
                 let remote = Self.port(words[2])

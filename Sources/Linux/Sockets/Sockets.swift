@@ -318,8 +318,8 @@ public enum Sockets {
         case elsewhere
     }
 
-    /// Finds the user at the other end of a TCP connection (sock_diag(7)). Once the other end has sent data, some
-    /// process there has accepted the connection.
+    /// Finds the user at the other end of a TCP connection (sock_diag(7)). Call this only after the other end has sent
+    /// data: until a process has accepted the connection there, the result is `unknown`.
     public static func peer(ofTCP socket: Int32) -> TCPPeer {
         var user: UInt32 = 0
         switch tlx_tcp_peer_user(socket, &user) {

@@ -38,7 +38,7 @@ public enum TCPConnections {
                 throw error
             }
             for line in text.split(separator: UInt8(ascii: "\n")).dropFirst() {
-                // A line: 0: 0100007F:1F90 0100007F:A3D2 01 00000000:00000000 00:00000000 00000000  1000  0 4242 1 …
+                // Example: 0: 0100007F:1F90 0100007F:A3D2 01 00000000:00000000 00:00000000 00000000  1000  0 4242 1 …
                 let words = line.split(separator: UInt8(ascii: " "), maxSplits: 10)
                 guard words.count >= 10, words[3].elementsEqual(isEstablished),
                     let inode = UInt32(String(wire: words[9]))
@@ -57,8 +57,8 @@ public enum TCPConnections {
 public final class TCPConnectionReading {
     /// The connections found so far.
     public private(set) var connections: [TCPConnection] = []
-    /// The listening sockets. Their `lastClosed` is complete only when all sockets were read: it is computed from
-    /// sockets in TIME_WAIT, which are read only if any socket listens, and are not stored.
+    /// The listening sockets. Their `lastClosed` is complete only when all sockets were read, because it is computed
+    /// from connections in TIME_WAIT. These are not stored, and are read only if there is a listening socket.
     public var listeners: [TCPListener] { table.listeners }
 
     private let socket: Descriptor
