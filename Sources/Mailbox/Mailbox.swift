@@ -2,8 +2,10 @@
 
 import Varlink
 
-/// The messages that wait for one app, in the order of their first arrival: limited, and combined by topic. A value
-/// without I/O; the owner must store each ``Mailbox/Change``.
+/// The messages that wait for one app, in the order of arrival. Their number and total size are limited. A new message
+/// may be combined with a waiting one of the same topic and key (``Coalescing``), which keeps its place.
+///
+/// This type does no I/O: the owner must store each ``Mailbox/Change``.
 public struct Mailbox: Sendable {
     /// Limits on the messages that may wait.
     public struct Limits: Sendable, Hashable {

@@ -56,7 +56,9 @@ extension MemoryWatch {
         loop.later { [weak self] in self?.admitNext() }
     }
 
-    /// Launches the waiting apps for which there is memory. Launches into the foreground go first, then the oldest.
+    /// Launches the waiting apps until there is too little memory for the next one: that app and all later ones wait.
+    /// Launches that a user forces go first, then launches into the foreground, then the others, each in the order of
+    /// their requests. Refuses an app that needs more memory than the machine can ever give to apps.
     func admitNext() {
         let hadWaiting = !admission.isEmpty
         admission.waiting.removeAll { !coordinator.waitsForMemory($0) }

@@ -4,13 +4,13 @@ public import Linux
 
 /// The processes of one incarnation of an app.
 ///
-/// Which processes belong: with a cgroup, all processes in it. Without one there are four rules, each for processes
+/// These processes belong to it: with a cgroup, all processes in it. Without one there are four rules, each for processes
 /// that the rules before it miss: the session that the app was launched into; descendants; processes that were seen
 /// to belong earlier; and orphans whose environment has the app's name and incarnation. Orphans (after a double fork
 /// and setsid) are children of the keeper, or of any process if the keeper is lost. Only an orphan that has its own
 /// session and cleared its environment before it was first seen escapes all rules: preventing that takes a cgroup.
 ///
-/// No function blocks. Longer work is done in passes, single attempts that the caller repeats: `stopPass`, `killPass`.
+/// All functions return at once. Longer work is done in passes, single attempts that the caller repeats: `stopPass`, `killPass`.
 public final class ProcessTree {
     /// The app and the number of its incarnation.
     public let tag: AppTag

@@ -262,8 +262,8 @@ public final class Store {
     ///
     /// - Parameters:
     ///   - limit: if the disk takes longer than this, `completion` gets empty content.
-    ///   - late: called with the actual content if the disk answers after `limit`. Until then, but for a minute at
-    ///     most, ``isLoaded`` is false.
+    ///   - late: called once after `limit` has passed: with the content when the disk answers or, if the disk does not
+    ///     answer within another minute, as if the file were empty. Until then, ``isLoaded`` is false.
     public func load(
         within limit: Duration = .seconds(10),
         late: ((StoreContents) -> Void)? = nil,

@@ -26,7 +26,7 @@ package enum RowTable: CaseIterable, Sendable, Hashable {
     var shape: TableShape { record.shape }
 }
 
-/// The columns of a table, and how its rows are kept.
+/// The columns of a table, the version of the schema that made it, and whether its rows leave with their app.
 package struct TableShape: Sendable {
     struct Column: Sendable {
         let name: String

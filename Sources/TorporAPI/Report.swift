@@ -124,8 +124,8 @@ public struct Report: Hashable, Sendable {
     public var deadlineMilliseconds: Int64?
     /// By how much the app extended the missed deadline, in milliseconds.
     public var extendedMilliseconds: Int64?
-    /// The time from the start of the deadline until torpord noticed that it was missed, without pauses, in
-    /// milliseconds.
+    /// The time from when the deadline was armed until torpord noticed that it was missed, in milliseconds. Time during
+    /// which a debugger was attached does not count.
     public var usedMilliseconds: Int64?
     /// How long after the deadline the app did what was due or exited, in milliseconds; nil if it did neither.
     public var lateMilliseconds: Int64?

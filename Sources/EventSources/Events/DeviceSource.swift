@@ -26,8 +26,8 @@ final class DeviceSource: EventRoom, EventSource {
         var nodes: [String: NodeWatch] = [:]
         /// Whether data arrived but may not wake the app. Then the nodes are not watched until the app has run.
         var isRefused = false
-        /// Nodes whose data was already reported during this suspension. Used only if the trigger does not wake the
-        /// app.
+        /// Nodes whose data was already reported since the app last ran: they are not watched until the app runs again.
+        /// Used only if the trigger does not wake the app.
         var told: Set<String> = []
 
         init(_ app: AppID, _ trigger: DeviceTrigger) {

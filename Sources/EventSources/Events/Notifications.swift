@@ -80,7 +80,7 @@ package final class Notifications: EventRoom {
         tell(app, topic, mail, isAvailable ? "the unlock of protected data" : "the lock of protected data")
     }
 
-    /// Whether the app runs, subscribes to the topic, and has a delegate or a signal for the message.
+    /// Whether the app runs, subscribes to the topic, and can receive the message, through its delegate or as a signal.
     func hears(_ app: AppRuntime, _ topic: NotificationTopic, _ message: String) -> Bool {
         guard app.run.tree != nil, app.specification.notifications.contains(topic),
             let message = Message(rawValue: message), machine(app).isAlive

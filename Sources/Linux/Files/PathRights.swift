@@ -23,9 +23,14 @@ public enum PathRights {
         return try body()
     }
 
-    /// The user that can redirect a path: the owner of the last of the path's directories that a user other than root
-    /// can change. The result is user nobody if the path cannot be inspected, and user nobody with a group if that
-    /// group may write to the directory. It is nil if only root and this process's user can redirect the path.
+    /// The user or group that can redirect a path, because it may replace an entry of one of the path's directories. If
+    /// several directories allow this, the last one counts. nil if only root and this process's user can redirect the
+    /// path.
+    ///
+    /// The result is the directory's owner with group nobody. If the owner is root or this process's user, the result
+    /// is instead: in a sticky directory with an entry of another user, that user with group nobody; in a directory to
+    /// which only a group may write, user nobody with that group. In all other cases, and if the path cannot be
+    /// inspected, the result is user nobody with group nobody.
     public static func owner(ofWayTo path: String) -> (uid: UInt32, gid: UInt32)? {
         do throws(Errno) {
             return try findOwner(ofWayTo: path)

@@ -2,8 +2,9 @@
 
 package import Engine
 
-/// A part of the supervisor (a room) that uses other parts too. The supervisor owns it and outlives it, so the
-/// reference is `unowned(unsafe)`: reference counting would cost some 20 ns on each of many accesses.
+/// A part of the supervisor (a room) that uses other parts too. Conforming types declare `supervisor` as
+/// `unowned(unsafe) let`: the supervisor owns each room and outlives it, and reference counting would cost some 20 ns
+/// on each of many accesses.
 package protocol ShellRoom: Room {
     var supervisor: Supervisor { get }
 }

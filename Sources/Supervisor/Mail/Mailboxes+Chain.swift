@@ -65,7 +65,7 @@ extension Mailboxes {
         }
     }
 
-    /// The mail as the next app gets it; nil if that app does not accept the topic.
+    /// The mail as the next app gets it, and how it wakes that app; nil if that app does not accept the topic.
     private func draft(
         _ mail: Mail,
         _ chain: MailChain,

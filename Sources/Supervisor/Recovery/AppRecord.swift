@@ -148,7 +148,7 @@ package struct AppRecord {
         restoration = Restoration(rawValue: record.take(UInt8.self))
     }
 
-    /// The bytes that follow the status text, which is cut so that they fit.
+    /// How many bytes of the record follow the status text. The text is cut to leave room for them.
     private static let bytesBehindStatus =
         StateTimes.recordBytes + 1 + LaunchMoments.recordBytes + 2 + AppMachine.laterBytes + AppMachine.wakeBytes
         + ChannelRecord.bytes
