@@ -31,8 +31,8 @@ extension ControlService {
         // If the request is repeated, its URL may still be queued. That is known only once the mailboxes were read. An
         // app that is owned is launched to the goal that a user has set, which is stored too.
         // Disown waits too, since it must not overtake an earlier own.
-        if target != nil || [.own, .disown].contains(request.verb), !supervisor.mailboxes.isLoaded {
-            return supervisor.mailboxes.whenLoaded { [weak self] in
+        if target != nil || [.own, .disown].contains(request.verb), !supervisor.persistence.isLoaded {
+            return supervisor.persistence.whenLoaded { [weak self] in
                 guard let self else { return }
                 // An app may have been removed from the configuration while the mailboxes were read.
                 let left = selected.filter { app in self.apps.contains { $0 === app } }

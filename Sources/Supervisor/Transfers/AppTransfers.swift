@@ -24,7 +24,6 @@ package final class AppTransfers: ShellRoom, LifecycleObserver {
     var queue = TransferQueue()
     /// Whether the stored transfers are loaded.
     private(set) var isLoaded = false
-    private var afterLoad: [() -> Void] = []
     var helpers: [String: TransferHelper] = [:]
     /// Apps whose helper (a torpor-transfer process) is being prepared: a background thread looks up the helper's
     /// account and makes its folders. The transfers of these apps wait.
@@ -75,6 +74,28 @@ package final class AppTransfers: ShellRoom, LifecycleObserver {
     package func load(_ contents: StoreContents) {
         guard !isLoaded else { return }
         isLoaded = true
+        take(contents, of: Array(apps))
+        matchFeeds()
+        judgeWaits()
+        // Try transfers that had no route: there may be one now.
+        for transfer in queue.waiting(for: .network) { queue.set(transfer.id, .queued) }
+        // Drop the transfers of apps that were force-quit just before an earlier torpord ended.
+        touched(Array(apps))
+        adoptHelpers()
+        sweepAllParts()
+        schedule()
+    }
+
+    /// Loads the stored transfers of an app that was not in the configuration when the store was read.
+    package func load(_ contents: StoreContents, of app: AppRuntime) {
+        take(contents, of: [app])
+        matchFeeds(of: app)
+        judgeWaits()
+        touched([app])
+        schedule()
+    }
+
+    private func take(_ contents: StoreContents, of apps: [AppRuntime]) {
         var over: Set<Int64> = []
         for app in apps {
             for mail in supervisor.mailboxes.transferMail(of: app) {
@@ -98,22 +119,6 @@ package final class AppTransfers: ShellRoom, LifecycleObserver {
             }
             queue.add(transfer)
         }
-        matchFeeds()
-        judgeWaits()
-        // Try transfers that had no route: there may be one now.
-        for transfer in queue.waiting(for: .network) { queue.set(transfer.id, .queued) }
-        // Drop the transfers of apps that were force-quit just before an earlier torpord ended.
-        touched(Array(apps))
-        adoptHelpers()
-        sweepAllParts()
-        for body in afterLoad { body() }
-        afterLoad = []
-        schedule()
-    }
-
-    /// Calls `body` when the stored transfers are loaded: at once, except in the first moments of a supervisor.
-    package func whenLoaded(_ body: @escaping () -> Void) {
-        if isLoaded { body() } else { afterLoad.append(body) }
     }
 
     /// Saves all transfers again, because the store's file was lost.
