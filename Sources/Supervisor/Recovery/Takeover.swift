@@ -42,6 +42,14 @@ final class Takeover: ShellRoom {
         case nothing
         /// The app's main process ended, and no torpord saw how.
         case ended(Identity)
+
+        /// Whether the app has no process any more.
+        var isGone: Bool {
+            switch self {
+            case .launched, .launching: false
+            case .nothing, .ended: true
+            }
+        }
     }
 
     /// Takes over running apps. Returns the apps that have no usable record: they are launched as at every start.
@@ -104,6 +112,7 @@ final class Takeover: ShellRoom {
             // The earlier torpord ended before it had launched the app for the first time.
             let machine = coordinator.machine(app.id)
             if machine.goalGeneration == 0, !machine.isAlive { fresh.append(app) }
+            supervisor.endStaleOwnership(of: app, isGone: !machine.isAlive || rest?.isGone ?? false)
             if let rest { unfinished.append((app, coordinator.machine(app.id).incarnation, rest)) }
         }
         // If an app's record is lost and its main process is gone, only /proc shows its other processes.
@@ -468,26 +477,5 @@ extension RecoveryFile {
     var isBeingRepaired: Bool {
         get { flags & 64 != 0 }
         set { flags = newValue ? flags | 64 : flags & ~64 }
-    }
-}
-
-/// Checks before an upgrade that the new torpord can read the records of the apps.
-enum RecoveryCheck {
-    static func refusal(of file: RecoveryFile, _ configuration: TorporConfiguration) -> String? {
-        let all = configuration.apps + configuration.templates
-        let rules = Dictionary(all.map { ($0.name, $0.rules) }, uniquingKeysWith: { $1 })
-        for entry in file.entries {
-            // The running torpord still writes to the file, so read a copy of each record.
-            let template = AppName.sceneParts(entry.name)?.template
-            guard let rules = rules[entry.name] ?? template.flatMap({ rules[$0] }),
-                let record = file.snapshot(entry.slot)
-            else { continue }
-            let isReadable = record.withUnsafeBytes { bytes in
-                var reader = RecordReader(bytes)
-                return AppMachine(rules: rules, from: &reader) != nil
-            }
-            if !isReadable { return "it cannot read the record of \(entry.name)" }
-        }
-        return nil
     }
 }
