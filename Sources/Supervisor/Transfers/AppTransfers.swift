@@ -47,6 +47,8 @@ package final class AppTransfers: ShellRoom, LifecycleObserver {
     var heard: [Int64: (at: Duration, bytes: Int64)] = [:]
     /// Apps whose subscriptions are not checked, since no event may launch them.
     private var heldBack: Set<String> = []
+    /// Apps whose transfers wait until this machine owns the app.
+    private var unowned: Set<String> = []
     /// Reports when the wall clock is set.
     private var clockWatch: ClockWatch?
     private var clockSource: IOSource?
@@ -82,6 +84,7 @@ package final class AppTransfers: ShellRoom, LifecycleObserver {
         // Drop the transfers of apps that were force-quit just before an earlier torpord ended.
         touched(Array(apps))
         adoptHelpers()
+        for app in apps where !machine(app).mayRun { halt(app) }
         sweepAllParts()
         schedule()
     }
@@ -142,7 +145,13 @@ package final class AppTransfers: ShellRoom, LifecycleObserver {
     /// from a second stop signal to the supervisor does not count.
     package func touched(_ apps: [AppRuntime]) {
         guard isLoaded, queue.count > 0, !supervisor.recovery.isShuttingDown else { return }
-        if apps.contains(where: { heldBack.contains($0.name) && machine($0).blocksWaking == nil }) { schedule() }
+        for app in apps where !machine(app).mayRun { halt(app) }
+        if apps.contains(where: { app in
+            heldBack.contains(app.name) && machine(app).blocksWaking == nil
+                || unowned.contains(app.name) && machine(app).mayRun
+        }) {
+            schedule()
+        }
         for app in apps where machine(app).isForceQuit {
             let ids = queue.ids(of: app.name).subtracting(queue.feeds(of: app.name))
             guard !ids.isEmpty else { continue }
@@ -151,6 +160,20 @@ package final class AppTransfers: ShellRoom, LifecycleObserver {
             if isAlone { sweepParts(of: app.name) }
             note(app, .transfer, text: "was force-quit: its \(Readable.count(ids.count, "transfer")) will not continue")
         }
+    }
+
+    /// Ends the running transfers of an app that another machine may own, where the same transfers may run. They
+    /// continue when this machine owns the app.
+    private func halt(_ app: AppRuntime) {
+        let ids = queue.running(of: app.name)
+        guard !ids.isEmpty else { return }
+        endHelper(of: app.name)
+        for id in ids {
+            heard[id] = nil
+            queue.set(id, .queued)
+            save(id)
+        }
+        schedule()
     }
 
     package func added(_ app: AppRuntime) {
@@ -222,6 +245,7 @@ package final class AppTransfers: ShellRoom, LifecycleObserver {
         var looks: [Duration] = []
         var asksForLink = false
         heldBack = []
+        unowned = []
         let limits = limits
         while true {
             let next = queue.next(limits) { name in
@@ -230,6 +254,10 @@ package final class AppTransfers: ShellRoom, LifecycleObserver {
             } mayRun: { name, kind in
                 // Wait until the app's helper has reported which transfers it is running.
                 if found[name] != nil || helpers[name]?.isUnheard ?? false { return false }
+                if let id = coordinator.id(of: name), !machine(apps[id]).mayRun {
+                    unowned.insert(name)
+                    return false
+                }
                 guard kind != .prompt else { return true }
                 if kind == .feed, coordinator.id(of: name).map({ machine(apps[$0]).blocksWaking != nil }) ?? true {
                     heldBack.insert(name)
