@@ -188,12 +188,13 @@ package final class SavedStates: Room, LifecycleObserver {
     /// durable, or the number of bytes so far.
     package func take(
         _ request: ImportStateRequest,
+        from connection: UInt64,
         for app: AppRuntime,
         _ completion: @escaping (Result<UInt64, ArchiveFailure>) -> Void
     ) {
         let state: [UInt8]?
         do throws(ArchiveFailure) {
-            state = try imports.take(request, now: now)
+            state = try imports.take(request, from: connection, now: now)
         } catch {
             return completion(.failure(error))
         }

@@ -86,7 +86,7 @@ extension ControlService {
             let how = coordinator.machine(app.id).standsBy ? "disown \(app.name) --stop" : "stop \(app.name)"
             return reply.fail("\(app.name) runs, and only a launch gets a state: ‘torpor \(how)’ first")
         }
-        supervisor.savedStates.take(request, for: app) { outcome in
+        supervisor.savedStates.take(request, from: reply.connection, for: app) { outcome in
             switch outcome {
             case .success(let bytes): reply.send(["bytes": .int(Int64(clamping: bytes))])
             case .failure(.tooLarge(let limit)):
