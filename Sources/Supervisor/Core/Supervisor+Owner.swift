@@ -78,9 +78,7 @@ extension Supervisor {
                 reason: "ownership-expired"
             )
         }
-        // A keeper that has had no torpord before was started after an end of everything, which was orderly if the
-        // apps were to be left running.
-        guard machine.ownedUntil == nil, supervisorWasLost else { return }
+        guard machine.ownedUntil == nil, mayHaveBeenAway else { return }
         coordinator.disownUnseen(app.id, now: loop.now)
         note(
             app,
@@ -90,7 +88,12 @@ extension Supervisor {
         )
     }
 
-    private var supervisorWasLost: Bool { keeper.instance == 1 && !recovery.readsConfiguration }
+    /// Whether there may have been no supervisor for any time: torpor-keeper was started anew, and not by a restart of
+    /// the service, which takes a moment.
+    private var mayHaveBeenAway: Bool {
+        let isRestart = recovery.readsConfiguration && configuration.supervisor.onExit != .leave
+        return keeper.instance == 1 && !isRestart
+    }
 
     /// Suspends apps that an earlier supervisor has left running and that this machine does not own now.
     func suspendUnowned() {

@@ -172,6 +172,31 @@ import Varlink
         }
     }
 
+    @Test("what was left running is owned still, and what has ended meanwhile is not")
+    func left() throws {
+        let toml = "on_exit = \"leave\"\n" + Self.app()
+        let daemon = try Daemon(toml, files: ["app.py": NotifyApps.obedient], nested: true)
+        try daemon.waitUntilItAnswers()
+        try daemon.done(.own, "web")
+        let pid = try daemon.process(of: "web")
+        for isGone in [false, true] {
+            kill(try daemon.livingKeeper(), SIGTERM)
+            try daemon.eventually("keeper and torpord are gone") {
+                let look = Census(folder: daemon.directory).look()
+                return look.keepers.isEmpty && look.torpords.isEmpty
+            }
+            if isGone { kill(pid, SIGKILL) }
+            try daemon.startAgain()
+            try daemon.waitUntilItAnswers()
+            try daemon.eventually("it is known who owns it") {
+                try Self.state(daemon) == (isGone ? "not-running none" : "active here")
+            }
+        }
+        try daemon.configure(Self.app())
+        try daemon.apply()
+        try daemon.endEverything()
+    }
+
     @Test("a new start of the supervisor owns nothing, whatever the app was asked for before")
     func newStart() throws {
         let daemon = try Daemon(Self.app(), files: ["app.py": NotifyApps.obedient])
