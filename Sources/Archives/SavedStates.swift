@@ -189,12 +189,13 @@ package final class SavedStates: Room, LifecycleObserver {
     /// received so far; after the last part, once the state is durable, the size of the whole state.
     package func take(
         _ request: ImportStateRequest,
+        from connection: UInt64,
         for app: AppRuntime,
         _ completion: @escaping (Result<UInt64, ArchiveFailure>) -> Void
     ) {
         let state: [UInt8]?
         do throws(ArchiveFailure) {
-            state = try imports.take(request, now: now)
+            state = try imports.take(request, from: connection, now: now)
         } catch {
             return completion(.failure(error))
         }

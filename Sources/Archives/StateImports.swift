@@ -19,35 +19,41 @@ final class StateImports {
     /// An import that is not continued for this time is dropped when another begins.
     static let patience = Duration.seconds(30)
 
-    private var imports: [String: Import] = [:]
+    /// Two clients that import a state of the same app do not mix their parts.
+    private struct Key: Hashable {
+        var app: String
+        var connection: UInt64
+    }
+
+    private var imports: [Key: Import] = [:]
 
     /// Takes a part; returns the whole state once it is complete, nil before.
     ///
     /// - Throws: ``ArchiveFailure/refused(_:)`` if the part does not continue an import, or if there are too many.
-    func take(_ request: ImportStateRequest, now: Duration) throws(ArchiveFailure) -> [UInt8]? {
+    func take(
+        _ request: ImportStateRequest,
+        from connection: UInt64,
+        now: Duration
+    ) throws(ArchiveFailure) -> [UInt8]? {
+        let key = Key(app: request.app, connection: connection)
         imports = imports.filter { now - $0.value.touched < Self.patience }
         if request.offset == 0 {
-            imports[request.app] = nil
+            imports[key] = nil
             guard imports.count < Self.most else {
                 throw .refused("\(Self.most) states are being imported already: try again in a moment")
             }
-            imports[request.app] = Import(bytes: [], total: Int(request.bytes), touched: now)
+            imports[key] = Import(bytes: [], total: Int(request.bytes), touched: now)
         }
-        guard var one = imports.removeValue(forKey: request.app), one.total == Int(request.bytes) else {
+        guard var one = imports.removeValue(forKey: key), one.total == Int(request.bytes) else {
             throw .refused("no import of that state is in progress: begin again with offset 0")
         }
-        let end = Int(request.offset) + request.data.count
-        // A part that ends where the stored bytes end is a repetition, by a client that lost its connection before the
-        // reply. Do not store it again.
-        if end != one.bytes.count || request.data.isEmpty {
-            guard Int(request.offset) == one.bytes.count else {
-                throw .refused("the part does not continue the import: begin again with offset 0")
-            }
-            one.bytes += request.data
+        guard Int(request.offset) == one.bytes.count else {
+            throw .refused("the part does not continue the import: begin again with offset 0")
         }
+        one.bytes += request.data
         one.touched = now
         if one.bytes.count == one.total { return one.bytes }
-        imports[request.app] = one
+        imports[key] = one
         return nil
     }
 }

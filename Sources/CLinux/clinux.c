@@ -185,6 +185,8 @@ int tlx_memfd_seal(int fd) {
     return errno == EINVAL ? fcntl(fd, F_ADD_SEALS, size) : -1;
 }
 
+int tlx_memfd_bound(int fd) { return fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL); }
+
 ssize_t tlx_process_madvise(int pidfd, const struct iovec *ranges, size_t count, int advice) {
     return syscall(SYS_process_madvise, pidfd, ranges, count, advice, 0);
 }

@@ -20,7 +20,7 @@ extension ControlService {
 
     func alerts(_ request: AlertsRequest, _ reply: Reply) throws(Selection.Unknown) {
         let chosen = request.apps.isEmpty ? Array(apps) : try selection.resolve(request.apps)
-        supervisor.alerts.whenLoaded { [self] in
+        supervisor.persistence.whenLoaded { [self] in
             reply.send([
                 "alerts": .array(supervisor.alerts.infos(of: chosen).map(\.json)),
                 "problem": .optional(supervisor.desktop.alertProblem),
@@ -33,7 +33,7 @@ extension ControlService {
             return reply.fail(FieldError(field: "apps", problem: "or ids or numbers must be given"))
         }
         let chosen = request.apps.isEmpty ? Array(apps) : try selection.resolve(request.apps)
-        supervisor.alerts.whenLoaded { [self] in
+        supervisor.persistence.whenLoaded { [self] in
             supervisor.alerts.cancel(
                 chosen,
                 ids: request.ids,
@@ -51,7 +51,7 @@ extension ControlService {
     func answer(_ request: AnswerAlertRequest, by person: String, _ reply: Reply) throws(Selection.Unknown) {
         let chosen =
             try request.app.map { name throws(Selection.Unknown) in try selection.resolve([name]) } ?? Array(apps)
-        supervisor.alerts.whenLoaded { [self] in
+        supervisor.persistence.whenLoaded { [self] in
             do throws(AlertProblem) {
                 let number: Int64
                 if let given = request.number {
@@ -69,7 +69,7 @@ extension ControlService {
     }
 
     func setBadge(_ count: Int64, of app: AppRuntime, _ reply: Reply) {
-        supervisor.alerts.whenLoaded { [self] in
+        supervisor.persistence.whenLoaded { [self] in
             supervisor.alerts.setBadge(count, of: app) { problem in
                 if let problem { Self.refuse(problem, reply) } else { reply.send() }
             }

@@ -68,7 +68,8 @@ extension ControlService {
     func isStranded(_ app: AppRuntime) -> Bool {
         let machine = coordinator.machine(app.id)
         guard app.wasCutShort == true, machine.mayRun, !machine.isAlive, !machine.isWaitingToLaunch, !machine.failed,
-            machine.rules.restart == .always, app.specification.wakeOnConnect == .none
+            machine.rules.restart == .always, app.specification.wakeOnConnect == .none,
+            !coordinator.comesBackWithRequirement(app.id)
         else { return false }
         return wakers(of: app, connections: []).isEmpty
     }

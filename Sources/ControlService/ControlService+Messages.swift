@@ -39,7 +39,7 @@ extension ControlService {
         query.ids = request.ids.isEmpty ? nil : request.ids
         if let chosen, chosen.count == 1 { query.app = chosen[0].name }
         let names = chosen.map { Set($0.map(\.name)) }
-        supervisor.mailboxes.whenLoaded { [self] in
+        supervisor.persistence.whenLoaded { [self] in
             supervisor.mailboxes.unhandled.list(query) { result in
                 switch result {
                 case .success(let rows):
@@ -56,7 +56,7 @@ extension ControlService {
 
     func replay(_ request: ReplayRequest, by person: String, _ reply: Reply) throws(Selection.Unknown) {
         let to = try request.app.map { name throws(Selection.Unknown) in try selection.one(name) }
-        supervisor.mailboxes.whenLoaded { [self] in
+        supervisor.persistence.whenLoaded { [self] in
             guard let from = supervisor.mailboxes.unhandled.app(of: request.id) else {
                 return reply.fail(Self.isNotThere(request.id))
             }
@@ -76,7 +76,7 @@ extension ControlService {
 
     func drop(_ request: DropRequest, by person: String, _ reply: Reply) throws(Selection.Unknown) {
         let chosen = try selection.resolve(request.apps)
-        supervisor.mailboxes.whenLoaded { [self] in
+        supervisor.persistence.whenLoaded { [self] in
             let list = supervisor.mailboxes.unhandled
             if let missing = request.ids.first(where: { list.app(of: $0) == nil }) {
                 return reply.fail(Self.isNotThere(missing))

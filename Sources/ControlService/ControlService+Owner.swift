@@ -17,12 +17,42 @@ extension ControlService {
     func changeOwner(_ request: VerbRequest, of app: AppRuntime, by peer: Peer) throws(RequestError) {
         if request.verb == .own {
             let time = request.forMilliseconds.map { Duration.milliseconds($0) }
-            return try supervisor.own(app, for: time, by: Self.name(of: peer))
+            return try supervisor.own(app, for: time, renews: request.renew, by: Self.name(of: peer))
         }
         let wasAlive = coordinator.machine(app.id).isAlive
         try supervisor.disown(app, by: Self.name(of: peer))
         // The reason is not `stopped`, as for a user's stop: then the app would stay stopped when it is owned again.
         if request.stop, wasAlive { try self.request(.stop(.evicted), of: app.id) }
+    }
+
+    /// Whether nobody waits for a request any longer that must then not be carried out. Who gave up on an Own may have
+    /// owned the app on another machine since.
+    func isForsaken(_ request: VerbRequest, _ reply: Reply) -> Bool { request.verb == .own && reply.isClosed }
+
+    /// The result of a Disown; nil while the app still runs.
+    func judgeDisowned(
+        _ item: PendingCall.Item,
+        _ app: AppRuntime,
+        _ machine: AppMachine,
+        gone: Bool
+    ) -> VerbResult? {
+        guard !machine.mayRun else {
+            return result(app, ok: false, "was overtaken by another request: it is owned again", "overtaken")
+        }
+        if !machine.isAlive {
+            guard !machine.isWaitingToLaunch, !coordinator.isHeld(app.id) else { return nil }
+            return result(app, ok: true, app.lastEnding?.text ?? "is not running")
+        }
+        guard !gone, machine.state == .suspended, machine.transition == nil else { return nil }
+        return result(app, ok: true, "is suspended")
+    }
+
+    /// Undoes that a user runs an app which this machine does not own (Start with `force`), because the start was
+    /// refused after all.
+    func endRefusedRun(of app: AppRuntime, _ before: AppMachine) {
+        let machine = coordinator.machine(app.id)
+        guard machine.ownership == .forced, before.ownership != .forced else { return }
+        try? self.request(.disown, of: app.id)
     }
 
     /// The result of an Own or Disown that needs no wait; nil for other verbs.
@@ -56,7 +86,7 @@ extension ControlService {
             let how = coordinator.machine(app.id).standsBy ? "disown \(app.name) --stop" : "stop \(app.name)"
             return reply.fail("\(app.name) runs, and only a launch gets a state: ‘torpor \(how)’ first")
         }
-        supervisor.savedStates.take(request, for: app) { outcome in
+        supervisor.savedStates.take(request, from: reply.connection, for: app) { outcome in
             switch outcome {
             case .success(let bytes): reply.send(["bytes": .int(Int64(clamping: bytes))])
             case .failure(.tooLarge(let limit)):

@@ -29,12 +29,13 @@ extension ControlService {
         _ reply: Reply
     ) {
         let target = request.verb == .foreground ? target ?? request.url.map { .url($0) } : nil
-        // Wait until the store was read. It shows whether the URL of a repeated request is still queued, and which
-        // goal a user has set for an app: Own launches the app to that goal. Disown must not overtake an earlier Own.
-        if target != nil || [.own, .disown].contains(request.verb), !supervisor.mailboxes.isLoaded {
-            return supervisor.mailboxes.whenLoaded { [weak self] in
-                guard let self else { return }
-                // An app may have been removed from the configuration while the mailboxes were read.
+        // If the request is repeated, its URL may still be queued. That is known only once the store was read. An app
+        // that is owned is launched to the goal that a user has set, which is stored too.
+        // Disown waits too, since it must not overtake an earlier own.
+        if target != nil || [.own, .disown].contains(request.verb), !supervisor.persistence.isLoaded {
+            return supervisor.persistence.whenLoaded { [weak self] in
+                guard let self, !self.isForsaken(request, reply) else { return }
+                // An app may have been removed from the configuration while the store was read.
                 let left = selected.filter { app in self.apps.contains { $0 === app } }
                 self.carryOut(request, left, opening: target, for: peer, reply)
             }
@@ -77,7 +78,7 @@ extension ControlService {
                 if request.verb == .foreground { try requireScene(inside: app) }
                 if request.verb == .start { app.skipsAdmission = request.force && !before.isAlive ? true : nil }
                 if request.verb == .suspend, !request.force { try coordinator.requireSuspendable(app.id) }
-                if request.verb == .start, request.force, !before.mayRun { try self.request(.runUnowned, of: app.id) }
+                if request.verb == .start, request.force { try self.request(.runUnowned, of: app.id) }
                 if request.verb == .discard {
                     supervisor.scenes.end(app)
                 } else if request.verb == .own || request.verb == .disown {
@@ -110,6 +111,7 @@ extension ControlService {
             } catch {
                 app.tokens.giveBack(token)
                 app.kept.goalOfPerson = goalOfPerson
+                endRefusedRun(of: app, before)
                 if let url { supervisor.mailboxes.withdraw(url, of: app) }
                 note(app, .refused, text: "refused: \(error)")
                 item = PendingCall.Item(app: app.id, target: .done, incarnation: 0, generation: 0)
@@ -242,7 +244,7 @@ extension ControlService {
         case .own:
             let goal = coordinator.machine(app.id).goal
             return goal == before.goal || goal == .notRunning ? .done : .goal(goal)
-        case .disown: return before.isAlive ? request.stop ? .gone : .goal(.suspended) : .done
+        case .disown: return before.isAlive ? .standingBy(gone: request.stop) : .done
         case .reset, .hold: return .done
         case .wait: return request.state.flatMap(AppState.init).map(PendingCall.Target.state) ?? .done
         }
@@ -298,6 +300,7 @@ extension ControlService {
             }
             return machine.goalGeneration != item.generation && machine.goal != .notRunning
                 && !coordinator.isHeld(app.id) ? overtaken(app, machine) : nil
+        case .standingBy(let gone): return judgeDisowned(item, app, machine, gone: gone)
         case .state(let state):
             return machine.state == state && machine.transition == nil
                 ? result(app, ok: true, "is \(state.rawValue)") : hasFailed(app, machine)

@@ -91,7 +91,7 @@ extension ControlService {
 
     /// Replies with the permissions that these apps declare.
     func permissions(of chosen: [AppRuntime], _ reply: Reply) {
-        supervisor.permissions.whenLoaded { [self] in
+        supervisor.persistence.whenLoaded { [self] in
             let infos = chosen.flatMap { supervisor.permissions.infos(of: $0) }
             reply.send(["permissions": .array(infos.map(\.json))])
         }

@@ -10,7 +10,7 @@ import VarlinkServer
 extension ControlService {
     func transfers(_ request: TransfersRequest, _ reply: Reply) throws(Selection.Unknown) {
         let chosen = request.apps.isEmpty ? Array(apps) : try selection.resolve(request.apps)
-        supervisor.transfers.whenLoaded { [self] in
+        supervisor.persistence.whenLoaded { [self] in
             let infos = supervisor.transfers.infos(of: chosen, session: request.session)
             reply.send(["transfers": .array(infos.map(\.json))])
         }
@@ -18,7 +18,7 @@ extension ControlService {
 
     func cancel(_ request: CancelTransfersRequest, by person: String, _ reply: Reply) throws(Selection.Unknown) {
         let chosen = request.apps.isEmpty ? [] : try selection.resolve(request.apps)
-        supervisor.transfers.whenLoaded { [self] in
+        supervisor.persistence.whenLoaded { [self] in
             supervisor.transfers.cancel(chosen, request.ids, by: person) { result in
                 switch result {
                 case .success(let ids): reply.send(["ids": .array(ids.map { .int($0) })])

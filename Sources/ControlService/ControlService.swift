@@ -137,7 +137,7 @@ package final class ControlService: ShellRoom, ClientService {
             case .handlers(let request): handlers(of: request, reply)
             case .mailbox(let request):
                 let app = try selection.one(request.app)
-                supervisor.mailboxes.whenLoaded { [self] in
+                supervisor.persistence.whenLoaded { [self] in
                     reply.send(supervisor.mailboxes.mailbox(request, of: app, by: Self.name(of: peer)).json)
                 }
             case .unhandled(let request): try unhandled(request, reply)
@@ -161,7 +161,7 @@ package final class ControlService: ShellRoom, ClientService {
             case .unlockData: unlockData(by: Self.name(of: peer), reply)
             case .settings(let name):
                 let app = try selection.one(name)
-                supervisor.settings.whenLoaded { [self] in
+                supervisor.persistence.whenLoaded { [self] in
                     reply.send(["settings": .array(supervisor.settings.infos(of: app).map(\.json))])
                 }
             case .setSettings(let request):

@@ -43,6 +43,8 @@ final class PendingCall {
         case interruption(of: Goal)
         /// No process of the app is left.
         case gone
+        /// The app is not owned, and is suspended or has ended; with `gone`, it has ended.
+        case standingBy(gone: Bool)
         /// A later incarnation (launch) of the app than `after` has reached its goal.
         case newIncarnation(after: UInt32)
         /// The app is in this state, even if another request brought it there.

@@ -46,7 +46,7 @@ extension ControlService {
         case .suspend: return .goal(.suspended)
         case .interrupt: return .interruption(of: machine.goal)
         // A `wait` never gets here: it has no token, so it never counts as repeated.
-        case .disown: return machine.isAlive ? request.stop ? .gone : .goal(.suspended) : .done
+        case .disown: return machine.isAlive ? .standingBy(gone: request.stop) : .done
         case .reset, .hold, .wait, .own: return .done
         }
     }

@@ -101,7 +101,7 @@ extension Coordinator {
         guard !isShuttingDown else { throw RequestError("is being ended: the supervisor is shutting down") }
         switch advice {
         case .goal(let goal):
-            if goal == .active || goal == .background { try nodes[app].machine.requireOwner() }
+            if goal == .active || goal == .background { try nodes[app].machine.requireOwner(now: now) }
             guard let request = try request(for: goal, of: app) else {
                 forgetPending(app)
                 let foreground = goal == .active

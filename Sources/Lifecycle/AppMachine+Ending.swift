@@ -188,6 +188,7 @@ extension AppMachine {
     }
 
     mutating func finish(into actions: inout [Action], now: Duration) {
+        endOverdueOwnership(into: &actions, now: now)
         guard case .terminating(let terminating) = phase else { return }
         let reason = terminating.reason ?? .unknown
         if runningSince != nil { pauseRunningTime(now: now) }

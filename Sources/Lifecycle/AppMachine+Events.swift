@@ -295,10 +295,7 @@ extension AppMachine {
 
     private mutating func deadline(into actions: inout [Action], now: Duration) {
         guard nextDeadline.map({ $0 <= now }) ?? false else { return }
-        if let at = ownedUntil, at <= now {
-            actions.append(.report(.ownershipExpired))
-            disown(into: &actions, now: now)
-        }
+        endOverdueOwnership(into: &actions, now: now)
         if tracedSince != nil, !isResting { return }
         if let deadline = edgeDeadline, deadline.at <= now {
             edgeDeadline = nil

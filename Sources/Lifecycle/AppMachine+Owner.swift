@@ -13,12 +13,22 @@ public enum Ownership: UInt8, Sendable, Hashable, CaseIterable {
 /// An app that several machines are configured to run; only the machine that owns it may run it (`owner =
 /// "external"`).
 ///
-/// Only ``mayRun`` decides whether an app may be launched or woken here. Every request passes ``requireOwner(for:)``,
-/// every other launch or restart checks ``mayRun``, and while ``mayRun`` is false, an app that runs is suspended
-/// whatever its goal is (``effectiveGoal``).
+/// ``mayRun`` is the only answer to the question whether an app may be launched or woken here. All requests pass
+/// ``requireOwner(for:now:)``; all other launches and restarts ask ``mayRun(at:)``; and while ``mayRun`` is false, the
+/// goal that the app moves to is at most `suspended` (``effectiveGoal``).
 extension AppMachine {
     /// Whether the app may be launched and woken on this machine.
     public var mayRun: Bool { rules.owner == .none || ownership != .none }
+
+    /// Whether the app may be launched and woken on this machine now. Other than in ``mayRun``, an ownership whose time
+    /// is over does not count, even if its deadline was not handled yet.
+    public func mayRun(at now: Duration) -> Bool { mayRun && !isOwnershipOver(at: now) }
+
+    /// Whether the time of the ownership is over.
+    public func isOwnershipOver(at now: Duration) -> Bool {
+        guard let until = ownedUntil, rules.owner == .external else { return false }
+        return until <= now
+    }
 
     /// When the ownership ends unless it is renewed; nil for never.
     public internal(set) var ownedUntil: Duration? {
@@ -30,38 +40,70 @@ extension AppMachine {
     public var standsBy: Bool { !mayRun && isAlive }
 
     /// Refuses a request that would launch or wake an app which this machine does not own.
-    func requireOwner(for request: Request) throws(RequestError) {
+    func requireOwner(for request: Request, now: Duration) throws(RequestError) {
         switch request {
         case .start, .restart, .foreground, .background, .resume, .wake, .scene(_, .active), .scene(_, .background),
             .interrupt(begin: true):
-            try requireOwner()
+            try requireOwner(now: now)
         case .stop, .suspend, .forceSuspend, .hold, .release, .mode, .cover, .interrupt(begin: false), .forceQuit,
             .evict, .reset, .own, .runUnowned, .disown, .standby, .scene(_, .unattached):
             break
         }
     }
 
-    func requireOwner() throws(RequestError) {
-        guard !mayRun else { return }
+    func requireOwner(now: Duration) throws(RequestError) {
+        guard !mayRun(at: now) else { return }
         throw RequestError(
             "is not owned by this machine (owner = \"external\"), so nothing launches or wakes it: ‘torpor own’ says "
                 + "that it is; ‘torpor start --force’ runs it all the same"
         )
     }
 
-    mutating func own(until: Duration?) throws(RequestError) {
+    mutating func own(until: Duration?, renews: Bool, now: Duration) throws(RequestError) {
         guard rules.owner == .external else {
             throw RequestError(
                 "needs no owner: write owner = \"external\" into its configuration, then ‘torpor apply --restart’"
+            )
+        }
+        if renews, ownership != .owned || isOwnershipOver(at: now) {
+            throw RequestError(
+                "is not owned by this machine, so there is nothing to renew: ‘torpor own’ without --renew owns it"
             )
         }
         ownership = .owned
         ownedUntil = until
     }
 
-    /// Ends the ownership. A running app goes to the background, as before any suspension, and is then suspended, even
-    /// if tasks, holds or modes keep it awake. A launch that has not begun is cancelled.
+    /// A user takes the decision to run the app, which this machine does not own.
+    mutating func runUnowned(now: Duration) {
+        guard !mayRun(at: now) else { return }
+        ownership = .forced
+        ownedUntil = nil
+    }
+
+    /// Ends an ownership whose time is over.
+    mutating func endOverdueOwnership(into actions: inout [Action], now: Duration) {
+        guard let until = ownedUntil, until <= now else { return }
+        if rules.owner == .external { actions.append(.report(.ownershipExpired)) }
+        disown(into: &actions, now: now)
+    }
+
+    /// Ends the ownership of an app whose processes are gone, so that nothing has to be done about them.
+    mutating func disownUnseen(now: Duration) {
+        guard hasProcess else {
+            // Without a process, no action follows.
+            var actions: [Action] = []
+            return disown(into: &actions, now: now)
+        }
+        ownership = .none
+        ownedUntil = nil
+    }
+
+    /// Ends the ownership. An app that runs goes to the background, as with any suspension, and is then suspended
+    /// whatever keeps it awake. A launch that has not begun is cancelled. One that has begun for the owner is ended:
+    /// the app could be suspended only when it is ready.
     mutating func disown(into actions: inout [Action], now: Duration) {
+        let wasOwned = mayRun
         ownership = .none
         ownedUntil = nil
         comesBack = false
@@ -69,15 +111,26 @@ extension AppMachine {
         switch phase {
         case .notRunning:
             cancelLaunch()
-        case .launching where rules.isOneshot:
-            // A oneshot does all its work while it is launching, when an app cannot be suspended: terminate it.
+        case .launching where wasOwned || rules.isOneshot:
+            // The launch of a oneshot is its whole run.
             terminate(.evicted, politely: true, into: &actions, now: now)
+            letScenesGo()
+            setGoal(.notRunning)
         case .launching, .running:
+            if case .running(var running) = phase {
+                // What other processes did to it before does not count.
+                running.stoppedAgain = 0
+                phase = .running(running)
+            }
             setGoal(.suspended)
             isForced = true
             walk(into: &actions, now: now)
         case .terminating(var terminating):
-            terminating.relaunch = nil
+            if terminating.relaunch != nil {
+                terminating.relaunch = nil
+                // A user wanted it launched again, so it does not count as stopped where it is owned next.
+                terminating.stoppedBy = .evicted
+            }
             phase = .terminating(terminating)
             if goal != .notRunning { setGoal(.notRunning) }
         }

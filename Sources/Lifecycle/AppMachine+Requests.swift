@@ -6,7 +6,7 @@ extension AppMachine {
     /// - Throws: ``RequestError`` when the request is not legal in the app's state; then nothing changes.
     public mutating func request(_ request: Request, now: Duration) throws(RequestError) -> [Action] {
         var actions: [Action] = []
-        try requireOwner(for: request)
+        try requireOwner(for: request, now: now)
         switch request {
         case .start(let background):
             start(foreground: !background, reason: .user, into: &actions, now: now)
@@ -55,10 +55,10 @@ extension AppMachine {
             restarts = 0
             attempt = 0
             ledger = []
-        case .own(let until):
-            try own(until: until)
+        case .own(let until, let renews):
+            try own(until: until, renews: renews, now: now)
         case .runUnowned:
-            if !mayRun { ownership = .forced }
+            runUnowned(now: now)
         case .disown:
             disown(into: &actions, now: now)
         case .standby:
@@ -73,7 +73,7 @@ extension AppMachine {
     /// Launches the app for another reason than a user's request, such as the start of the supervisor or a dependent.
     /// An app that this machine does not own is not launched.
     public mutating func launch(foreground: Bool, reason: LaunchReason, now: Duration) -> [Action] {
-        guard mayRun else { return [] }
+        guard mayRun(at: now) else { return [] }
         var actions: [Action] = []
         start(foreground: foreground, reason: reason, into: &actions, now: now)
         return actions
@@ -81,7 +81,9 @@ extension AppMachine {
 
     /// Launches the app. The coordinator calls this after ``Action/requestLaunch``, once the required apps are up.
     public mutating func permitLaunch(now: Duration) -> [Action] {
-        guard case .notRunning(.waiting) = phase else { return [] }
+        var actions: [Action] = []
+        endOverdueOwnership(into: &actions, now: now)
+        guard case .notRunning(.waiting) = phase else { return actions }
         incarnation += 1
         isDone = false
         hasDelegate = false
@@ -90,7 +92,7 @@ extension AppMachine {
         edgeDeadline = Deadline(.launch, rules.launchDeadline, now: now)
         runningSince = now
         ranFor = .zero
-        return [.launch(launchOrder)]
+        return actions + [.launch(launchOrder)]
     }
 
     private func requireGoing(_ verb: String) throws(RequestError) {

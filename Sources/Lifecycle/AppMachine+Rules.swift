@@ -8,6 +8,11 @@ extension AppMachine {
     mutating func take(_ new: AppRules) {
         if !isAlive || watchdogInterval == rules.watchdog { watchdogInterval = new.watchdog }
         if watchdogInterval == nil { watchdogDeadline = nil }
+        // Who owned it counts only as long as its rules ask for an owner.
+        if rules.owner == .none || new.owner == .none {
+            ownership = .none
+            ownedUntil = nil
+        }
         rules = new
         if !new.hasScenes { scenes = nil }
         if !isAlive, !mayRun { cancelLaunch() }

@@ -27,7 +27,7 @@ extension Coordinator {
         for other in graph.requires[app] where !isUp(other) {
             ready = false
             if isFirst || nodes[other].machine.goal == .suspended { wake(other, now: now) }
-            if nodes[other].machine.failed || (isResting(other) && !isUp(other)) {
+            if nodes[other].machine.failed || !nodes[other].machine.mayRun || (isResting(other) && !isUp(other)) {
                 failDependency(app, now: now)
                 return
             }
@@ -85,7 +85,7 @@ extension Coordinator {
             nodes[app].pendingStop = .restart
             touch(app)
         }
-        guard nodes[app].pendingStop == nil, machine.mayRun, !machine.failed, !machine.isEndingByItself,
+        guard nodes[app].pendingStop == nil, machine.mayRun(at: now), !machine.failed, !machine.isEndingByItself,
             !machine.isBeingReplaced
         else { return }
         if isResting(app) || (machine.transition == .terminating && !machine.isWaitingToLaunch) {

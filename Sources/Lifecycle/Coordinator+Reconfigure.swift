@@ -11,6 +11,8 @@ public struct AppChange: Sendable, Hashable {
     public var isReplaced = false
     /// How a new app is launched: `true` for the foreground, `false` for the background, `nil` for not at all.
     public var launchesNew: Bool?
+    /// What is stored of a new app; nil if nothing is.
+    public var remembered: RememberedApp?
 
     /// A change whose rules all apply to the running incarnation at once.
     public init(_ definition: AppDefinition, launchesNew: Bool? = nil) {
@@ -196,10 +198,11 @@ extension Coordinator {
     private func place(_ change: AppChange) -> AppID {
         let app = nodes.firstIndex { $0.standing == .vacant } ?? nodes.count
         let seed = UInt64(app) &* 7919 &+ 1
-        let node = Node(
+        var node = Node(
             definition: change.definition,
             machine: AppMachine(rules: change.definition.rules, seed: seed)
         )
+        if let remembered = change.remembered { node.machine.remember(remembered) }
         if app == nodes.count { nodes.append(node) } else { nodes[app] = node }
         ids[change.definition.name] = app
         touch(app)

@@ -55,6 +55,20 @@ extension Coordinator {
         touch(app)
     }
 
+    /// Ends the ownership of the app sooner, because the machine has slept.
+    public func shortenOwnership(of app: AppID, by time: Duration) {
+        guard let until = nodes[app].machine.ownedUntil else { return }
+        nodes[app].machine.ownedUntil = until - time
+        touch(app)
+    }
+
+    /// Ends the ownership of an app whose processes are gone.
+    public func disownUnseen(_ app: AppID, now: Duration) {
+        nodes[app].machine.disownUnseen(now: now)
+        forgetWakes(of: app)
+        touch(app)
+    }
+
     /// Repeats a launch that may or may not have created a process.
     public func repeatLaunch(_ app: AppID, now: Duration) -> [AppAction] {
         absorb(nodes[app].machine.repeatLaunch(), of: app, now: now)

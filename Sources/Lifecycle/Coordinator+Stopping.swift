@@ -17,9 +17,15 @@ extension Coordinator {
             let app = stopping[next]
             next += 1
             guard let request = nodes[app].pendingStop else { continue }
-            let passedOn: Request = Self.comesBack(after: request) ? .restart : .stop(.stopped)
+            // The dependents of an evicted app are no more stopped by a user than that app is.
+            let reason = request == .stop(.evicted) ? TerminationReason.evicted : .stopped
+            let passedOn: Request = Self.comesBack(after: request) ? .restart : .stop(reason)
             for other in graph.requiredBy[app] where goesToo(other, passedOn) {
+                let goal = nodes[other].machine.goal
                 plan(passedOn, for: other)
+                if reason == .evicted, goal != .suspended, goal != .notRunning {
+                    nodes[other].retry = goal != .background
+                }
                 stopping.append(other)
             }
         }

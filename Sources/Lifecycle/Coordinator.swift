@@ -153,6 +153,9 @@ public final class Coordinator {
         return (missing + earlier).map { nodes[$0].definition.name }
     }
 
+    /// Whether the app has ended with one that it requires, and is launched again when that one comes up.
+    public func comesBackWithRequirement(_ app: AppID) -> Bool { nodes[app].retry != nil }
+
     /// The apps that this one requires.
     public func requirements(of app: AppID) -> [AppID] { graph.requires[app] }
 
@@ -215,7 +218,7 @@ public final class Coordinator {
     /// - Throws: ``RequestError`` when the request is not legal now; then nothing changes.
     public func request(_ request: Request, of app: AppID, now: Duration) throws(RequestError) -> [AppAction] {
         try requireDeclared(app, for: request)
-        try nodes[app].machine.requireOwner(for: request)
+        try nodes[app].machine.requireOwner(for: request, now: now)
         switch request {
         case .own, .standby, .start, .foreground, .restart, .wake, .scene(_, .active), .scene(_, .background):
             if isShuttingDown {
@@ -250,7 +253,11 @@ public final class Coordinator {
             try bring(app, request, now: now)
         case .resume, .background, .wake, .scene(_, .active), .scene(_, .background):
             try bring(app, request, now: now)
-        case .suspend, .forceSuspend, .forceQuit, .evict, .disown, .standby:
+        case .disown:
+            let actions = try nodes[app].machine.request(request, now: now)
+            forgetWakes(of: app)
+            absorb(actions, of: app, now: now)
+        case .suspend, .forceSuspend, .forceQuit, .evict, .standby:
             let actions = try nodes[app].machine.request(request, now: now)
             forgetPending(app)
             absorb(actions, of: app, now: now)
@@ -309,6 +316,7 @@ public final class Coordinator {
                 outputs.append(AppAction(app: app, action: action))
             }
             if case .ended = action { takeNextDefinition(app) }
+            if action == .report(.ownershipExpired) { forgetWakes(of: app) }
         }
     }
 
@@ -345,7 +353,9 @@ public final class Coordinator {
                     )
                     absorb(actions, of: other, now: now)
                 }
-                if resting, !up, nodes[other].machine.isWaitingForPermission { failDependency(other, now: now) }
+                if !up, resting || !nodes[app].machine.mayRun, nodes[other].machine.isWaitingForPermission {
+                    failDependency(other, now: now)
+                }
                 bringWhenAwake(other, now: now)
             }
             for other in graph.before[app] where nodes[other].machine.isWaitingForPermission {
@@ -407,6 +417,14 @@ public final class Coordinator {
 
     func isAboutToLaunch(_ app: AppID) -> Bool {
         nodes[app].machine.isWaitingForPermission || nodes[app].machine.transition == .launching
+    }
+
+    /// Forgets requests that would launch or wake an app that this machine no longer owns. A stop that waits for other
+    /// apps stays.
+    func forgetWakes(of app: AppID) {
+        if let stop = nodes[app].pendingStop, Self.comesBack(after: stop) { nodes[app].pendingStop = nil }
+        nodes[app].pendingGoal = nil
+        nodes[app].retry = nil
     }
 
     func forgetPending(_ app: AppID) {

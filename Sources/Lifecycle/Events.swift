@@ -108,8 +108,9 @@ public enum Request: Sendable, Hashable {
     case wake(Wake)
     /// Set the count of restarts to 0 and clear the failed mark.
     case reset
-    /// This machine owns the app until this time, or until ``Request/disown``: it may launch and wake the app.
-    case own(until: Duration?)
+    /// This machine owns the app until this time, or until ``Request/disown``: it may launch and wake the app. With
+    /// `renews`, only if it owns the app already.
+    case own(until: Duration?, renews: Bool = false)
     /// A user decided to run an app that this machine does not own (`--force`); this holds until the app has ended.
     case runUnowned
     /// This machine no longer owns the app: the app goes to the background and is suspended.

@@ -3,18 +3,7 @@
 /// A user's answer to an app's permission request, or the record that users were asked.
 public struct StoredPermission: Sendable, Hashable {
     /// The app and the permission's name.
-    public struct Key: Sendable, Hashable {
-        /// The app's name.
-        public var app: String
-        /// The permission's name.
-        public var name: String
-
-        /// Creates a key from its parts.
-        public init(app: String, name: String) {
-            self.app = app
-            self.name = name
-        }
-    }
+    public typealias Key = StoredKey
 
     /// Identifies the answer: the app and the permission.
     public var key: Key
@@ -76,7 +65,6 @@ extension StoredPermission: TableRecord {
         frames: (18, 19),
         leavesWithApp: false
     )
-    package static func values(of key: Key) -> [ColumnValue] { [.text(key.app), .text(key.name)] }
 
     package var recordKey: Key { key }
     package var values: [ColumnValue] {

@@ -182,8 +182,20 @@ public struct StoreContents: Sendable, Hashable {
     public init() {}
 
     /// Whether the content has no data of any app.
-    var holdsNothing: Bool {
-        apps.isEmpty && mail.isEmpty && unhandled.isEmpty && rows.isEmpty
+    var hasNoData: Bool { apps.isEmpty && mail.isEmpty && unhandled.isEmpty && rows.isEmpty }
+
+    /// The data of each app for which `isWanted` returns true.
+    public func byApp(where isWanted: (_ app: String) -> Bool) -> [String: StoreContents] {
+        var parts: [String: StoreContents] = [:]
+        for (name, row) in apps where isWanted(name) { parts[name, default: StoreContents()].apps[name] = row }
+        for (id, row) in mail where isWanted(row.app) { parts[row.app, default: StoreContents()].mail[id] = row }
+        for (id, row) in unhandled where isWanted(row.mail.app) {
+            parts[row.mail.app, default: StoreContents()].unhandled[id] = row
+        }
+        for (key, row) in rows where isWanted(row.rowApp) {
+            parts[row.rowApp, default: StoreContents()].rows[key] = row
+        }
+        return parts
     }
 
     /// Frees the memory of the content, once a caller has its own copy.

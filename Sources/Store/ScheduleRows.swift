@@ -3,18 +3,7 @@
 /// The state of a recurring event of an app, such as a timer.
 public struct StoredSchedule: Sendable, Hashable {
     /// The app and the event's name.
-    public struct Key: Sendable, Hashable {
-        /// The app's name.
-        public var app: String
-        /// The event's name, unique in the app.
-        public var name: String
-
-        /// Creates a key from its parts.
-        public init(app: String, name: String) {
-            self.app = app
-            self.name = name
-        }
-    }
+    public typealias Key = StoredKey
 
     /// The app and the event's name.
     public var key: Key
@@ -69,7 +58,6 @@ extension StoredSchedule: TableRecord {
         keyCount: 2,
         frames: (6, 7)
     )
-    package static func values(of key: Key) -> [ColumnValue] { [.text(key.app), .text(key.name)] }
 
     package var recordKey: Key { key }
     package var values: [ColumnValue] { Self.values(of: key) + [.number(lastFired), .text(learned)] }

@@ -3,18 +3,7 @@
 /// The value of an app's setting.
 public struct StoredSetting: Sendable, Hashable {
     /// The app and the setting's name.
-    public struct Key: Sendable, Hashable {
-        /// The app's name.
-        public var app: String
-        /// The setting's name.
-        public var name: String
-
-        /// Creates a key from its parts.
-        public init(app: String, name: String) {
-            self.app = app
-            self.name = name
-        }
-    }
+    public typealias Key = StoredKey
 
     /// Identifies the value: the app and the setting.
     public var key: Key
@@ -49,7 +38,6 @@ extension StoredSetting: TableRecord {
         keyCount: 2,
         frames: (StoreJournal.settings, StoreJournal.settings)
     )
-    package static func values(of key: Key) -> [ColumnValue] { [.text(key.app), .text(key.name)] }
 
     package var recordKey: Key { key }
     package var values: [ColumnValue] {

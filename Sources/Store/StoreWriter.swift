@@ -119,7 +119,7 @@ final class StoreWriter {
         guard !isHeld, origin == .nobody else { return opened }
         // A new file starts with the rows that were salvaged from the lost file. The current state of the apps is
         // saved over them later.
-        if !salvaged.holdsNothing {
+        if !salvaged.hasNoData {
             var known = StoreWork()
             known.rows = salvaged.apps
             known.mail = MailWork(salvaged)

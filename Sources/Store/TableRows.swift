@@ -109,6 +109,24 @@ extension NumberedRecord {
     package var recordKey: Int64 { id }
 }
 
+/// Identifies a row by the app and a name that is unique in the app's rows of the table.
+public struct StoredKey: Sendable, Hashable {
+    /// The app's name.
+    public var app: String
+    /// The name.
+    public var name: String
+
+    /// Creates a key from its parts.
+    public init(app: String, name: String) {
+        self.app = app
+        self.name = name
+    }
+}
+
+extension TableRecord where RecordKey == StoredKey {
+    package static func values(of key: StoredKey) -> [ColumnValue] { [.text(key.app), .text(key.name)] }
+}
+
 /// A row of a ``RowTable``.
 package struct TableRow: Sendable, Hashable {
     package struct Key: Sendable, Hashable {

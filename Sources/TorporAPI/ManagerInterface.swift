@@ -710,8 +710,9 @@ public enum ManagerInterface {
           (app: ?string, state: ?string, transition: ?string, text: ?string, results: ?[]Result)
 
         # For apps with owner = "external": this machine owns them, for for_ms or until Disown; Own again renews that. An
-        # app that was not owned goes to the state that a user last requested, or else as its launch says.
-        method Own(apps: []string, for_ms: ?int, wait: ?bool, timeout_ms: ?int, token: ?string) ->
+        # app that was not owned goes to the state that a user last requested, or else as its launch says. With renew, an
+        # app that is not owned is refused.
+        method Own(apps: []string, for_ms: ?int, renew: ?bool, wait: ?bool, timeout_ms: ?int, token: ?string) ->
           (app: ?string, state: ?string, transition: ?string, text: ?string, results: ?[]Result)
         # This machine does not own the apps: they are suspended, or terminated with stop.
         method Disown(apps: []string, stop: ?bool, wait: ?bool, timeout_ms: ?int, token: ?string) ->

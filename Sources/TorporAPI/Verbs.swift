@@ -35,6 +35,8 @@ public struct VerbRequest: Hashable, Sendable {
     /// Only for Start: launch even if a policy is against it or this machine does not own the app. Only for Suspend:
     /// suspend even if something keeps the app awake.
     public var force = false
+    /// Only for Own: refuse an app that this machine does not own.
+    public var renew = false
     /// Only for Disown: terminate the app too.
     public var stop = false
     /// Only for Stop: the next launch gets the state that the app saved.
@@ -76,6 +78,7 @@ public struct VerbRequest: Hashable, Sendable {
         background = try fields.optionalBool("background") ?? false
         standby = try fields.optionalBool("standby") ?? false
         force = try fields.optionalBool("force") ?? false
+        renew = try fields.optionalBool("renew") ?? false
         stop = try fields.optionalBool("stop") ?? false
         keepState = try fields.optionalBool("keep_state") ?? false
         end = try fields.optionalBool("end") ?? false
@@ -106,6 +109,7 @@ public struct VerbRequest: Hashable, Sendable {
         if background { object["background"] = true }
         if standby { object["standby"] = true }
         if force { object["force"] = true }
+        if renew { object["renew"] = true }
         if stop { object["stop"] = true }
         if keepState { object["keep_state"] = true }
         if end { object["end"] = true }

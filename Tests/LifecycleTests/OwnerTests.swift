@@ -134,6 +134,161 @@ struct OwnerTests {
         #expect(!bench.machine.mayRun)
     }
 
+    @Test("A launch that was begun for the owner ends with the ownership; that of a standby goes on")
+    func launching() throws {
+        var bench = Self.bench()
+        _ = try bench.ask(.own(until: nil))
+        _ = try bench.ask(.start(background: false))
+        _ = bench.machine.permitLaunch(now: bench.now)
+        #expect(try bench.ask(.disown).isEmpty && bench.machine.transition == .terminating)
+        #expect(bench.tell(.launched).contains(.signalStop))
+        let ending = try bench.end(.signaled(15, coreDumped: false))
+        #expect(ending.reason == .evicted && ending.next == .rest && !bench.machine.isStopped)
+        _ = try bench.ask(.standby)
+        _ = bench.machine.permitLaunch(now: bench.now)
+        _ = try bench.ask(.disown)
+        #expect(bench.machine.transition == .launching)
+    }
+
+    @Test("An ownership whose time is over counts no longer, even before its deadline is handled")
+    func overdue() throws {
+        var bench = Self.bench { $0.restart = .always }
+        func owned() throws -> Bench {
+            var bench = Self.bench { $0.restart = .always }
+            _ = try bench.ask(.own(until: bench.now + .seconds(10)))
+            try bench.launch()
+            return bench
+        }
+        bench = try owned()
+        try bench.suspend()
+        bench.now += .seconds(10)
+        #expect(bench.refusal(.wake(Wake()))?.contains("is not owned") == true && bench.refusal(.foreground) != nil)
+        // It is owned anew, and not renewed.
+        #expect(bench.refusal(.own(until: nil, renews: true))?.contains("nothing to renew") == true)
+        #expect(bench.refusal(.own(until: nil)) == nil)
+
+        bench = try owned()
+        bench.now += .seconds(10)
+        #expect(try bench.end(crash).next == .rest)
+        #expect(!bench.machine.mayRun && bench.machine.nextDeadline == nil)
+
+        // A launch that waits is not begun.
+        bench = Self.bench()
+        _ = try bench.ask(.own(until: bench.now + .seconds(10)))
+        _ = try bench.ask(.start(background: false))
+        bench.now += .seconds(10)
+        #expect(bench.machine.permitLaunch(now: bench.now) == [.report(.ownershipExpired)])
+        #expect(bench.machine.launch(foreground: true, reason: .boot, now: bench.now).isEmpty)
+        #expect(!bench.machine.isAlive && !bench.machine.isWaitingToLaunch)
+    }
+
+    @Test("A renewal is refused if there is nothing to renew")
+    func renewal() throws {
+        var bench = Self.bench()
+        #expect(bench.refusal(.own(until: .seconds(200), renews: true)) != nil)
+        _ = try bench.ask(.runUnowned)
+        #expect(bench.refusal(.own(until: .seconds(200), renews: true)) != nil)
+        _ = try bench.ask(.own(until: .seconds(110)))
+        #expect(try bench.ask(.own(until: .seconds(200), renews: true)).isEmpty)
+        #expect(bench.machine.ownedUntil == .seconds(200))
+    }
+
+    @Test("One that is disowned while a user has it restarted does not count as stopped")
+    func restarted() throws {
+        var bench = Self.bench()
+        _ = try bench.ask(.own(until: nil))
+        try bench.launch()
+        _ = try bench.ask(.restart)
+        _ = try bench.ask(.disown)
+        #expect(try bench.end(done).next == .rest)
+        #expect(!bench.machine.isStopped && bench.machine.lastEnding == .evicted)
+        _ = try bench.ask(.own(until: nil))
+        #expect(bench.refusal(.wake(Wake())) == nil)
+        // A stop is a stop, whoever owns the app.
+        try bench.launch()
+        _ = try bench.ask(.stop(.stopped))
+        _ = try bench.ask(.disown)
+        _ = try bench.end(done)
+        #expect(bench.machine.isStopped)
+    }
+
+    @Test("Who owned it is forgotten when its rules ask for no owner")
+    func rules() throws {
+        var bench = Self.bench()
+        let external = bench.machine.rules
+        _ = try bench.ask(.own(until: .seconds(500)))
+        bench.machine.take(AppRules())
+        bench.machine.take(external)
+        #expect(!bench.machine.mayRun && bench.machine.nextDeadline == nil)
+    }
+
+    @Test("The time that the machine has slept counts")
+    func slept() throws {
+        var fleet = try Self.pair()
+        try fleet.ask(.own(until: fleet.now + .seconds(60)), "db")
+        try fleet.ask(.start(background: false), "db")
+        fleet.coordinator.shortenOwnership(of: fleet.id("db"), by: .seconds(50))
+        #expect(fleet.coordinator.nextDeadline(fleet.id("db")) == fleet.now + .seconds(10))
+    }
+
+    private static func pair() throws -> Fleet {
+        var rules = AppRules()
+        rules.owner = .external
+        return try Fleet([
+            AppDefinition(name: "db", rules: rules), AppDefinition(name: "web", requires: ["db"]),
+        ])
+    }
+
+    @Test("Those that require it end with it, do not count as stopped, and come back with it")
+    func dependentsComeBack() throws {
+        var fleet = try Self.pair()
+        try fleet.ask(.own(until: nil), "db")
+        try fleet.ask(.start(background: false), "web")
+        #expect(fleet.state("web") == .active)
+        try fleet.ask(.disown, "db")
+        try fleet.ask(.stop(.evicted), "db")
+        #expect(fleet.coordinator.isEverythingGone)
+        #expect(fleet.takeLog("ended evicted") == ["web", "db"])
+        #expect(!fleet.coordinator.machine(fleet.id("web")).isStopped)
+        try fleet.ask(.own(until: nil), "db")
+        try fleet.ask(.start(background: false), "db")
+        #expect(fleet.state("web") == .active)
+        // Unless a user stops them.
+        try fleet.ask(.disown, "db")
+        try fleet.ask(.stop(.evicted), "db")
+        try fleet.ask(.stop(.stopped), "web")
+        try fleet.ask(.own(until: nil), "db")
+        try fleet.ask(.start(background: false), "db")
+        #expect(fleet.state("web") == .notRunning)
+    }
+
+    @Test("A dependent does not wait for a standby, but comes up when that is owned")
+    func dependentOfStandby() throws {
+        var fleet = try Self.pair()
+        try fleet.ask(.standby, "db")
+        fleet.now += .seconds(5)
+        fleet.tell(.deadline, "db")
+        #expect(fleet.state("db") == .suspended)
+        try fleet.ask(.start(background: false), "web")
+        #expect(!fleet.coordinator.machine(fleet.id("web")).isWaitingToLaunch)
+        #expect(fleet.log.contains("web ended dependency-failed"))
+        try fleet.ask(.own(until: nil), "db")
+        try fleet.ask(.foreground, "db")
+        #expect(fleet.state("db") == .active && fleet.state("web") == .active)
+    }
+
+    @Test("The end of an ownership ends no shutdown, and takes back no stop")
+    func shutdown() throws {
+        var fleet = try Self.pair()
+        try fleet.ask(.own(until: nil), "db")
+        try fleet.ask(.start(background: false), "web")
+        // The stop of db waits for web, which has not ended yet.
+        let first = fleet.coordinator.shutDown(now: fleet.now)
+        let disowned = try fleet.coordinator.request(.disown, of: fleet.id("db"), now: fleet.now)
+        fleet.settle(first + disowned)
+        #expect(fleet.coordinator.isEverythingGone)
+    }
+
     @Test("An app without the key is owned by nobody else")
     func withoutKey() throws {
         var bench = Bench()

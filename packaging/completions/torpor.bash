@@ -1298,7 +1298,7 @@ _torpor_hold() {
 
 _torpor_own() {
     repeating_flags=()
-    non_repeating_flags=(--no-wait --json --verbose -v --version -h --help)
+    non_repeating_flags=(--renew --no-wait --json --verbose -v --version -h --help)
     repeating_options=()
     non_repeating_options=(--for --timeout --socket)
     __torpor_offer_flags_options -1

@@ -113,7 +113,7 @@ function __torpor_parse_tokens -S
         case 'hold'
             __torpor_parse_subcommand -r 1 'for=' 'reason=' 'end' 'socket=' 'json' 'v/verbose' 'version' 'h/help'
         case 'own'
-            __torpor_parse_subcommand -r 1 'for=' 'no-wait' 'timeout=' 'socket=' 'json' 'v/verbose' 'version' 'h/help'
+            __torpor_parse_subcommand -r 1 'for=' 'renew' 'no-wait' 'timeout=' 'socket=' 'json' 'v/verbose' 'version' 'h/help'
         case 'disown'
             __torpor_parse_subcommand -r 1 'stop' 'no-wait' 'timeout=' 'socket=' 'json' 'v/verbose' 'version' 'h/help'
         case 'move'
@@ -718,6 +718,7 @@ complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options 
 complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor hold" h help' -s 'h' -l 'help' -d 'Show help information.'
 complete -c 'torpor' -n '__torpor_should_offer_completions_for_positional "torpor own" -ge 1' -fka '(__torpor_custom_completion ---completion own -- positional@0 (count (__torpor_tokens -pc)) (__torpor_tokens -tC))'
 complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor own" for' -l 'for' -d 'Own the apps for this time, such as 90s, unless this is repeated.' -rfka ''
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor own" renew' -l 'renew' -d 'Fail for an app that this machine does not own any more, instead of owning it again.'
 complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor own" no-wait' -l 'no-wait' -d 'Return as soon as the supervisor has the request.'
 complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor own" timeout' -l 'timeout' -d 'The longest time to wait, such as 10s.' -rfka ''
 complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor own" socket' -l 'socket' -d 'The supervisor\'s control socket.' -rF

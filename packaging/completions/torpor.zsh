@@ -908,6 +908,7 @@ _torpor_own() {
     local -ar arg_specs=(
         '*:app:{__torpor_custom_complete ---completion own -- positional@0 "${current_word_index}" "$(__torpor_cursor_index_in_current_word)"}'
         '--for[Own the apps for this time, such as 90s, unless this is repeated.]:duration:'
+        '--renew[Fail for an app that this machine does not own any more, instead of owning it again.]'
         '--no-wait[Return as soon as the supervisor has the request.]'
         '--timeout[The longest time to wait, such as 10s.]:duration:'
         '--socket[The supervisor'\''s control socket.]:path:_files'

@@ -40,6 +40,8 @@ int tlx_close_range(unsigned int first, unsigned int last, int flags);
 int tlx_memfd_create(const char *name);
 /// Seals a memfd against changes of its size and later writable mappings (F_ADD_SEALS needs _GNU_SOURCE).
 int tlx_memfd_seal(int fd);
+/// Seals a memfd against changes of its size only (F_ADD_SEALS needs _GNU_SOURCE).
+int tlx_memfd_bound(int fd);
 /// process_madvise and process_mrelease, which have no wrapper in older libcs.
 ssize_t tlx_process_madvise(int pidfd, const struct iovec *ranges, size_t count, int advice);
 int tlx_process_mrelease(int pidfd);

@@ -188,7 +188,7 @@ extension ControlService {
         supervisor.inForce.become(kept, named)
         supervisor.store.setRetention(Retention(kept.supervisor))
         for warning in kept.warnings { log.warning(warning.description) }
-        takeSpecifications(applied.new.apps, living: living)
+        let new = takeSpecifications(applied.new.apps, living: living)
         // Record these actions before the following steps, which record more about the same apps.
         supervisor.writeAhead(actions)
         // Collect the entries now, because the following steps forget removed apps that do not run.
@@ -208,7 +208,12 @@ extension ControlService {
         supervisor.scenes.configure()
         desktopSync.configure()
         for entry in entries { apps[entry.id].lastEnding = nil }
-        uninterrupted { [weak self] in self?.engine.performWritten(actions) }
+        uninterrupted { [weak self] in
+            guard let self else { return }
+            engine.performWritten(actions)
+            // What is stored of a new app must be loaded before the app is launched.
+            for app in new { supervisor.persistence.added(app) }
+        }
         guard let reply else { return }
         wait(for: entries, applied, reply)
     }
@@ -225,12 +230,16 @@ extension ControlService {
             if let id = coordinator.id(of: app.name) {
                 change.liveRules = apps[id].specification.taking(liveKeysOf: app).rules
                 change.isReplaced = applied.isReplaced(app.name, chosen)
+            } else {
+                supervisor.persistence.prepare(&change)
             }
             return change
         }
     }
 
-    private func takeSpecifications(_ specifications: [AppSpecification], living: Set<AppID>) {
+    /// Returns the new apps.
+    private func takeSpecifications(_ specifications: [AppSpecification], living: Set<AppID>) -> [AppRuntime] {
+        var new: [AppRuntime] = []
         let known = Dictionary(apps.map { ($0.name, $0) }, uniquingKeysWith: { $1 })
         for specification in specifications {
             guard let id = coordinator.id(of: specification.name) else { continue }
@@ -238,6 +247,8 @@ extension ControlService {
                 let app = AppRuntime(id: id, specification: specification, owner: supervisor)
                 apps.append(app)
                 supervisor.permissions.added(app)
+                supervisor.persistence.recall(app)
+                new.append(app)
                 continue
             }
             let old = app.specification
@@ -262,6 +273,7 @@ extension ControlService {
             }
             if app.isOutdated != wasOutdated { record(app) }
         }
+        return new
     }
 
     // MARK: Telling and waiting
@@ -336,9 +348,13 @@ extension ControlService {
         switch entry.change?.kind {
         case .removed: return entry.isAlive ? .gone : .done
         case .added:
+            // It is not launched if it is to be launched on demand, if a user had stopped it, or if this machine does
+            // not own it.
+            let isLeftAlone = machine.goal == .notRunning && apps[entry.id].lastEnding == nil
             switch entry.launch {
-            case .foreground: return .goal(.active)
-            case .background: return .goal(.background)
+            case .foreground, .background:
+                if isLeftAlone { return .done }
+                return .goal(machine.goal == .notRunning && entry.launch == .foreground ? .active : machine.goal)
             case .onDemand: return .done
             }
         case .changed where !entry.isReplaced: return .done

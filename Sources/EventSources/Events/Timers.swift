@@ -83,6 +83,13 @@ package final class Timers: EventRoom, EventSource {
         if isDue { begin() }
     }
 
+    /// Called with the stored state of the timers of apps that were not in the configuration when the store was read,
+    /// before the timers of these apps are set up.
+    package func rememberMore(_ schedules: [StoredSchedule.Key: StoredSchedule]) {
+        kept.merge(schedules) { $1 }
+        if hasBegun { loop.later { [weak self] in self?.kept = [:] } }
+    }
+
     /// Called when the first launches have begun. From now on timers fire, as soon as the stored state was read.
     package func begin() {
         isDue = true

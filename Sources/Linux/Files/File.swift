@@ -391,6 +391,11 @@ public enum File {
         Int64(try call { lseek(descriptor, off_t(offset), fromEnd ? SEEK_END : SEEK_SET) })
     }
 
+    /// The position at which the next read or write happens.
+    public static func position(_ descriptor: Int32) throws(Errno) -> Int64 {
+        Int64(try call { lseek(descriptor, 0, SEEK_CUR) })
+    }
+
     /// Reads up to `maximum` bytes at `offset` without moving the position; returns fewer only at the end of the
     /// file.
     public static func read(_ descriptor: Int32, at offset: UInt64, maximum: Int) throws(Errno) -> [UInt8] {

@@ -18,6 +18,11 @@ public enum Memory {
         try call { tlx_memfd_seal(descriptor) }
     }
 
+    /// Fixes the size of a memfd: writes beyond its end fail.
+    public static func bound(_ descriptor: Int32) throws(Errno) {
+        try call { tlx_memfd_bound(descriptor) }
+    }
+
     /// Makes the heap return freed memory to the kernel. Must be called before all other functions here.
     public static func setUp() { tlx_heap_settings() }
 

@@ -23,11 +23,13 @@ public final class ChildProcess {
     ///   - environment: the environment's variables as `K=V`.
     ///   - descriptors: pairs of the number in the child and the descriptor in this process. Descriptors without
     ///     close-on-exec are inherited too.
+    ///   - unblocksSignals: whether the program starts with no signal blocked, although this thread blocks some.
     public init(
         _ path: String,
         arguments: [String],
         environment: [String],
-        descriptors: [(there: Int32, here: Int32)]
+        descriptors: [(there: Int32, here: Int32)],
+        unblocksSignals: Bool = false
     ) throws(Errno) {
         // First copy all descriptors to numbers above the targets: otherwise dup2 could overwrite one that is copied
         // later.
@@ -44,7 +46,16 @@ public final class ChildProcess {
         var envp: [UnsafeMutablePointer<CChar>?] = environment.map { strdup($0) } + [nil]
         defer { for text in argv + envp { free(text) } }
         var child: pid_t = 0
-        let code = posix_spawn(&child, path, &actions, nil, &argv, &envp)
+        var attributes = posix_spawnattr_t()
+        posix_spawnattr_init(&attributes)
+        defer { posix_spawnattr_destroy(&attributes) }
+        if unblocksSignals {
+            var none = sigset_t()
+            sigemptyset(&none)
+            posix_spawnattr_setsigmask(&attributes, &none)
+            posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGMASK))
+        }
+        let code = posix_spawn(&child, path, &actions, &attributes, &argv, &envp)
         if code != 0 { throw Errno(rawValue: code) }
         pid = child
         pidfd = try Self.watch(child)

@@ -91,6 +91,12 @@ public struct Signal: Hashable, Sendable, CustomStringConvertible {
         try call { tlx_signal_block(number, on ? 1 : 0) }
     }
 
+    /// Whether the signal has come while it was blocked.
+    public static func isPending(_ number: Int32) -> Bool {
+        var set = sigset_t()
+        return sigpending(&set) == 0 && sigismember(&set, number) == 1
+    }
+
     /// Ignores a signal in this process (such as SIGPIPE), or restores the signal's default action.
     public static func ignore(_ number: Int32, _ on: Bool = true) throws(Errno) {
         try call { tlx_signal_disposition(number, on ? 1 : 0) }

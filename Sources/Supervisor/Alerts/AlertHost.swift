@@ -14,6 +14,9 @@ import Store
 /// What alerts need from other parts of the supervisor.
 protocol AlertHost: AnyObject {
     var store: Store { get }
+    /// Calls `body` when everything that is stored has been loaded: at once, except in the first moments of a
+    /// supervisor.
+    func whenLoaded(_ body: @escaping () -> Void)
     var mailboxes: Mailboxes { get }
     /// The settings in `[supervisor.alerts]`.
     var alertRules: AlertSpecification { get }

@@ -52,7 +52,7 @@ extension AppAlerts {
         _ completion: @escaping (Result<Scheduled, AlertProblem>) -> Void
     ) {
         guard isLoaded else {
-            return whenLoaded { [weak self, weak app] in
+            return host.whenLoaded { [weak self, weak app] in
                 if let self, let app { self.schedule(request, of: app, isOperators: isOperators, completion) }
             }
         }

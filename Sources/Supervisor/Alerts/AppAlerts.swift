@@ -57,7 +57,6 @@ package final class AppAlerts: Room, LifecycleObserver {
     /// Whether the first launches have begun: alerts are delivered only after that.
     private var isBegun = false
     private var isFollowingClock = false
-    private var afterLoad: [() -> Void] = []
     private var timer: TimerSource?
     private var lastID: Int64 = 0
 
@@ -89,6 +88,17 @@ package final class AppAlerts: Room, LifecycleObserver {
     package func load(_ contents: StoreContents) {
         guard !isLoaded else { return }
         isLoaded = true
+        take(contents)
+        if isBegun { goOn() }
+    }
+
+    /// Loads the stored alerts and badge of an app that was not in the configuration when the store was read.
+    package func load(_ contents: StoreContents, of app: AppRuntime) {
+        take(contents)
+        if isBegun { goOn() }
+    }
+
+    private func take(_ contents: StoreContents) {
         let clock = clock
         for row in contents.alerts.values.sorted(by: { $0.id < $1.id }) {
             lastID = max(lastID, row.id)
@@ -108,9 +118,6 @@ package final class AppAlerts: Room, LifecycleObserver {
             tokens.note(alert.token, of: alert.app, is: alert.number)
             table.set(alert, clock)
         }
-        for body in afterLoad { body() }
-        afterLoad = []
-        if isBegun { goOn() }
     }
 
     private func drop(_ row: StoredAlert) {
@@ -143,11 +150,6 @@ package final class AppAlerts: Room, LifecycleObserver {
         boundInterruptions()
         releaseHeld()
         timeHasCome()
-    }
-
-    /// Calls `body` when the stored alerts are loaded: at once, except while torpord starts.
-    package func whenLoaded(_ body: @escaping () -> Void) {
-        if isLoaded { body() } else { afterLoad.append(body) }
     }
 
     /// Saves all alerts and badges again, because the store's file was lost.

@@ -18,7 +18,7 @@ extension AppSockets {
                 }
             }
         case .cancelAlert(let ids):
-            alerts.whenLoaded {
+            supervisor.persistence.whenLoaded {
                 alerts.cancel([app], ids: ids, numbers: nil, isApps: true) { result in
                     switch result {
                     case .success(let cancelled): reply.send(AppAlerts.json(ofCancelled: cancelled))
@@ -27,14 +27,14 @@ extension AppSockets {
                 }
             }
         case .alerts:
-            alerts.whenLoaded {
+            supervisor.persistence.whenLoaded {
                 reply.send([
                     "alerts": .array(alerts.infos(of: [app], withQuestions: false).map(\.json)),
                     "badge": .int(alerts.badge(of: app)),
                 ])
             }
         case .setBadge(let count):
-            alerts.whenLoaded {
+            supervisor.persistence.whenLoaded {
                 alerts.setBadge(count, of: app) { problem in
                     if let problem { Self.refuse(problem, reply) } else { reply.send() }
                 }

@@ -11,7 +11,7 @@ extension AppSockets {
         let permissions = supervisor.permissions
         switch request {
         case .permissions:
-            permissions.whenLoaded {
+            supervisor.persistence.whenLoaded {
                 reply.send(["permissions": .array(permissions.states(of: app).map(\.json))])
             }
         case .requestPermission(let name):

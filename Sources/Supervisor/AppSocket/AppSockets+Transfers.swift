@@ -18,19 +18,19 @@ extension AppSockets {
                 }
             }
         case .transfers(let session):
-            transfers.whenLoaded {
+            supervisor.persistence.whenLoaded {
                 reply.send([
                     "transfers": .array(transfers.infos(of: [app], session: session, withFeeds: false).map(\.json))
                 ])
             }
         case .cancelTransfer(let id):
-            transfers.whenLoaded {
+            supervisor.persistence.whenLoaded {
                 transfers.cancel(id, of: app) { problem in
                     if let problem { Self.refuse(problem, reply) } else { reply.send() }
                 }
             }
         case .answerLogin(let request):
-            transfers.whenLoaded {
+            supervisor.persistence.whenLoaded {
                 if let problem = transfers.answer(request, of: app) {
                     Self.refuse(problem, reply)
                 } else {

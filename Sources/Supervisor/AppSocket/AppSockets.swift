@@ -130,11 +130,11 @@ final class AppSockets: ShellRoom, LifecycleObserver {
             case .openURL(let url, let token): open(url, token, reply, app)
             case .canOpen(let scheme): canOpen(scheme, reply, app)
             case .take(let request):
-                supervisor.mailboxes.whenLoaded { [self] in
+                supervisor.persistence.whenLoaded { [self] in
                     reply.send(["mail": .array(supervisor.mailboxes.take(request, app).map(\.json))])
                 }
             case .settings:
-                supervisor.settings.whenLoaded { [self] in
+                supervisor.persistence.whenLoaded { [self] in
                     reply.send(["settings": supervisor.settings.document(of: app)])
                 }
             case .setSettings(let request):

@@ -71,6 +71,8 @@ extension Supervisor: ArchiveHost {
 }
 
 extension Supervisor: MailHost {
+    func whenLoaded(_ body: @escaping () -> Void) { persistence.whenLoaded(body) }
+
     @discardableResult
     func wake(_ app: AppRuntime, _ event: WakeEvent) -> WakeOutcome { wakes.wake(app, event) }
     func wake(_ app: AppRuntime, for mail: Mail) -> WakeOutcome { wakes.wake(app, for: mail) }

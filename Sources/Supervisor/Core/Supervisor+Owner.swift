@@ -6,15 +6,25 @@ import EventLoop
 import EventSources
 package import Lifecycle
 import Linux
+import Processes
+import Recovery
 import TorporAPI
 
 /// Apps with `owner = "external"`: a user or a cluster engine says whether this machine owns them.
 extension Supervisor {
     /// Notes that this machine owns the app, for `time` or until ``disown(_:by:)``. An app that was not owned goes to
-    /// the state that a user last requested, or else the one that its `launch` names.
-    package func own(_ app: AppRuntime, for time: Duration?, by whom: String) throws(RequestError) {
-        let isRenewal = coordinator.machine(app.id).ownership == .owned
-        try request(.own(until: time.map { loop.now + $0 }), of: app.id)
+    /// the state that a user last requested, or else the one that its `launch` names. With `renews`, an app that is not
+    /// owned is refused.
+    package func own(
+        _ app: AppRuntime,
+        for time: Duration?,
+        renews: Bool,
+        by whom: String
+    ) throws(RequestError) {
+        let before = coordinator.machine(app.id)
+        let isRenewal = before.ownership == .owned && !before.isOwnershipOver(at: loop.now)
+        try request(.own(until: time.map { loop.now + $0 }, renews: renews), of: app.id)
+        ownershipClock.begin()
         guard !isRenewal else { return }
         let limit = time.map { " for \(Quantity.text($0)), unless that is renewed" } ?? ""
         note(app, .owned, text: "is owned by this machine\(limit) (\(whom))", reason: "owned")
@@ -48,6 +58,41 @@ extension Supervisor {
         } catch {
             note(app, .refused, text: "refused: \(error)")
         }
+    }
+
+    /// Ends ownerships that an earlier supervisor has left behind although nobody can have relied on them since: those
+    /// whose time is over, and those without a time of an app that has ended together with that supervisor. The cluster
+    /// may have taken such an app elsewhere.
+    ///
+    /// - Parameter isGone: whether no process of the app was found.
+    func endStaleOwnership(of app: AppRuntime, isGone: Bool) {
+        let machine = coordinator.machine(app.id)
+        // The ownership of an app that runs ends in the first turn of the loop.
+        guard machine.ownership != .none, machine.rules.owner == .external, isGone else { return }
+        if machine.isOwnershipOver(at: loop.now) {
+            coordinator.disownUnseen(app.id, now: loop.now)
+            return note(
+                app,
+                .ownershipExpired,
+                text: "is no longer owned: its time was over when this torpord started",
+                reason: "ownership-expired"
+            )
+        }
+        guard machine.ownedUntil == nil, mayHaveBeenAway else { return }
+        coordinator.disownUnseen(app.id, now: loop.now)
+        note(
+            app,
+            .disowned,
+            text: "is no longer owned: it ended together with the last supervisor (‘torpor own’ owns it again)",
+            reason: "disowned"
+        )
+    }
+
+    /// Whether there may have been no supervisor for any time: torpor-keeper was started anew, and not by a restart of
+    /// the service, which takes a moment.
+    private var mayHaveBeenAway: Bool {
+        let isRestart = recovery.readsConfiguration && configuration.supervisor.onExit != .leave
+        return keeper.instance == 1 && !isRestart
     }
 
     /// Suspends apps that an earlier supervisor has left running and that this machine does not own now.

@@ -52,6 +52,7 @@ package final class Supervisor: Room {
     private lazy var session = SessionRooms(self)
     /// Follows sleep of the machine and the lock of the session.
     package var interruptions: Interruptions { session.interruptions }
+    var ownershipClock: OwnershipClock { session.ownershipClock }
     /// The helper process in a user's desktop session, which shows alerts and reports the focus.
     package var desktop: Desktop { session.desktop }
     /// Alerts that apps show to users.
@@ -249,6 +250,8 @@ package final class Supervisor: Room {
         let fresh = takeover.recover()
         takeover.isOver = true
         for app in apps { record(app) }
+        suspendUnowned()
+        ownershipClock.begin()
         forgetDirectories()
         inForce.begin()
         runtimeRepair.begin()
@@ -293,7 +296,6 @@ package final class Supervisor: Room {
         recovery.endsWhatIsFound = false
         perform(coordinator.launch(first, now: loop.now))
         suspendAsBefore(first)
-        suspendUnowned()
         snapshots.takeStock()
         note(
             .started,

@@ -47,6 +47,12 @@ package final class Persistence: ShellRoom, LifecycleObserver {
     package var journal: StoreJournal? { store.journal }
     /// Whether the apps have got their stored data. From then on the store is kept up to date.
     private(set) var isRemembered = false
+    /// Whether everything that is stored has been loaded.
+    package private(set) var isLoaded = false
+    private var afterLoad: [() -> Void] = []
+    /// The data of apps that were not in the configuration when the store was read. If such an app is added, for
+    /// example because a folder of configurations was mounted late, it gets its data back.
+    private var absent: [String: StoreContents] = [:]
     /// Why nothing can be stored now; nil if it can.
     package private(set) var trouble: String?
     /// A sentence if the store's file was replaced, so that what users have set may be lost; nil if it was not.
@@ -62,6 +68,46 @@ package final class Persistence: ShellRoom, LifecycleObserver {
     package func touched(_ apps: [AppRuntime]) { for app in apps { keep(app) } }
 
     package func forget(_ app: AppRuntime) { store.remove(app: app.name) }
+
+    /// Calls `body` when everything that is stored has been loaded: at once, except in the first moments of a
+    /// supervisor.
+    package func whenLoaded(_ body: @escaping () -> Void) { if isLoaded { body() } else { afterLoad.append(body) } }
+
+    /// Gives an app that was not in the configuration when the store was read what is known of it, before anything else
+    /// is decided about it.
+    package func recall(_ app: AppRuntime) {
+        guard isLoaded, let contents = absent[app.name] else { return }
+        if let row = contents.apps[app.name] { take(row, recall(row, app.specification.rules), app) }
+        supervisor.wakes.timers.rememberMore(contents.schedules)
+    }
+
+    /// Gives an app that was added its stored data, if it was not in the configuration when the store was read.
+    package func added(_ app: AppRuntime) {
+        recall(app)
+        guard isLoaded, let contents = absent.removeValue(forKey: app.name) else { return }
+        supervisor.mailboxes.load(contents, of: app)
+        supervisor.settings.load(contents, of: app)
+        supervisor.transfers.load(contents, of: app)
+        supervisor.alerts.load(contents, of: app)
+        store.reports(app: app.name) { [weak self] in self?.takeReports($0) }
+        loop.later { [weak self] in self?.supervisor.wakes.lookAgain() }
+    }
+
+    /// What is stored of an app that is about to be added, which decides how it is launched before all else.
+    package func prepare(_ change: inout AppChange) {
+        guard let row = absent[change.definition.name]?.apps[change.definition.name] else { return }
+        change.remembered = recall(row, change.definition.rules)
+        if row.isStopped || row.isForceQuit || row.isFailed {
+            change.launchesNew = nil
+            return
+        }
+        switch row.goal.flatMap(Goal.init) {
+        case .active, .inactive: change.launchesNew = true
+        case .background: change.launchesNew = false
+        case .suspended, .notRunning: change.launchesNew = nil
+        case nil: break
+        }
+    }
 
     /// The journal that an earlier torpord left, or a new one; nil if none can be made.
     static func openJournal(
@@ -101,6 +147,10 @@ package final class Persistence: ShellRoom, LifecycleObserver {
         supervisor.transfers.load(contents)
         supervisor.alerts.load(contents)
         supervisor.wakes.timers.remember(contents.schedules)
+        absent = contents.byApp { coordinator.id(of: $0) == nil }
+        isLoaded = true
+        for body in afterLoad { body() }
+        afterLoad = []
     }
 
     /// Loads the stored state. `fresh`: the apps that were found neither running nor in the recovery file, and so get
@@ -132,23 +182,37 @@ package final class Persistence: ShellRoom, LifecycleObserver {
     }
 
     private func remember(_ app: AppRuntime, _ row: AppRow) {
+        let known = recall(row, app.specification.rules)
+        coordinator.remember(app.id, known)
+        take(row, known, app)
+    }
+
+    /// What a stored row says of an app's lifecycle.
+    private func recall(_ row: AppRow, _ rules: AppRules) -> RememberedApp {
         let now = loop.now
         let wallClock = Clock.realtimeMicroseconds()
-        var row = row
-        row.ledger = row.ledger(at: wallClock, window: app.specification.rules.backoff.window.microseconds)
+        let ledger = row.ledger(at: wallClock, window: rules.backoff.window.microseconds)
         var known = RememberedApp()
         known.incarnation = UInt32(clamping: row.incarnation)
         known.restarts = Int(clamping: max(0, row.restarts))
         known.attempt = Int(clamping: max(0, row.attempt))
         known.failed = row.isFailed
-        known.ledger = row.ledger.map { now - .microseconds(wallClock - $0) }
+        known.ledger = ledger.map { now - .microseconds(wallClock - $0) }
         let reason = row.lastExit.flatMap { TerminationReason(rawValue: $0.reason) }
         // A stored force quit or stop counts only if it still keeps the app down. If the app was started again and
         // the machine then lost power, the stored last exit is outdated.
         known.lastEnding =
             row.isForceQuit
             ? .forceQuit : row.isStopped ? .stopped : reason == .forceQuit || reason == .stopped ? nil : reason
-        coordinator.remember(app.id, known)
+        return known
+    }
+
+    private func take(_ row: AppRow, _ known: RememberedApp, _ app: AppRuntime) {
+        var row = row
+        row.ledger = row.ledger(
+            at: Clock.realtimeMicroseconds(),
+            window: app.specification.rules.backoff.window.microseconds
+        )
         app.kept.take(row, times: known.ledger)
         if app.kept.goalOfPerson == nil { app.kept.goalOfPerson = row.goal.flatMap(Goal.init) }
         if app.lastExit == nil {

@@ -173,8 +173,8 @@ extension Launcher {
         started: @escaping (Descriptor) -> Void,
         completion: @escaping (Result<ExitStatus, LaunchError>) -> Void
     ) {
-        if isCheck || isInside, app.specification.sandbox.mode != nil, !supervisor.permissions.isLoaded {
-            return supervisor.permissions.whenLoaded { [weak self, weak app] in
+        if isCheck || isInside, app.specification.sandbox.mode != nil, !supervisor.persistence.isLoaded {
+            return supervisor.persistence.whenLoaded { [weak self, weak app] in
                 guard let self, let app else { return }
                 self.runCommand(
                     app,

@@ -106,8 +106,8 @@ package final class Launcher: ShellRoom, LifecycleObserver {
     private func runFirst(_ app: AppRuntime, _ order: LaunchOrder) {
         let first = app.specification.beforeStart
         guard !first.isEmpty else { return launchMain(app, order) }
-        guard app.specification.declaredSettings.isEmpty || supervisor.settings.isLoaded else {
-            return supervisor.settings.whenLoaded(continuation(of: app, order) { $0.runFirst(app, order) })
+        guard app.specification.declaredSettings.isEmpty || supervisor.persistence.isLoaded else {
+            return supervisor.persistence.whenLoaded(continuation(of: app, order) { $0.runFirst(app, order) })
         }
         runHooks(app, first, named: "before_start") { [weak self] failure in
             guard let self else { return }
@@ -139,15 +139,13 @@ package final class Launcher: ShellRoom, LifecycleObserver {
     }
 
     private func launchMain(_ app: AppRuntime, _ order: LaunchOrder) {
-        // Wait for the store: settings are part of the program's arguments and environment, and so is a queued URL.
-        guard app.specification.declaredSettings.isEmpty || supervisor.settings.isLoaded else {
-            return supervisor.settings.whenLoaded(continuation(of: app, order) { $0.launchMain(app, order) })
-        }
-        guard app.specification.sandbox.mode == nil || supervisor.permissions.isLoaded else {
-            return supervisor.permissions.whenLoaded(continuation(of: app, order) { $0.launchMain(app, order) })
-        }
-        guard !supervisor.mailboxes.holdsBackLaunch(of: app, order) else {
-            return supervisor.mailboxes.whenLoaded(continuation(of: app, order) { $0.launchMain(app, order) })
+        // Wait for the store: settings are part of the program's arguments and environment, and so is a queued URL;
+        // answers to permissions are part of its sandbox.
+        let needsStore =
+            !app.specification.declaredSettings.isEmpty || app.specification.sandbox.mode != nil
+            || supervisor.mailboxes.holdsBackLaunch(of: app, order)
+        guard !needsStore || supervisor.persistence.isLoaded else {
+            return supervisor.persistence.whenLoaded(continuation(of: app, order) { $0.launchMain(app, order) })
         }
         let specification: AppSpecification
         do throws(LaunchError) {

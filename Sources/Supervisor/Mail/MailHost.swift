@@ -10,6 +10,9 @@ import Store
 /// What mailboxes need from other parts of the supervisor.
 protocol MailHost: AnyObject {
     var store: Store { get }
+    /// Calls `body` when everything that is stored has been loaded: at once, except in the first moments of a
+    /// supervisor.
+    func whenLoaded(_ body: @escaping () -> Void)
     /// Wakes the app as the event says, and delivers waiting mail.
     @discardableResult
     func wake(_ app: AppRuntime, _ event: WakeEvent) -> WakeOutcome

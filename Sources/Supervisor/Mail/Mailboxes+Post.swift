@@ -46,7 +46,9 @@ extension Mailboxes {
         _ completion: @escaping (Result<PostResult, PostRefusal>) -> Void
     ) {
         guard isLoaded else {
-            return whenLoaded { [weak self] in self?.post(request, as: message, from: sender, to: app, completion) }
+            return host.whenLoaded { [weak self] in
+                self?.post(request, as: message, from: sender, to: app, completion)
+            }
         }
         do throws(PostRefusal) {
             let (id, result) = try take(request, as: message, from: sender, for: app)

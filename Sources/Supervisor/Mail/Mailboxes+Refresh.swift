@@ -30,7 +30,7 @@ extension Mailboxes {
         _ completion: @escaping (Result<Void, PostRefusal>) -> Void
     ) {
         guard isLoaded else {
-            return whenLoaded { [weak self] in self?.needsRefresh(names, of: app, from: sender, completion) }
+            return host.whenLoaded { [weak self] in self?.needsRefresh(names, of: app, from: sender, completion) }
         }
         if let problem = Self.problem(ofRefreshNames: names) {
             return completion(.failure(.invalid(FieldError(field: "names", problem: problem))))

@@ -16,7 +16,7 @@ extension Mailboxes {
     /// Sends the app mail that these scenes are discarded. If such mail still waits, adds the names to that mail.
     /// Calls `then` when the mail is on disk.
     func tellDiscarded(_ names: [String], _ app: AppRuntime, _ then: @escaping () -> Void) {
-        whenLoaded { [weak self, weak app] in
+        host.whenLoaded { [weak self, weak app] in
             guard let self, let app, app.isListed else { return then() }
             let waiting = waiting(for: app).last { $0.draft.topic == Self.scenesTopic && !$0.isInFlight }
             let before = waiting?.draft.payload["names"]?.arrayValue?.compactMap(\.stringValue) ?? []

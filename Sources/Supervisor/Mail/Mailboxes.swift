@@ -33,7 +33,6 @@ package final class Mailboxes: Room, LifecycleObserver {
     /// Whether the stored mail is loaded. Before that, mail that an earlier torpord began to deliver cannot be
     /// delivered.
     package private(set) var isLoaded = false
-    private var afterLoad: [() -> Void] = []
     /// Incarnations that ended before the stored mail was loaded, and whether the ending counts as an attempt.
     var endedBeforeLoad: [AppID: (run: UInt32, counts: Bool)] = [:]
     /// For each app, the number of the URL in the arguments of its current launch.
@@ -120,8 +119,15 @@ package final class Mailboxes: Room, LifecycleObserver {
         }
         settleAttempts()
         for app in apps { goOn(app) }
-        for body in afterLoad { body() }
-        afterLoad = []
+    }
+
+    /// Loads the stored mail of an app that was not in the configuration when the store was read.
+    package func load(_ contents: StoreContents, of app: AppRuntime) {
+        unhandled.load(contents)
+        rememberSubscriptions(contents)
+        take(contents.mail.values.compactMap { readable($0, app) }, of: app)
+        settleAttempts()
+        goOn(app)
     }
 
     /// Puts stored mail before mail that arrived since the start, which may coalesce with it.
@@ -150,11 +156,6 @@ package final class Mailboxes: Room, LifecycleObserver {
         }
         boxes[app.id] = box
         dropIfEmpty(app)
-    }
-
-    /// Calls `body` when the stored mail is loaded: at once, except while torpord starts.
-    package func whenLoaded(_ body: @escaping () -> Void) {
-        if isLoaded { body() } else { afterLoad.append(body) }
     }
 
     /// Continues what an earlier torpord was delivering to the app.

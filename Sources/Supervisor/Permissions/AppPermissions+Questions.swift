@@ -59,12 +59,9 @@ extension AppPermissions {
         for app: AppRuntime,
         _ completion: @escaping (Result<PermissionReply, Refusal>) -> Void
     ) {
-        whenLoaded { [weak self, weak app] in
+        supervisor.persistence.whenLoaded { [weak self, weak app] in
             guard let self, let app else { return }
-            supervisor.alerts.whenLoaded { [weak self, weak app] in
-                guard let self, let app else { return }
-                requestNow(name, app, completion)
-            }
+            requestNow(name, app, completion)
         }
     }
 

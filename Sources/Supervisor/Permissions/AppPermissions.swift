@@ -31,7 +31,6 @@ package final class AppPermissions: ShellRoom, LifecycleObserver {
     var lastQuestions: [String: Int64] = [:]
     /// Whether the stored answers are loaded.
     private(set) var isLoaded = false
-    private var afterLoad: [() -> Void] = []
     /// Apps whose stored descriptors were opened under other permissions.
     private var outdatedStores: Set<AppID> = []
 
@@ -62,13 +61,6 @@ package final class AppPermissions: ShellRoom, LifecycleObserver {
                 self.launchAgain(app)
             }
         }
-        for body in afterLoad { body() }
-        afterLoad = []
-    }
-
-    /// Calls `body` when the stored answers are loaded: at once, except while torpord starts.
-    package func whenLoaded(_ body: @escaping () -> Void) {
-        if isLoaded { body() } else { afterLoad.append(body) }
     }
 
     /// Saves all answers again, because the store's file was lost.
@@ -96,7 +88,7 @@ package final class AppPermissions: ShellRoom, LifecycleObserver {
     /// Forgets the answers for an app that is not in the configuration. `completion` gets whether there were any, or
     /// why that cannot be stored.
     package func resetAbsent(_ name: String, _ completion: @escaping (Result<Bool, Refusal>) -> Void) {
-        whenLoaded { [weak self] in
+        supervisor.persistence.whenLoaded { [weak self] in
             guard let self, let rows = answers[name], coordinator.id(of: name) == nil else {
                 return completion(.success(false))
             }
@@ -151,7 +143,7 @@ package final class AppPermissions: ShellRoom, LifecycleObserver {
         by person: String,
         _ completion: @escaping (Result<String?, Refusal>) -> Void
     ) {
-        whenLoaded { [weak self, weak app] in
+        supervisor.persistence.whenLoaded { [weak self, weak app] in
             guard let self, let app else { return }
             queue.append { [weak self, weak app] in
                 guard let self, let app else { return completion(.success(nil)) }

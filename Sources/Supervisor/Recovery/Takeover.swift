@@ -42,6 +42,14 @@ final class Takeover: ShellRoom {
         case nothing
         /// The app's main process ended, and no torpord saw how.
         case ended(Identity)
+
+        /// Whether the app has no process any more.
+        var isGone: Bool {
+            switch self {
+            case .launched, .launching: false
+            case .nothing, .ended: true
+            }
+        }
     }
 
     /// Takes over running apps. Returns the apps that have no usable record: they are launched as at every start.
@@ -105,6 +113,7 @@ final class Takeover: ShellRoom {
             // every start.
             let machine = coordinator.machine(app.id)
             if machine.goalGeneration == 0, !machine.isAlive { fresh.append(app) }
+            supervisor.endStaleOwnership(of: app, isGone: !machine.isAlive || rest?.isGone ?? false)
             if let rest { unfinished.append((app, coordinator.machine(app.id).incarnation, rest)) }
         }
         // torpor-keeper's table has only main processes. If an app has no usable record and its main process is gone,
@@ -472,26 +481,5 @@ extension RecoveryFile {
     var isBeingRepaired: Bool {
         get { flags & 64 != 0 }
         set { flags = newValue ? flags | 64 : flags & ~64 }
-    }
-}
-
-/// Checks before an upgrade that the new torpord can read the records of the apps.
-enum RecoveryCheck {
-    static func refusal(of file: RecoveryFile, _ configuration: TorporConfiguration) -> String? {
-        let all = configuration.apps + configuration.templates
-        let rules = Dictionary(all.map { ($0.name, $0.rules) }, uniquingKeysWith: { $1 })
-        for entry in file.entries {
-            // The running torpord still writes to the file, so read a copy of each record.
-            let template = AppName.sceneParts(entry.name)?.template
-            guard let rules = rules[entry.name] ?? template.flatMap({ rules[$0] }),
-                let record = file.snapshot(entry.slot)
-            else { continue }
-            let isReadable = record.withUnsafeBytes { bytes in
-                var reader = RecordReader(bytes)
-                return AppMachine(rules: rules, from: &reader) != nil
-            }
-            if !isReadable { return "it cannot read the record of \(entry.name)" }
-        }
-        return nil
     }
 }

@@ -5,6 +5,8 @@ package final class SessionRooms {
     private unowned(unsafe) let supervisor: Supervisor
     /// Follows sleep of the machine and the lock of the session.
     private(set) lazy var interruptions = Interruptions(supervisor)
+    /// Counts the machine's sleep for ownerships that have a time.
+    private(set) lazy var ownershipClock = OwnershipClock(supervisor)
     /// The helper process in a user's desktop session.
     private(set) lazy var desktop = Desktop(supervisor)
     /// Alerts that apps show to users. The helper process displays them.

@@ -36,7 +36,9 @@ extension Settings {
         _ completion: @escaping (Result<SetSettingsReply, SettingsRefusal>) -> Void
     ) {
         guard isLoaded else {
-            return whenLoaded { [weak self] in self?.set(request, of: app, by: person, isApp: isApp, completion) }
+            return supervisor.persistence.whenLoaded { [weak self] in
+                self?.set(request, of: app, by: person, isApp: isApp, completion)
+            }
         }
         let changes: [(name: String, value: String?)]
         do throws(SettingsRefusal) {

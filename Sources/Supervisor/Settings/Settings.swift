@@ -22,7 +22,6 @@ package final class Settings: ShellRoom, LifecycleObserver {
     var values: [AppID: SettingValues] = [:]
     /// Whether the stored values are loaded.
     private(set) var isLoaded = false
-    private var afterLoad: [() -> Void] = []
     /// A thread that writes files, one after the other.
     let files: BackgroundWorker
     /// The values of settings that are part of socket addresses, stored for the next torpord. The next torpord needs
@@ -68,10 +67,7 @@ package final class Settings: ShellRoom, LifecycleObserver {
     package func load(_ contents: StoreContents) {
         guard !isLoaded else { return }
         isLoaded = true
-        for row in contents.settings.values {
-            guard let id = coordinator.id(of: row.key.app) else { continue }
-            values[id, default: SettingValues()].load(row)
-        }
+        take(contents)
         for app in apps {
             if app.awaitsSettings {
                 // The stored addresses were lost with torpor-keeper: assume that the app was launched with the values
@@ -80,21 +76,33 @@ package final class Settings: ShellRoom, LifecycleObserver {
                 let values = values(of: app)
                 app.specification.fillSockets { word($0, app.specification, values) }
             }
-            guard !app.specification.declaredSettings.isEmpty else { continue }
-            for (names, until) in supervisor.mailboxes.settingsBeingTold(to: app) { markTold(names, until: until, app) }
-            fillSockets(app)
-            reportMisfits(app)
-            // An earlier torpord may have been killed before it had written the file or told the app.
-            if !values(of: app).untold(app.specification.declaredSettings).isEmpty { writeAndFollow(app) }
+            goOn(app)
         }
         keep()
-        for body in afterLoad { body() }
-        afterLoad = []
     }
 
-    /// Calls `body` when the stored values are loaded: at once, except while torpord starts.
-    package func whenLoaded(_ body: @escaping () -> Void) {
-        if isLoaded { body() } else { afterLoad.append(body) }
+    /// Loads the stored values of an app that was not in the configuration when the store was read.
+    package func load(_ contents: StoreContents, of app: AppRuntime) {
+        take(contents)
+        goOn(app)
+        keep()
+    }
+
+    private func take(_ contents: StoreContents) {
+        for row in contents.settings.values {
+            guard let id = coordinator.id(of: row.key.app) else { continue }
+            values[id, default: SettingValues()].load(row)
+        }
+    }
+
+    /// Continues what an earlier torpord did for the app's settings.
+    private func goOn(_ app: AppRuntime) {
+        guard !app.specification.declaredSettings.isEmpty else { return }
+        for (names, until) in supervisor.mailboxes.settingsBeingTold(to: app) { markTold(names, until: until, app) }
+        fillSockets(app)
+        reportMisfits(app)
+        // An earlier torpord may have been killed before it had written the file or told the app.
+        if !values(of: app).untold(app.specification.declaredSettings).isEmpty { writeAndFollow(app) }
     }
 
     /// Saves all values again, because the store's file was lost.

@@ -32,7 +32,7 @@ extension AppTransfers {
         _ completion: @escaping (Result<Int64, TransferProblem>) -> Void
     ) {
         guard isLoaded else {
-            return whenLoaded { [weak self, weak app] in
+            return supervisor.persistence.whenLoaded { [weak self, weak app] in
                 if let self, let app { self.start(request, of: app, completion) }
             }
         }

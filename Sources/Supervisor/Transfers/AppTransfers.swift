@@ -24,7 +24,6 @@ package final class AppTransfers: ShellRoom, LifecycleObserver {
     var queue = TransferQueue()
     /// Whether the stored transfers are loaded.
     private(set) var isLoaded = false
-    private var afterLoad: [() -> Void] = []
     var helpers: [String: TransferHelper] = [:]
     /// Apps whose helper (a torpor-transfer process) is being prepared: a background thread looks up the helper's
     /// account and makes its folders. The transfers of these apps wait.
@@ -48,6 +47,8 @@ package final class AppTransfers: ShellRoom, LifecycleObserver {
     var heard: [Int64: (at: Duration, bytes: Int64)] = [:]
     /// Apps whose subscriptions are not checked, since no event may launch them.
     private var heldBack: Set<String> = []
+    /// Apps whose transfers wait until this machine owns the app.
+    private var unowned: Set<String> = []
     /// Reports when the wall clock is set.
     private var clockWatch: ClockWatch?
     private var clockSource: IOSource?
@@ -75,6 +76,29 @@ package final class AppTransfers: ShellRoom, LifecycleObserver {
     package func load(_ contents: StoreContents) {
         guard !isLoaded else { return }
         isLoaded = true
+        take(contents, of: Array(apps))
+        matchFeeds()
+        judgeWaits()
+        // Try transfers that had no route: there may be one now.
+        for transfer in queue.waiting(for: .network) { queue.set(transfer.id, .queued) }
+        // Drop the transfers of apps that were force-quit just before an earlier torpord ended.
+        touched(Array(apps))
+        adoptHelpers()
+        for app in apps where !machine(app).mayRun { halt(app) }
+        sweepAllParts()
+        schedule()
+    }
+
+    /// Loads the stored transfers of an app that was not in the configuration when the store was read.
+    package func load(_ contents: StoreContents, of app: AppRuntime) {
+        take(contents, of: [app])
+        matchFeeds(of: app)
+        judgeWaits()
+        touched([app])
+        schedule()
+    }
+
+    private func take(_ contents: StoreContents, of apps: [AppRuntime]) {
         var over: Set<Int64> = []
         for app in apps {
             for mail in supervisor.mailboxes.transferMail(of: app) {
@@ -98,22 +122,6 @@ package final class AppTransfers: ShellRoom, LifecycleObserver {
             }
             queue.add(transfer)
         }
-        matchFeeds()
-        judgeWaits()
-        // Try transfers that had no route: there may be one now.
-        for transfer in queue.waiting(for: .network) { queue.set(transfer.id, .queued) }
-        // Drop the transfers of apps that were force-quit just before an earlier torpord ended.
-        touched(Array(apps))
-        adoptHelpers()
-        sweepAllParts()
-        for body in afterLoad { body() }
-        afterLoad = []
-        schedule()
-    }
-
-    /// Calls `body` when the stored transfers are loaded: at once, except while torpord starts.
-    package func whenLoaded(_ body: @escaping () -> Void) {
-        if isLoaded { body() } else { afterLoad.append(body) }
     }
 
     /// Saves all transfers again, because the store's file was lost.
@@ -137,7 +145,13 @@ package final class AppTransfers: ShellRoom, LifecycleObserver {
     /// from a second stop signal to the supervisor does not count.
     package func touched(_ apps: [AppRuntime]) {
         guard isLoaded, queue.count > 0, !supervisor.recovery.isShuttingDown else { return }
-        if apps.contains(where: { heldBack.contains($0.name) && machine($0).blocksWaking == nil }) { schedule() }
+        for app in apps where !machine(app).mayRun { halt(app) }
+        if apps.contains(where: { app in
+            heldBack.contains(app.name) && machine(app).blocksWaking == nil
+                || unowned.contains(app.name) && machine(app).mayRun
+        }) {
+            schedule()
+        }
         for app in apps where machine(app).isForceQuit {
             let ids = queue.ids(of: app.name).subtracting(queue.feeds(of: app.name))
             guard !ids.isEmpty else { continue }
@@ -146,6 +160,20 @@ package final class AppTransfers: ShellRoom, LifecycleObserver {
             if isAlone { sweepParts(of: app.name) }
             note(app, .transfer, text: "was force-quit: its \(Readable.count(ids.count, "transfer")) will not continue")
         }
+    }
+
+    /// Ends the running transfers of an app that another machine may own, where the same transfers may run. They
+    /// continue when this machine owns the app.
+    private func halt(_ app: AppRuntime) {
+        let ids = queue.running(of: app.name)
+        guard !ids.isEmpty else { return }
+        endHelper(of: app.name)
+        for id in ids {
+            heard[id] = nil
+            queue.set(id, .queued)
+            save(id)
+        }
+        schedule()
     }
 
     package func added(_ app: AppRuntime) {
@@ -217,6 +245,7 @@ package final class AppTransfers: ShellRoom, LifecycleObserver {
         var looks: [Duration] = []
         var asksForLink = false
         heldBack = []
+        unowned = []
         let limits = limits
         while true {
             let next = queue.next(limits) { name in
@@ -225,6 +254,10 @@ package final class AppTransfers: ShellRoom, LifecycleObserver {
             } mayRun: { name, kind in
                 // Wait until the app's helper has reported which transfers it is running.
                 if found[name] != nil || helpers[name]?.isUnheard ?? false { return false }
+                if let id = coordinator.id(of: name), !machine(apps[id]).mayRun {
+                    unowned.insert(name)
+                    return false
+                }
                 guard kind != .prompt else { return true }
                 if kind == .feed, coordinator.id(of: name).map({ machine(apps[$0]).blocksWaking != nil }) ?? true {
                     heldBack.insert(name)

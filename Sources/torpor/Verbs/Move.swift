@@ -2,6 +2,7 @@
 
 import ArgumentParser
 import CommandLinePages
+import Lifecycle
 import Linux
 import TorporAPI
 import Varlink
@@ -12,7 +13,8 @@ struct Move: ParsableCommand {
         abstract: "Moves an app to another machine, with its saved state and its mail.",
         discussion: """
             Both machines have the app with owner = "external", and this one owns it. It is ended here, its state is \
-            imported there by ssh, and it is owned there. If a step fails, it is owned here again.
+            imported there by ssh, and it is owned there, and launched if it ran here. If a step fails, or Ctrl-C ends \
+            the move, it is owned here again. After SIGKILL it may be owned nowhere: ‘torpor own’ owns it again.
             """
     )
     .examples(
@@ -28,7 +30,7 @@ struct Move: ParsableCommand {
         name: .customLong("for"),
         help: ArgumentHelp("Own it there for this time, unless that is renewed.", valueName: "duration")
     )
-    var time: String?
+    var time: TimeLimit?
     @Option(help: ArgumentHelp("The longest time for each step, default 30s.", valueName: "duration"))
     var timeout: TimeLimit?
     @Flag(name: .customLong("dry-run"), help: "Check both machines, and say what would be done.") var dryRun = false
@@ -37,13 +39,26 @@ struct Move: ParsableCommand {
     func validate() throws {
         if host.hasPrefix("-") || host.isEmpty { throw ValidationError("“\(host)” is no host") }
         if ssh.split(separator: " ").isEmpty { throw ValidationError("--ssh must name a command") }
+        do {
+            _ = try VerbRequest(verb: .own, parameters: ownership.parameters)
+        } catch {
+            throw ValidationError("--for must be longer than 0, and at most a year")
+        }
+    }
+
+    /// What is asked for there.
+    private var ownership: VerbRequest {
+        var request = VerbRequest(verb: .own, apps: [app.app])
+        request.forMilliseconds = time.map { $0.milliseconds }
+        return request
     }
 
     package func run() throws {
         let name = app.app
         let there = OtherMachine(host: host, ssh: ssh.split(separator: " ").map(String.init), limit: limit)
         let manager = try Manager(options)
-        try requireOwner(try summary(manager))
+        let here = try summary(manager)
+        try requireOwner(here)
         let other = try there.status(of: name)
         try there.requireStandby(other, name)
         var done = MoveReport(app: name, host: host)
@@ -53,24 +68,31 @@ struct Move: ParsableCommand {
             done.mail = document.mail?.count ?? 0
             return say(done, isPlan: true)
         }
+        // A signal that comes from here on ends the move between two steps: otherwise no machine might own the app.
+        for number in Self.signals { try? Signal.block(number) }
         try end(manager)
         do throws(Failure) {
+            try requireNoSignal()
             let document = try StateDocument.read(name, manager, withMail: false)
             done.bytes = document.state?.count ?? 0
             // A standby would not get the state.
             if other["pid"]?.intValue != nil { try there.run(["disown", name, "--stop"]) }
             try there.run(["state", "import", name], input: document.encoded())
+            try requireNoSignal()
         } catch {
             throw takeBack(manager, error)
         }
+        var isOwned = false
         do throws(Failure) {
-            try there.run(["own", name] + (time.map { ["--for", $0] } ?? []))
+            try there.run(["own", name] + (time.map { ["--for", "\($0.milliseconds)ms"] } ?? []))
+            isOwned = true
+            try bringUp(there, as: here)
         } catch {
             let failure = error
             // It may be owned there although the connection was lost, or become so later, if ‘own’ is still on its way.
             do throws(Failure) {
                 try there.run(["disown", name, "--stop"])
-                guard failure.status != .noSupervisor else { throw failure }
+                guard isOwned || failure.status != .noSupervisor else { throw failure }
             } catch {
                 throw Failure(
                     status: .failed,
@@ -86,6 +108,26 @@ struct Move: ParsableCommand {
     }
 
     private var limit: Duration { timeout.map { .milliseconds($0.milliseconds) } ?? .seconds(30) }
+
+    private static let signals = [Signal.interrupt, Signal.terminate, Signal.hangup]
+
+    private func requireNoSignal() throws(Failure) {
+        guard Self.signals.contains(where: { Signal.isPending($0) }) else { return }
+        throw Failure(status: .failed, message: "the move was interrupted")
+    }
+
+    /// Brings the app up there if it ran here. To own it does not, if a user has stopped it there or it has failed, and
+    /// if its configuration launches it on demand.
+    private func bringUp(_ there: OtherMachine, as here: AppSummary) throws(Failure) {
+        let isWanted = [AppState.active, .inactive].contains { $0.rawValue == here.goal }
+        guard isWanted || here.goal == AppState.background.rawValue else { return }
+        let status = try there.status(of: here.name)
+        switch status["state"]?.stringValue {
+        case AppState.notRunning.rawValue: try there.run(["start", here.name] + (isWanted ? [] : ["--background"]))
+        case AppState.suspended.rawValue: try there.run([isWanted ? "foreground" : "background", here.name])
+        default: return
+        }
+    }
 
     private func summary(_ manager: Manager) throws(Failure) -> AppSummary {
         let reply = try manager.call(.status(app: app.app))
@@ -255,11 +297,14 @@ private struct OtherMachine {
         } catch {
             throw Failure(status: .noSupervisor, message: "\(what) cannot be run: \(error)")
         }
-        guard let code = status.flatMap({ WaitStatus.exitCode($0) }) else {
+        guard let status else {
             throw Failure(
                 status: .noSupervisor,
                 message: "\(what) took longer than \(Times.duration(seconds: limit.inSeconds))"
             )
+        }
+        guard let code = WaitStatus.exitCode(status) else {
+            throw Failure(status: .noSupervisor, message: "\(what) was ended by a signal")
         }
         guard !codes.contains(code) else { return answer }
         switch code {
@@ -281,20 +326,23 @@ private struct OtherMachine {
         let file = try Memory.file(named: "torpor-move")
         try Descriptor.writeAll(file.raw, input)
         _ = try File.seek(file.raw, to: 0)
-        let output = try Memory.file(named: "torpor-answer")
+        // The size is fixed, so that an answer without an end fails there and takes no memory here.
+        let output = try Memory.file(named: "torpor-answer", size: UInt64(Self.mostAnswer))
+        try Memory.bound(output.raw)
         let child = try ChildProcess(
             program,
             arguments: ssh + [host, "torpor"] + words.map(Self.quoted),
             environment: ThisProcess.environment,
-            descriptors: [(there: 0, here: file.raw), (there: 1, here: output.raw)]
+            descriptors: [(there: 0, here: file.raw), (there: 1, here: output.raw)],
+            unblocksSignals: true
         )
         guard let status = child.reap(within: limit) else {
             child.kill()
             _ = child.reap()
             return ([], nil)
         }
-        _ = try File.seek(output.raw, to: 0)
-        return (try File.read(descriptor: output.raw, limit: Self.mostAnswer), status)
+        let length = try File.position(output.raw)
+        return (try File.read(output.raw, at: 0, maximum: Int(clamping: length)), status)
     }
 
     /// The words go through a shell there.

@@ -9,13 +9,14 @@ struct Own: ParsableCommand {
         discussion: """
             For apps with owner = "external", which run on one of several machines. A boot owns nothing. An app that \
             was not owned goes to the state that a user last requested, or else as its launch says. With --for, repeat \
-            the verb before the time is over: an app whose owner does not is suspended. That is no fencing: see \
-            torpor-lifecycle(7).
+            the verb with --renew before the time is over: an app whose owner does not is suspended. That is no \
+            fencing: see torpor-lifecycle(7).
             """
     )
     .examples(
         "torpor own orders",
-        "torpor own orders --for 90s"
+        "torpor own orders --for 90s",
+        "torpor own orders --for 90s --renew"
     )
     @OptionGroup package var apps: AppsArgument
     @Option(
@@ -23,16 +24,20 @@ struct Own: ParsableCommand {
         help: ArgumentHelp("Own the apps for this time, such as 90s, unless this is repeated.", valueName: "duration")
     )
     var time: TimeLimit?
+    @Flag(help: "Fail for an app that this machine does not own any more, instead of owning it again.") var renew =
+        false
     @OptionGroup var wait: WaitOptions
     @OptionGroup var options: GlobalOptions
 
     func validate() throws {
+        if renew, time == nil { throw ValidationError("--renew needs --for, the time from now") }
         if let time, time.milliseconds <= 0 { throw ValidationError("--for must be longer than 0") }
     }
 
     package func run() throws {
         var request = VerbRequest(verb: .own, apps: apps.apps)
         request.forMilliseconds = time.map { $0.milliseconds }
+        request.renew = renew
         try VerbRunner.run(request, options, wait: wait)
     }
 }

@@ -76,9 +76,19 @@ final class FakeAlerts: AlertHost {
     func restart() { room = AppAlerts(mail.shell.engine, mail.shell.recorder, self) }
 
     func begin(_ contents: StoreContents) {
-        room.load(contents)
+        load(contents)
         room.begin()
     }
+
+    func load(_ contents: StoreContents) {
+        room.load(contents)
+        for body in afterLoad { body() }
+        afterLoad = []
+    }
+
+    private var afterLoad: [() -> Void] = []
+
+    func whenLoaded(_ body: @escaping () -> Void) { if room.isLoaded { body() } else { afterLoad.append(body) } }
 
     var web: AppRuntime { mail.web }
 

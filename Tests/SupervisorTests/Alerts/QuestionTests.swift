@@ -154,7 +154,7 @@ import Varlink
     @Test("are late rather than missed")
     func missed() throws {
         let alerts = try FakeAlerts(begins: false)
-        alerts.room.load(StoreContents())
+        alerts.load(StoreContents())
         _ = alerts.room.ask(try Self.declaration("camera"), of: alerts.web)
         try alerts.pass(90_000)
         alerts.room.begin()

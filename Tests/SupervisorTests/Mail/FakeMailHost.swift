@@ -68,6 +68,17 @@ final class FakeMailHost: MailHost {
 
     func end(_ run: HookRun, of app: AppRuntime) { ended.append(run) }
 
+    /// What waits until everything that is stored has been loaded; nil once it has.
+    private var afterLoad: [() -> Void]? = []
+
+    func whenLoaded(_ body: @escaping () -> Void) { if afterLoad == nil { body() } else { afterLoad?.append(body) } }
+
+    func loaded() {
+        let bodies = afterLoad ?? []
+        afterLoad = nil
+        for body in bodies { body() }
+    }
+
     func toldOfSettings(_ mail: Mail, _ app: AppRuntime) { toldOf.append(mail) }
 }
 
@@ -93,7 +104,13 @@ final class FakeMail {
         )
         boxes = Mailboxes(shell.engine, shell.recorder, host)
         shell.engine.add(boxes)
-        if isLoaded { boxes.load(StoreContents()) }
+        if isLoaded { load(StoreContents()) }
+    }
+
+    /// Everything that an earlier torpord has kept is known from now on.
+    func load(_ contents: StoreContents) {
+        boxes.load(contents)
+        host.loaded()
     }
 
     deinit {

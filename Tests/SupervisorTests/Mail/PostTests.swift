@@ -130,7 +130,7 @@ import Varlink
         let kept = Mail(id: 9, draft: draft, firstAt: 1, lastAt: 1)
         contents.mail[9] = StoredMail(kept, of: "web")
         contents.mail[10] = StoredMail(Mail(id: 10, draft: draft, firstAt: 1, lastAt: 1), of: "gone")
-        mail.boxes.load(contents)
+        mail.load(contents)
         try mail.turn { outcome != nil }
         #expect(try outcome?.get().change == "changed")
         #expect(mail.boxes.waiting(for: mail.web).map { [$0.id, $0.count] } == [[9, 2]])

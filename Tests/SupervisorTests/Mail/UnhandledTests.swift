@@ -113,7 +113,7 @@ import Varlink
         stored.id = 8
         stored.standing.run = 0
         contents.mail[8] = stored
-        mail.boxes.load(contents)
+        mail.load(contents)
         #expect(mail.boxes.waiting(for: mail.web).map(\.id) == (counts ? [8] : [7, 8]))
         #expect(mail.boxes.waiting(for: mail.web).allSatisfy { $0.attempts == 0 && $0.run == nil })
         #expect(mail.boxes.unhandled.count(of: mail.web) == (counts ? 1 : 0))
@@ -134,7 +134,7 @@ import Varlink
         }
         let third = try #require(contents.mail[3])
         contents.unhandled[3] = StoredUnhandled(mail: third, why: "crashed", at: 2)
-        mail.boxes.load(contents)
+        mail.load(contents)
         #expect(mail.waiting.isEmpty && mail.boxes.unhandled.count(of: mail.web) == 3)
         #expect(try kept(mail).map(\.why) == ["unreadable", "unknown-message"], "the third is not in this file")
     }
@@ -182,7 +182,7 @@ import Varlink
         if isRead {
             var contents = StoreContents()
             contents.mail[7] = StoredMail(Mail(id: 7, draft: draft, firstAt: 1, lastAt: 1), of: "web")
-            mail.boxes.load(contents)
+            mail.load(contents)
         } else {
             try mail.boxes.add(draft, for: mail.web)
         }

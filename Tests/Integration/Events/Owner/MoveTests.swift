@@ -35,13 +35,20 @@ import Varlink
 
         """
 
-    /// What `ssh` does: it runs torpor of the other machine, and fails at the verb in the file `fails`.
+    /// What `ssh` does: it runs torpor of the other machine, and fails at the verb in the file `fails`,
+    /// and waits at the one in the file `waits`, as long as that is there.
     private static func ssh(to other: Daemon) -> String {
         """
         #!/bin/sh
         shift
         if [ -e "$(dirname "$0")/fails" ]; then
             case "$*" in *"$(cat "$(dirname "$0")/fails")"*) exit $(cat "$(dirname "$0")/code" 2>/dev/null || echo 255) ;; esac
+        fi
+        if [ -e "$(dirname "$0")/waits" ]; then
+            case "$*" in *"$(cat "$(dirname "$0")/waits")"*)
+                touch "$(dirname "$0")/waiting"
+                while [ -e "$(dirname "$0")/waits" ]; do sleep 0.01; done ;;
+            esac
         fi
         shift
         exec '\(Built.path("torpor"))' "$@" --socket '\(other.socket)'
@@ -113,6 +120,51 @@ import Varlink
             #expect(try Self.owners(here, there) == ["here", "none"])
             #expect(try here.summary("web").state == "active")
             #expect(here.records("web").last == "got ours")
+        }
+    }
+
+    @Test("an app that ran here runs there, even if a user had stopped it there")
+    func stoppedThere() throws {
+        try Self.withTwo { here, there, ssh in
+            try there.done(.own, "web")
+            try there.done(.stop, "web")
+            try there.done(.disown, "web")
+            try here.done(.own, "web")
+            let (code, output) = try Self.torpor(here, "move", "web", "other", "--ssh", ssh)
+            #expect(code == 0, "\(output)")
+            #expect(try there.summary("web").state == "active" && Self.owners(here, there) == ["none", "here"])
+        }
+    }
+
+    @Test("one that is interrupted takes the app back; a time that is not allowed is said before anything is done")
+    func interrupted() throws {
+        try Self.withTwo { here, there, ssh in
+            try here.done(.own, "web")
+            let pid = try here.process(of: "web")
+            for time in ["0s", "9000h"] {
+                #expect(try Self.torpor(here, "move", "web", "other", "--ssh", ssh, "--for", time).code == 2)
+            }
+            #expect(try here.process(of: "web") == pid)
+            try File.write(here.directory + "/waits", "state import")
+            let client = try Client(here, "move", "web", "other", "--ssh", ssh)
+            try here.eventually("it is under way") { File.exists(here.directory + "/waiting") }
+            kill(client.pid, SIGTERM)
+            try File.remove(here.directory + "/waits")
+            #expect(try client.finish(here) == 1 && client.output.contains("was interrupted"), "\(client.output)")
+            #expect(try Self.owners(here, there) == ["here", "none"] && here.summary("web").state == "active")
+        }
+    }
+
+    @Test("an answer without an end from the other machine is none")
+    func endless() throws {
+        try Self.withTwo { here, there, ssh in
+            try here.done(.own, "web")
+            let program = here.directory + "/endless"
+            try File.write(program, "#!/bin/sh\nexec cat /dev/zero\n")
+            chmod(program, 0o755)
+            let (code, output) = try Self.torpor(here, "move", "web", "other", "--ssh", program)
+            #expect(code == 1 && output.contains("failed with exit status"), "\(output)")
+            #expect(try Self.owners(here, there) == ["here", "none"])
         }
     }
 

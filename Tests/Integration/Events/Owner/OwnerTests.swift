@@ -99,6 +99,104 @@ import Varlink
         }
     }
 
+    @Test("a renewal owns nothing, and an app that ends while it is disowned is no failure")
+    func renewal() throws {
+        let stubborn = "ready = \"notify\"\nlaunch_deadline = \"none\"\n"
+        try withDaemon(Self.app(stubborn), files: ["app.py": NotifyApps.obedient]) { daemon in
+            let refused = try daemon.verb(.own, "web") { $0.renew = true }
+            #expect(!refused.ok && refused.message?.contains("nothing to renew") == true, "\(refused)")
+            try daemon.done(.own, "web") { $0.wait = false }
+            try daemon.eventually("it is being launched") { try daemon.summary("web").pid != nil }
+            // It never says that it is ready, so it could not be suspended.
+            try daemon.done(.disown, "web")
+            #expect(try Self.state(daemon) == "not-running none")
+            #expect(try daemon.events("web").contains { $0.kind == "exit" && $0.reason == "evicted" })
+        }
+    }
+
+    @Test("an app that requires it ends with it and comes back with it")
+    func dependent() throws {
+        let other = Apps.sleeper("other", "requires = [\"web\"]")
+        try withDaemon(Self.app() + other, files: ["app.py": NotifyApps.obedient]) { daemon in
+            try daemon.done(.own, "web")
+            try daemon.waitFor("other", "active")
+            try daemon.done(.disown, "web") { $0.stop = true }
+            #expect(try daemon.summary("other").state == "not-running" && daemon.summary("other").stranded != true)
+            try daemon.done(.own, "web")
+            try daemon.waitFor("other", "active")
+        }
+    }
+
+    @Test("who gave up before the stored state was read owns nothing")
+    func forsaken() throws {
+        let disk = try HangingDisk()
+        defer { disk.remove() }
+        try disk.hang()
+        let daemon = try Daemon(Self.app(), files: ["app.py": NotifyApps.obedient], environment: disk.environment)
+        try daemon.waitUntilItAnswers()
+        try daemon.eventually("the disk hangs") { disk.waits }
+        let client = try Client(daemon, "own", "web")
+        try daemon.eventually("it has asked") { client.waitsForReply }
+        kill(client.pid, SIGKILL)
+        try client.finish(daemon)
+        try disk.answer()
+        // This one waits for the disk too, and comes after the other.
+        #expect(try !daemon.verb(.own, "web") { $0.renew = true }.ok)
+        #expect(try Self.state(daemon) == "not-running none")
+        try daemon.stop()
+    }
+
+    @Test("what ended together with everything else is owned by nobody, if its time does not say otherwise")
+    func lostWithAll() throws {
+        try withRecovery(Self.app(), files: ["app.py": NotifyApps.obedient]) { daemon in
+            for isTimed in [false, true] {
+                try daemon.done(.own, "web") { $0.forMilliseconds = isTimed ? 600_000 : nil }
+                let pid = try daemon.process(of: "web")
+                try daemon.lose(.both) {
+                    kill(pid, SIGKILL)
+                    try daemon.eventually("the app is gone too") { !Truth.isAlive(pid) }
+                }
+                try daemon.eventually("it is known who owns it") {
+                    try Self.state(daemon) == (isTimed ? "active here" : "not-running none")
+                }
+            }
+            // Its time is over when the next torpord comes.
+            try daemon.done(.own, "web") { $0.forMilliseconds = 300 }
+            let pid = try daemon.process(of: "web")
+            try daemon.lose(.both) {
+                kill(pid, SIGKILL)
+                usleep(400_000)
+            }
+            try daemon.eventually("it is not launched") { try Self.state(daemon) == "not-running none" }
+            #expect(try daemon.events("web").last { $0.kind == "owner" }?.reason == "ownership-expired")
+        }
+    }
+
+    @Test("what was left running is owned still, and what has ended meanwhile is not")
+    func left() throws {
+        let toml = "on_exit = \"leave\"\n" + Self.app()
+        let daemon = try Daemon(toml, files: ["app.py": NotifyApps.obedient], nested: true)
+        try daemon.waitUntilItAnswers()
+        try daemon.done(.own, "web")
+        let pid = try daemon.process(of: "web")
+        for isGone in [false, true] {
+            kill(try daemon.livingKeeper(), SIGTERM)
+            try daemon.eventually("keeper and torpord are gone") {
+                let look = Census(folder: daemon.directory).look()
+                return look.keepers.isEmpty && look.torpords.isEmpty
+            }
+            if isGone { kill(pid, SIGKILL) }
+            try daemon.startAgain()
+            try daemon.waitUntilItAnswers()
+            try daemon.eventually("it is known who owns it") {
+                try Self.state(daemon) == (isGone ? "not-running none" : "active here")
+            }
+        }
+        try daemon.configure(Self.app())
+        try daemon.apply()
+        try daemon.endEverything()
+    }
+
     @Test("a new start of the supervisor owns nothing, whatever the app was asked for before")
     func newStart() throws {
         let daemon = try Daemon(Self.app(), files: ["app.py": NotifyApps.obedient])

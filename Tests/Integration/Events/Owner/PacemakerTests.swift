@@ -32,6 +32,8 @@ import TorporAPI
     private struct Agent {
         let daemon: Daemon
         var kind = "hot"
+        var lease = ""
+        var binary = Built.path("torpor")
 
         private var environment: [String: String] {
             [
@@ -39,7 +41,7 @@ import TorporAPI
                 "OCF_RESOURCE_INSTANCE": "web:0", "OCF_RESOURCE_TYPE": "app", "HA_RSCTMP": daemon.directory + "/ha",
                 "HA_LOGFILE": daemon.directory + "/ha.log", "HA_LOGFACILITY": "none", "PATH": "/usr/sbin:/usr/bin:/bin",
                 "OCF_RESKEY_app": "web", "OCF_RESKEY_kind": kind, "OCF_RESKEY_socket": daemon.socket,
-                "OCF_RESKEY_binary": Built.path("torpor"), "OCF_RESKEY_CRM_meta_interval": "20000",
+                "OCF_RESKEY_binary": binary, "OCF_RESKEY_lease": lease, "OCF_RESKEY_CRM_meta_interval": "20000",
             ]
         }
 
@@ -101,6 +103,33 @@ import TorporAPI
             #expect(try agent.call("monitor") == 9)
             #expect(try agent.then("demote") == [0, 0])
             #expect(try agent.then("stop") == [0, 7])
+        }
+    }
+
+    @Test("a monitor renews what the node owns, and owns nothing that has ended in the meantime", .enabled(if: isThere))
+    func lease() throws {
+        try withDaemon(Self.toml(), files: ["app.py": NotifyApps.obedient]) { daemon in
+            var agent = Agent(daemon: daemon, lease: "600s")
+            #expect(try agent.then("start") == [0, 0])
+            #expect(try agent.then("promote") == [0, 8])
+            try daemon.done(.own, "web") { $0.forMilliseconds = 100_000 }
+            #expect(try agent.call("monitor") == 8)
+            #expect(try daemon.summary("web").ownedMilliseconds ?? 0 > 100_000)
+            // The ownership ends just before it is renewed.
+            let torpor = agent.binary
+            agent.binary = daemon.directory + "/torpor"
+            try File.write(
+                agent.binary,
+                """
+                #!/bin/sh
+                if [ "$1" = own ]; then '\(torpor)' disown web --socket '\(daemon.socket)' >/dev/null; fi
+                exec '\(torpor)' "$@"
+
+                """
+            )
+            chmod(agent.binary, 0o755)
+            #expect(try agent.call("monitor") == 0)
+            #expect(try daemon.summary("web").owner == "none")
         }
     }
 

@@ -42,6 +42,23 @@ struct TransferTests {
         }
     }
 
+    @Test("Those of an app that is not owned wait, and continue when it is") func unowned() throws {
+        try TransferScene.run(app: "owner = \"external\"") { scene in
+            let daemon = scene.daemon
+            try daemon.done(.own, "web")
+            try daemon.done(.start, "web")
+            let id = try scene.get("slow")
+            try scene.waitForHalf(id)
+            try daemon.done(.disown, "web")
+            try daemon.eventually("nothing transfers") { scene.helpers.isEmpty }
+            #expect(try scene.infos.map(\.state) == ["queued"])
+            try scene.go()
+            try daemon.done(.own, "web")
+            try scene.expectDone("slow")
+            #expect(scene.requests.count == 2 && scene.requests[1].contains("bytes="), "\(scene.requests)")
+        }
+    }
+
     @Test("The end of a session launches an app that has gone, once all of it is over") func relaunched() throws {
         try TransferScene.run { scene in
             let daemon = scene.daemon

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Engine
+import EventLoop
+import Lifecycle
+import Linux
+
+/// Lets the time of ownerships (`torpor own --for`) go on while the machine sleeps, which the loop's clock does not count:
+/// the owner may have been another machine in the meantime.
+final class OwnershipClock: ShellRoom {
+    unowned(unsafe) let supervisor: Supervisor
+    private var slept = OwnershipClock.sleep
+    private var watch: ClockWatch?
+    private var source: IOSource?
+
+    init(_ supervisor: Supervisor) { self.supervisor = supervisor }
+
+    /// How long the machine has slept since its boot.
+    private static var sleep: Duration { Clock.boot() - Clock.monotonic() }
+
+    /// Begins to follow the machine's sleep, if an app is owned for a time.
+    func begin() {
+        guard source == nil, apps.contains(where: { coordinator.machine($0.id).ownedUntil != nil }) else { return }
+        slept = Self.sleep
+        guard let made = try? ClockWatch() else { return }
+        source = try? loop.watch(made.descriptor.raw, .readable) { [weak self] _ in self?.clockHasJumped() }
+        watch = consume made
+    }
+
+    private func clockHasJumped() {
+        do throws(Errno) {
+            try watch?.again()
+        } catch {
+            source = nil
+            watch = nil
+        }
+        look()
+    }
+
+    /// Ends ownerships sooner by the time that the machine has slept.
+    private func look() {
+        let now = Self.sleep
+        let more = now - slept
+        // The two clocks are read one after the other.
+        guard more > .milliseconds(1) else { return }
+        slept = now
+        for app in apps where coordinator.machine(app.id).ownedUntil != nil {
+            coordinator.shortenOwnership(of: app.id, by: more)
+        }
+        engine.settle()
+    }
+}
