@@ -170,7 +170,7 @@ import Varlink
             regretted.handle(.closed(.whole), now: .zero) == [.record(.locked), .announceLocked(isBusy: false)]
         )
         // Locked while it is opened: nobody was told that it is open.
-        #expect(edge.handle(.lock, now: .zero) == [])
+        #expect(edge.handle(.lock, now: .zero) == [.record(.locking)])
         #expect(edge.handle(.opened(true), now: .zero) == [.record(.locking), .close])
         // Unlocked between two tries.
         _ = edge.handle(.closed(.busy), now: .zero)
@@ -187,7 +187,7 @@ import Varlink
         var locked = edge
         #expect(edge.handle(.opened(false), now: .zero) == [.record(.unlocked), .announceUnlocked])
         // Apps have been using their data all the time, so a lock tells them.
-        #expect(locked.handle(.lock, now: .zero) == [])
+        #expect(locked.handle(.lock, now: .zero) == [.record(.locking)])
         #expect(locked.handle(.opened(true), now: .zero).contains(.warn))
     }
 

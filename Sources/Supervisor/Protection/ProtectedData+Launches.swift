@@ -2,7 +2,7 @@
 
 import Configuration
 import DataProtection
-import Engine
+package import Engine
 import EventLoop
 import Lifecycle
 
@@ -11,11 +11,7 @@ extension ProtectedData {
     /// Called when the core asks whether an app may be launched. `next` goes on with it, as soon as its data is
     /// readable.
     func launchNeedsData(_ app: AppRuntime) {
-        guard app.specification.data.protection.kind != nil else {
-            // It had protected data in its last run, and another configuration now.
-            if standings[app.name] != nil { sweep() }
-            return supervisor.scenes.launchNeedsRoom(app)
-        }
+        guard app.specification.data.protection.kind != nil else { return supervisor.scenes.launchNeedsRoom(app) }
         guard !held.contains(app.id) else { return }
         held.append(app.id)
         // Deferred, because the core has not finished the step in which it asks.
@@ -114,6 +110,9 @@ extension ProtectedData {
         engine.touch(app.id)
         return true
     }
+
+    /// Whether a lock has stopped the app's launch on its way.
+    package func isStopped(_ app: AppRuntime) -> Bool { stopped.contains { $0.app === app } }
 
     func lookForStopped() {
         let launcher = supervisor.launcher

@@ -332,19 +332,21 @@ package final class ProtectedData: ShellRoom, LifecycleObserver {
         runs.open(folders(chosen)) { [weak self] outcome in
             guard let self else { return }
             settle(outcome, chosen, isOpening: true)
-            handle(.opened(isEnough(chosen)))
+            handle(.opened(isEnough(outcome, chosen)))
         }
     }
 
     /// Whether a run has unlocked data. A folder that no key protects opens always, and one of `first-unlock` again and
     /// again: neither says that somebody has given the keys. A folder that cannot be protected at all keeps no other one
     /// locked.
-    private func isEnough(_ chosen: [AppRuntime]) -> Bool {
+    private func isEnough(_ outcome: ProtectRuns.Outcome, _ chosen: [AppRuntime]) -> Bool {
         let complete = chosen.filter { $0.specification.data.protection.kind == .complete }
-        let found = (complete.isEmpty ? chosen : complete).compactMap { standings[$0.name] }
-        let open = found.filter { $0.state == .open }
-        if found.contains(where: { $0.state == .withoutKey }) { return open.contains { $0.isEncrypted == true } }
-        return !open.isEmpty || !found.contains { $0.state == .closed }
+        // Of this run: what an earlier one has left open says nothing either.
+        let found = Dictionary(outcome.answer.standings.map { ($0.app, $0) }, uniquingKeysWith: { $1 })
+        let states = (complete.isEmpty ? chosen : complete).map { found[$0.name] }
+        let open = states.compactMap(\.self).filter { $0.state == .open }
+        if states.contains(where: { $0?.state == .withoutKey }) { return open.contains { $0.isEncrypted == true } }
+        return !open.isEmpty || !states.contains { $0 == nil }
     }
 
     private func announceUnlocked() {
@@ -468,6 +470,8 @@ package final class ProtectedData: ShellRoom, LifecycleObserver {
 
     package func ended(_ app: AppRuntime, _ ending: Ending) {
         if edge.isWarning, awaited.contains(app.id) { lookForAnswers() }
+        // Its next run may have another configuration, without protected data.
+        if standings[app.name] != nil { loop.later { [weak self] in self?.sweep() } }
     }
 
     package func forget(_ app: AppRuntime) {
