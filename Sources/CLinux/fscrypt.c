@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -108,4 +109,9 @@ long tlx_filesystem(const char *path)
 {
     struct statfs found;
     return statfs(path, &found) < 0 ? -1 : (long)found.f_type;
+}
+
+int tlx_compare_tasks(int first, int second, int kind)
+{
+    return (int)syscall(SYS_kcmp, first, second, kind, 0UL, 0UL);
 }

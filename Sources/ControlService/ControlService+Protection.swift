@@ -9,7 +9,12 @@ import VarlinkServer
 /// Requests about protected data.
 extension ControlService {
     func lockData(by person: String, _ reply: Reply) {
-        supervisor.protection.lock(by: person) { reply.send(["message": .optional($0)]) }
+        supervisor.protection.lock(by: person) { outcome in
+            switch outcome {
+            case .success(let message): reply.send(["message": .optional(message)])
+            case .failure(let refusal): reply.fail("protected data is not locked yet: \(refusal)")
+            }
+        }
     }
 
     func unlockData(by person: String, _ reply: Reply) {

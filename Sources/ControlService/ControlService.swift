@@ -339,7 +339,8 @@ package final class ControlService: ShellRoom, ClientService {
         summary.done = machine.isDone
         summary.socketTrouble = supervisor.wakes.sockets.trouble(of: app)
         summary.unhealthy = app.run.health?.problem
-        summary.heldBack = machine.isWaitingForPermission ? app.heldBack : nil
+        let isHeld = machine.isWaitingForPermission || supervisor.protection.isStopped(app)
+        summary.heldBack = isHeld ? app.heldBack : nil
         summary.tags = app.specification.tags
         summary.scene = app.specification.scene
         summary.pictureAt = app.pictureAt

@@ -8,7 +8,9 @@
 ///                           │                   └────── unlock ────┘             busy, not late ▼   │ 1 s
 ///                           └───────────────── unlock ◀──────────────────────────────────── retrying
 ///
-/// Only one run of torpor-protect is under way at a time: a wish that comes during a run is carried out after it.
+/// Only one run of torpor-protect is under way at a time: a wish that comes during a run is carried out after it. Two
+/// rules hold whatever happens. Data counts as locked only after a run that came to its end and left no folder open. A
+/// wish to lock is recorded when it comes, so that a torpord that is killed then leaves it to the next one.
 public struct ProtectionEdge: Hashable, Sendable {
     /// What an earlier torpord wrote down.
     public enum Recorded: UInt32, Sendable, CaseIterable {
@@ -25,15 +27,27 @@ public struct ProtectionEdge: Hashable, Sendable {
         /// torpord has started, or the first app with protected data was added.
         case begun(Recorded)
         case lock
+        /// Lock, and warn apps no longer than this: the machine is about to sleep, and does not wait for ever.
+        case lockSoon(Duration)
         case unlock
         /// No app that was told is still awaited.
         case answered
         /// The timer of ``Action/arm(_:)`` has fired.
         case timeout
-        /// A run that opens is over; whether it opened any folder, or there was none.
+        /// A run that opens is over; whether data counts as unlocked by it. Otherwise it may still have opened folders.
         case opened(Bool)
-        /// A run that closes is over; whether files are still in use, or it did not come to its end.
-        case closed(isBusy: Bool)
+        /// A run that closes is over.
+        case closed(Closed)
+    }
+
+    /// What a run that closes has achieved.
+    public enum Closed: Hashable, Sendable {
+        /// All folders are closed, and no file is in use.
+        case whole
+        /// All folders are closed. Files are still in use, or it is not known whether any is.
+        case busy
+        /// A folder may still be open, or the kernel may still have its key.
+        case failed
     }
 
     /// What the shell does.
@@ -51,6 +65,8 @@ public struct ProtectionEdge: Hashable, Sendable {
         case announceUnlocked
         /// The lock is over; whether files are still in use.
         case announceLocked(isBusy: Bool)
+        /// Folders could not be closed in ``retryTime``, which is tried again and again.
+        case announceFailure
         /// The folders stay closed: nobody has given the kernel their keys.
         case stayLocked
     }
@@ -58,25 +74,51 @@ public struct ProtectionEdge: Hashable, Sendable {
     enum Phase: Hashable, Sendable {
         case idle
         case locked
-        /// `wasUnlocked`: a run for keys that were added while data was unlocked.
-        case opening(wasUnlocked: Bool)
+        case opening(Origin)
         case unlocked
-        case warning
-        /// `until`: when retries end; nil before the first run is over.
-        case closing(until: Duration?)
-        case retrying(until: Duration)
+        /// `until`: when the time of apps is over.
+        case warning(until: Duration)
+        case closing(Closing)
+        case retrying(Closing)
+    }
+
+    /// What data was before a run that opens.
+    enum Origin: Hashable, Sendable {
+        case locked
+        /// A run for keys that were added while data was unlocked.
+        case unlocked
+        /// An earlier torpord had unlocked it, and apps use it; whether the kernel still has the keys shows this run.
+        case takenOver
+    }
+
+    struct Closing: Hashable, Sendable {
+        /// When retries end; nil before the first run is over.
+        var until: Duration?
+        /// Nobody has locked: what an unlock without keys has opened is closed again.
+        var isUndoing = false
+        /// Whether ``Action/announceFailure`` was performed.
+        var isOverdue = false
     }
 
     private(set) var phase = Phase.idle
     private var asked = Asked.nothing
 
     /// What was asked for during a run.
-    private enum Asked: Hashable, Sendable { case nothing, lock, unlock }
+    private enum Asked: Hashable, Sendable {
+        case nothing
+        /// `by`: when the time of apps is over at the latest.
+        case lock(by: Duration?)
+        case unlock
+
+        var isLock: Bool { if case .lock = self { true } else { false } }
+    }
 
     /// How long removal is retried.
     public static let retryTime = Duration.seconds(10)
     /// The time between two tries.
     public static let retryInterval = Duration.seconds(1)
+    /// The time between two tries of what could not be locked in ``retryTime``.
+    public static let slowInterval = Duration.seconds(10)
 
     /// The time that apps have to answer.
     public var deadline = Duration.seconds(10)
@@ -85,18 +127,28 @@ public struct ProtectionEdge: Hashable, Sendable {
     public init() {}
 
     /// Whether data can be read, and nobody is locking it.
-    public var isUnlocked: Bool { phase == .unlocked || phase == .opening(wasUnlocked: true) }
+    public var isUnlocked: Bool { phase == .unlocked || phase == .opening(.unlocked) && !asked.isLock }
     /// Whether data is locked, and no edge is under way.
     public var isLocked: Bool { phase == .locked }
     /// Whether ``Event/begun(_:)`` has come.
     public var hasBegun: Bool { phase != .idle }
     /// Whether apps were told that data is about to go, and are awaited.
-    public var isWarning: Bool { phase == .warning }
-    /// Whether data is being locked.
+    public var isWarning: Bool { if case .warning = phase { true } else { false } }
+    /// When the time of apps that were told is over; nil if none is told.
+    public var warnsUntil: Duration? { if case .warning(let until) = phase { until } else { nil } }
+    /// Whether data is being locked, or will be as soon as a run is over.
     public var isLocking: Bool {
         switch phase {
         case .warning, .closing, .retrying: true
-        case .idle, .locked, .opening, .unlocked: false
+        case .opening: asked.isLock
+        case .idle, .locked, .unlocked: false
+        }
+    }
+    /// Whether data should be locked, and could not be.
+    public var isOverdue: Bool {
+        switch phase {
+        case .closing(let closing), .retrying(let closing): closing.isOverdue
+        default: false
         }
     }
 
@@ -104,102 +156,127 @@ public struct ProtectionEdge: Hashable, Sendable {
     public mutating func handle(_ event: Event, now: Duration) -> [Action] {
         switch event {
         case .begun(let recorded): begin(recorded)
-        case .lock: lock(now: now)
+        case .lock: lock(by: nil, now: now)
+        case .lockSoon(let time): lock(by: now + time, now: now)
         case .unlock: unlock()
         case .answered: stopWaiting(event)
-        case .timeout: phase == .warning ? stopWaiting(event) : retry()
-        case .opened(let any): opened(any, now: now)
-        case .closed(let isBusy): closed(isBusy, now: now)
+        case .timeout: isWarning ? stopWaiting(event) : retry()
+        case .opened(let isUnlocked): opened(isUnlocked, now: now)
+        case .closed(let outcome): closed(outcome, now: now)
         }
     }
 
     private mutating func begin(_ recorded: Recorded) -> [Action] {
         guard phase == .idle else { return [] }
         switch recorded {
-        case .unlocked:
-            phase = .opening(wasUnlocked: false)
-            return [.open]
+        case .unlocked: return open([], .takenOver)
         // A machine that lost its power may have left doors open.
-        case .nothing, .locked, .locking: return close([])
+        case .nothing, .locked, .locking: return close()
         }
     }
 
-    private mutating func close(_ before: [Action]) -> [Action] {
-        phase = .closing(until: nil)
-        return before + [.record(.locking), .close]
+    private mutating func close(isUndoing: Bool = false) -> [Action] {
+        phase = .closing(Closing(isUndoing: isUndoing))
+        return [.record(.locking), .close]
     }
 
-    private mutating func open(_ before: [Action], wasUnlocked: Bool = false) -> [Action] {
-        phase = .opening(wasUnlocked: wasUnlocked)
+    private mutating func open(_ before: [Action], _ origin: Origin) -> [Action] {
+        phase = .opening(origin)
         return before + [.open]
     }
 
-    private mutating func lock(now: Duration) -> [Action] {
+    private mutating func lock(by time: Duration?, now: Duration) -> [Action] {
         switch phase {
         case .unlocked:
-            phase = .warning
-            return [.record(.locking), .warn, .arm(deadline)]
-        case .opening, .closing: asked = .lock
-        case .idle, .locked, .warning, .retrying: break
+            let until = time.map { min($0, now + deadline) } ?? now + deadline
+            phase = .warning(until: until)
+            return [.record(.locking), .warn, .arm(max(.zero, until - now))]
+        case .warning(let until):
+            guard let time, time < until else { break }
+            phase = .warning(until: time)
+            return [.arm(max(.zero, time - now))]
+        case .opening:
+            asked = .lock(by: time)
+            return [.record(.locking)]
+        case .closing: asked = .lock(by: time)
+        case .retrying(var closing):
+            closing.isUndoing = false
+            phase = .retrying(closing)
+        case .idle, .locked: break
         }
         return []
     }
 
     private mutating func unlock() -> [Action] {
         switch phase {
-        case .locked: return open([])
-        case .unlocked: return open([], wasUnlocked: true)
+        case .locked: return open([], .locked)
+        case .unlocked: return open([], .unlocked)
         case .warning:
             phase = .unlocked
             return [.disarm, .record(.unlocked), .announceUnlocked]
-        case .retrying: return open([.disarm])
-        case .opening, .closing: asked = .unlock
+        case .retrying: return open([.disarm], .locked)
+        case .opening(let origin):
+            defer { asked = .unlock }
+            guard asked.isLock else { break }
+            return [.record(origin == .locked ? .locked : .unlocked)]
+        case .closing: asked = .unlock
         case .idle: break
         }
         return []
     }
 
     private mutating func stopWaiting(_ event: Event) -> [Action] {
-        guard phase == .warning else { return [] }
-        phase = .closing(until: nil)
+        guard isWarning else { return [] }
+        phase = .closing(Closing())
         return event == .answered ? [.disarm, .close] : [.close]
     }
 
     private mutating func retry() -> [Action] {
-        guard case .retrying(let until) = phase else { return [] }
-        phase = .closing(until: until)
+        guard case .retrying(let closing) = phase else { return [] }
+        phase = .closing(closing)
         return [.close]
     }
 
-    private mutating func opened(_ any: Bool, now: Duration) -> [Action] {
-        guard case .opening(let wasUnlocked) = phase else { return [] }
-        defer { asked = .nothing }
-        if asked == .lock {
-            guard wasUnlocked else { return close([]) }
-            // Apps that use their data already must hear of it.
+    private mutating func opened(_ isUnlocked: Bool, now: Duration) -> [Action] {
+        guard case .opening(let origin) = phase else { return [] }
+        let wish = asked
+        asked = .nothing
+        let isInUse = origin == .unlocked || origin == .takenOver && isUnlocked
+        switch wish {
+        case .lock(let time):
+            guard isInUse else { return close() }
+            // Apps that use their data already must hear of the lock.
             phase = .unlocked
-            return lock(now: now)
-        }
+            return lock(by: time, now: now)
         // Keys that were added during the run count too.
-        if asked == .unlock { return open([], wasUnlocked: wasUnlocked) }
-        guard any || wasUnlocked else {
-            phase = .locked
-            return [.record(.locked), .stayLocked]
+        case .unlock: return open([], origin)
+        case .nothing:
+            // An app's own folder may be open although the keys of others are missing: it must not stay so.
+            guard isUnlocked || isInUse else { return close(isUndoing: true) }
+            phase = .unlocked
+            return [.record(.unlocked), .announceUnlocked]
         }
-        phase = .unlocked
-        return [.record(.unlocked), .announceUnlocked]
     }
 
-    private mutating func closed(_ isBusy: Bool, now: Duration) -> [Action] {
-        guard case .closing(let known) = phase else { return [] }
-        defer { asked = .nothing }
-        if asked == .unlock { return open([]) }
-        let until = known ?? now + Self.retryTime
-        if isBusy, now < until {
-            phase = .retrying(until: until)
+    private mutating func closed(_ outcome: Closed, now: Duration) -> [Action] {
+        guard case .closing(var closing) = phase else { return [] }
+        let wish = asked
+        asked = .nothing
+        if wish == .unlock { return open([], .locked) }
+        if wish.isLock { closing.isUndoing = false }
+        let until = closing.until ?? now + Self.retryTime
+        closing.until = until
+        if outcome != .whole, now < until {
+            phase = .retrying(closing)
             return [.arm(Self.retryInterval)]
         }
+        if outcome == .failed {
+            let wasOverdue = closing.isOverdue
+            closing.isOverdue = true
+            phase = .retrying(closing)
+            return (wasOverdue ? [] : [.announceFailure]) + [.arm(Self.slowInterval)]
+        }
         phase = .locked
-        return [.record(.locked), .announceLocked(isBusy: isBusy)]
+        return [.record(.locked), closing.isUndoing ? .stayLocked : .announceLocked(isBusy: outcome == .busy)]
     }
 }

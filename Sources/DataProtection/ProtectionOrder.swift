@@ -59,15 +59,31 @@ public struct FileHolder: Hashable, Sendable {
     public let files: [String]
     /// How many files it has open or mapped.
     public let count: Int
+    /// Its cgroup, as `/proc/PID/cgroup` has it.
+    public let cgroup: String?
 
-    /// The most holders of a folder that are reported.
-    public static let most = 32
     /// The most files of each that are named.
     public static let mostFiles = 8
+    /// The most holders of a folder whose files are named. All are reported: one of them may belong to an app.
+    public static let mostNamed = 32
+    /// The most holders of a folder that are remembered to be shown.
+    public static let mostShown = 1000
 
     /// Memberwise initializer.
-    public init(pid: Int32, name: String, files: [String], count: Int) {
-        (self.pid, self.name, self.files, self.count) = (pid, name, files, count)
+    public init(pid: Int32, name: String, files: [String], count: Int, cgroup: String? = nil) {
+        (self.pid, self.name, self.files, self.count, self.cgroup) = (pid, name, files, count, cgroup)
+    }
+
+    /// The holder together with what else was found of the same process.
+    func joined(with other: FileHolder) -> FileHolder {
+        let more = other.files.filter { !files.contains($0) }
+        return FileHolder(
+            pid: pid,
+            name: name,
+            files: Array((files + more).prefix(Self.mostFiles)),
+            count: count + other.count,
+            cgroup: cgroup ?? other.cgroup
+        )
     }
 
     /// Decodes a JSON object.
@@ -80,13 +96,17 @@ public struct FileHolder: Hashable, Sendable {
             pid: pid,
             name: try fields.string("name"),
             files: try fields.strings("files"),
-            count: Int(clamping: try fields.int("count"))
+            count: Int(clamping: try fields.int("count")),
+            cgroup: try fields.optionalString("cgroup")
         )
     }
 
     /// Encodes a JSON object.
     public var json: JSON {
-        ["pid": .int(Int64(pid)), "name": .string(name), "files": .strings(files), "count": .int(Int64(count))]
+        [
+            "pid": .int(Int64(pid)), "name": .string(name), "files": .strings(files), "count": .int(Int64(count)),
+            "cgroup": .optional(cgroup),
+        ]
     }
 }
 
@@ -114,7 +134,8 @@ public struct FolderStanding: Hashable, Sendable {
     public var problem: String?
     /// Whether files of it are still in use although it is closed.
     public var isBusy = false
-    /// The processes that use them. May be empty: what the kernel itself holds belongs to no process.
+    /// The processes that use them, which are lines of their own (``ProtectionAnswer``). May be empty: what the kernel
+    /// itself holds belongs to no process.
     public var holders: [FileHolder] = []
 
     /// Creates a standing without problems and holders.
@@ -130,14 +151,62 @@ public struct FolderStanding: Hashable, Sendable {
         isEncrypted = try fields.optionalBool("encrypted")
         problem = try fields.optionalString("problem")
         isBusy = try fields.bool("busy")
-        holders = try fields.list("holders") { json throws(FieldError) in try FileHolder(json: json) }
     }
 
     /// Encodes a JSON object.
     public var json: JSON {
         [
             "app": .string(app), "state": .string(state.rawValue), "encrypted": isEncrypted.map { .bool($0) } ?? .null,
-            "problem": .optional(problem), "busy": .bool(isBusy), "holders": .array(holders.map(\.json)),
+            "problem": .optional(problem), "busy": .bool(isBusy),
         ]
+    }
+}
+
+/// What torpor-protect prints, a line of JSON each, at once when it is known: the standing of each folder; after all of
+/// them, when it closes, the holders that it finds; and that it came to its end. If it is ended before, what it has
+/// printed counts.
+public struct ProtectionAnswer: Sendable {
+    /// The folders, with their holders.
+    public private(set) var standings: [FolderStanding] = []
+    /// Whether it came to its end. Otherwise there may be more holders.
+    public private(set) var isWhole = false
+
+    /// The last line.
+    public static var end: JSON { ["end": true] }
+
+    /// The line of a holder.
+    public static func line(_ app: String, _ holder: FileHolder) -> JSON {
+        ["app": .string(app), "holder": holder.json]
+    }
+
+    /// Creates the answer of a run that printed nothing.
+    public init() {}
+
+    /// Reads lines. What follows the last newline is a line that was not finished; what is no JSON is a sentence about
+    /// an error.
+    public init(_ bytes: [UInt8]) throws {
+        var places: [String: Int] = [:]
+        var known: [Int: [Int32: Int]] = [:]
+        guard let last = bytes.lastIndex(of: UInt8(ascii: "\n")) else { return }
+        for line in bytes[..<last].split(separator: UInt8(ascii: "\n")) where line.first == UInt8(ascii: "{") {
+            let json = try JSON.parse(line)
+            if json["end"] != nil {
+                isWhole = true
+            } else if let found = json["holder"] {
+                let holder = try FileHolder(json: found)
+                guard let place = places[try Fields(json).string("app")] else { continue }
+                standings[place].isBusy = true
+                if let at = known[place]?[holder.pid] {
+                    standings[place].holders[at] = standings[place].holders[at].joined(with: holder)
+                } else {
+                    known[place, default: [:]][holder.pid] = standings[place].holders.count
+                    standings[place].holders.append(holder)
+                }
+            } else {
+                let standing = try FolderStanding(json: json)
+                places[standing.app] = standings.count
+                standings.append(standing)
+            }
+        }
     }
 }

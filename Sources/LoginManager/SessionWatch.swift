@@ -28,7 +28,7 @@ final class SessionWatch {
     /// The user or seat that the session belongs to.
     private var holder: (path: String, changes: BusSlot?)?
     /// The session, and the subscriptions to it.
-    private var followed: (path: String, slots: [BusSlot?])?
+    private var followed: (id: String, path: String, slots: [BusSlot?])?
     /// The pending request for its `LockedHint`.
     private var hint: BusSlot?
     /// The pending request for its `User`.
@@ -113,8 +113,11 @@ final class SessionWatch {
             (user, userQuestion) = (nil, nil)
             return known()
         }
+        guard followed?.path != session.path else {
+            if name == nil { askForHint(session.path) }
+            return known()
+        }
         name = session.id
-        guard followed?.path != session.path else { return known() }
         var slots: [BusSlot?] = [
             changes(of: session.path, Self.session) { [weak self] message in
                 let change = message.change(of: "LockedHint")
@@ -132,7 +135,7 @@ final class SessionWatch {
             }
             slots.append(slot)
         }
-        followed = (session.path, slots)
+        followed = (session.id, session.path, slots)
         // Answered before the hint is, so that both are known at once.
         userQuestion = connection.get(LoginManager.service, session.path, Self.session, "User") {
             [weak self] answer in
@@ -145,7 +148,13 @@ final class SessionWatch {
 
     private func askForHint(_ path: String) {
         hint = connection.get(LoginManager.service, path, Self.session, "LockedHint") { [weak self] answer in
-            self?.locked((try? answer.get())?.variant("b") { $0.boolean() } ?? false)
+            guard let self else { return }
+            if let isLocked = (try? answer.get())?.variant("b", { $0.boolean() }) { return self.locked(isLocked) }
+            // Not known to be unlocked: until its next signal there is no session that anybody could have unlocked.
+            hint = nil
+            name = nil
+            trouble = "the session's LockedHint cannot be read"
+            known()
         }
     }
 
@@ -153,6 +162,7 @@ final class SessionWatch {
         // A pending answer would be older than this signal.
         hint = nil
         self.isLocked = isLocked
+        name = followed?.id
         known()
     }
 

@@ -113,7 +113,7 @@ public struct ClassKeys {
 ///     torpor-keys 1
 ///     passphrase argon2id PASSES BYTES SALT NONCE SEALED
 ///     recovery NONCE SEALED
-public struct KeyRing {
+public struct KeyRing: Sendable {
     /// The folder of the sealed keys.
     private let folder: String
     private var path: String { folder + "/ring" }
@@ -236,13 +236,16 @@ public struct KeyRing {
 
     /// Makes class keys. Returns them, and the recovery key, which is kept nowhere.
     public func make(_ passphrase: Secret) throws(KeyError) -> (keys: ClassKeys, recovery: Secret) {
-        guard !isThere else { throw KeyError("there are keys already: \(path)") }
         do throws(Errno) {
             try File.makeDirectories(folder, mode: 0o700)
             try File.setMode(folder, 0o700)
         } catch {
             throw KeyError("\(folder) cannot be made: \(error)")
         }
+        // Two at the same time would print two recovery keys, of which one opens nothing.
+        let lock = try lock()
+        defer { lock.close() }
+        guard !isThere else { throw KeyError("there are keys already: \(path)") }
         let (keys, recovery) = (ClassKeys(), Secret.random(count: 32))
         let sealed = Sealed(keys.secret, with: recovery, context: Self.head)
         try write(path, try Content(keys, passphrase, byRecovery: sealed).text)
@@ -267,15 +270,36 @@ public struct KeyRing {
         return ClassKeys(secret)
     }
 
+    private func lock() throws(KeyError) -> Descriptor {
+        do throws(Errno) {
+            let lock = try File.open(folder + "/.lock", [.readWrite, .create, .noFollow], mode: 0o600)
+            guard try Locks.tryLock(lock.raw) else { throw .resourceBusy }
+            return lock
+        } catch {
+            throw KeyError(
+                error == .resourceBusy
+                    ? "another ‘torpor protect’ is changing the keys" : "\(folder) cannot be locked: \(error)"
+            )
+        }
+    }
+
     /// Seals the class keys by another passphrase. The recovery key stays.
     public func change(_ keys: ClassKeys, to passphrase: Secret) throws(KeyError) {
+        let lock = try lock()
+        defer { lock.close() }
         try write(path, try Content(keys, passphrase, byRecovery: try read().byRecovery).text)
     }
 
     // MARK: The keys of apps
 
-    /// Gives the kernel the key of an app, which is made at the first time.
-    public func add(_ app: String, kind: String, _ keys: ClassKeys, to root: Folder) throws(KeyError) {
+    /// Gives the kernel the key of an app, which is made at the first time. Returns its identifier; nil if the kernel had
+    /// it before.
+    public func add(
+        _ app: String,
+        kind: String,
+        _ keys: ClassKeys,
+        to root: Folder
+    ) throws(KeyError) -> Encryption.Identifier? {
         let path = folder + "/" + app
         let text: String?
         do throws(Errno) { text = try File.kind(path) == nil ? nil : try File.readString(path, limit: 4096) } catch {
@@ -287,7 +311,14 @@ public struct KeyRing {
             let sealed = Sealed(lines[1].dropFirst()), let classKey = keys.key(name),
             let key = sealed.open(with: classKey, context: Self.context(app, name)), key.count == Encryption.keyLength
         else { throw KeyError("\(path) is damaged, or from other keys: put a copy of it back") }
-        try give(key, root)
+        let known = Hexadecimal.bytes(lines[0][0])
+        let had = known.map { $0.count == Encryption.identifierLength && Self.isThere($0, root) } ?? false
+        let identifier = try give(key, root)
+        return had ? nil : identifier
+    }
+
+    private static func isThere(_ key: Encryption.Identifier, _ root: Folder) -> Bool {
+        (try? Encryption.status(of: key, on: root)) == .present
     }
 
     private static func context(_ app: String, _ kind: String) -> String { "\(head) \(kind) \(app)" }
@@ -298,16 +329,22 @@ public struct KeyRing {
         _ keys: ClassKeys,
         _ path: String,
         _ root: Folder
-    ) throws(KeyError) {
+    ) throws(KeyError) -> Encryption.Identifier {
         guard let classKey = keys.key(kind) else { throw KeyError("there is no key for protected = \"\(kind)\"") }
         let key = Secret.random(count: Encryption.keyLength)
         let identifier = try give(key, root)
         let sealed = Sealed(key, with: classKey, context: Self.context(app, kind))
-        // On the disk before any folder is encrypted with it: torpor-protect reads its identifier there.
-        try write(path, Hexadecimal.text(identifier) + "\n" + ([kind] + sealed.words).joined(separator: " ") + "\n")
+        do throws(KeyError) {
+            // On the disk before any folder is encrypted with it: torpor-protect reads its identifier there.
+            try write(path, Hexadecimal.text(identifier) + "\n" + ([kind] + sealed.words).joined(separator: " ") + "\n")
+        } catch {
+            // Only the kernel names a key, so that it has it before the disk does.
+            _ = try? Encryption.remove(identifier, from: root)
+            throw error
+        }
+        return identifier
     }
 
-    @discardableResult
     private func give(_ key: Secret, _ root: Folder) throws(KeyError) -> Encryption.Identifier {
         do throws(Errno) {
             return try Encryption.add(UnsafeRawBufferPointer(key.bytes), to: root)

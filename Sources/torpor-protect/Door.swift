@@ -3,6 +3,7 @@
 import DataProtection
 import Linux
 import SystemPackage
+import Varlink
 import WireText
 
 /// The folder of all protected folders, locked so that no other torpor-protect works in it.
@@ -11,7 +12,13 @@ final class DoorRoot {
     let folder: Folder
     private let lock: Descriptor
 
-    init(_ path: String) throws(Errno) {
+    /// How long an earlier torpor-protect, of a torpord that is gone, may go on.
+    private static let patience = Duration.seconds(5)
+    /// How long its end may take after it was killed.
+    private static let grace = Duration.seconds(2)
+
+    /// - Parameter mayGoOn: whether to work although another torpor-protect, which was killed, is held in the kernel.
+    init(_ path: String, mayGoOn: Bool) throws(Errno) {
         if try File.kind(path) == nil {
             try File.makeDirectories(path, mode: 0o711)
             try File.setMode(path, 0o711)
@@ -19,9 +26,42 @@ final class DoorRoot {
         self.path = path
         folder = try Folder(path)
         lock = try File.open(path + "/" + ProtectedPlace.lock, [.readWrite, .create, .noFollow], mode: 0o600)
-        // An earlier torpor-protect, of a torpord that is gone, ends in at most some seconds.
-        while !(try Locks.tryLock(lock.raw)) { ThisProcess.sleep(.milliseconds(5)) }
+        if try !takes(within: Self.patience) {
+            killHolder()
+            // One that is killed does nothing more but the call that holds it: a disk that hangs keeps no door open.
+            if try !takes(within: Self.grace), !mayGoOn { throw .resourceBusy }
+        }
+        try? File.truncate(lock.raw, to: 0)
+        _ = try? File.write(lock.raw, at: 0, Array("\(ThisProcess.pid)\n".utf8))
     }
+
+    private func takes(within time: Duration) throws(Errno) -> Bool {
+        let end = Clock.monotonic() + time
+        while !(try Locks.tryLock(lock.raw)) {
+            guard Clock.monotonic() < end else { return false }
+            ThisProcess.sleep(.milliseconds(5))
+        }
+        return true
+    }
+
+    private func killHolder() {
+        let text = String(wire: (try? File.read(lock.raw, at: 0, maximum: 16)) ?? [])
+        guard let pid = Int32(text.prefix { $0 != "\n" }), pid > 1, pid != ThisProcess.pid,
+            let process = try? Pidfd.open(pid), (try? ProcFS.stat(pid))?.comm == "torpor-protect"
+        else { return }
+        try? Pidfd.sendSignal(process.raw, Signal.kill)
+    }
+
+    /// Lets the next torpor-protect work: what follows changes nothing.
+    func letGo() { try? Locks.unlock(lock.raw) }
+
+    /// The apps whose doors are here, but those named.
+    func others(than kept: Set<String>) -> [String] {
+        let names = (try? folder.names(atMost: Self.mostDoors)) ?? []
+        return names.map(\.text).filter { !$0.hasPrefix(".") && !kept.contains($0) }
+    }
+
+    private static let mostDoors = 100_000
 
     /// The identifier of an app's key, in the first line of its sealed key; nil if it has none.
     func key(of app: String) -> Encryption.Identifier? {
@@ -81,8 +121,9 @@ struct Door {
     /// Makes the folder where it is missing. Returns whether it is encrypted; then its key is there.
     private func makeReady() throws -> Bool {
         if try File.kind(path) == nil { try File.makeDirectory(path, mode: 0o700) }
-        // While the door of a user's supervisor is closed, not even that user can look behind it.
-        try File.setMode(path, 0o700, followLinks: false)
+        // While the door of a user's supervisor is closed, not even that user can look behind it. Root always can, and
+        // the app may be using its folder now.
+        if !Users.isRoot { try File.setMode(path, 0o700, followLinks: false) }
         let kind = try File.kind(files)
         guard kind == nil || kind == .directory else { throw Errno.notDirectory }
         if kind == nil { try File.makeDirectory(files, mode: 0o700) }
@@ -180,58 +221,80 @@ struct Door {
 
     // MARK: Closing
 
-    /// Closes doors, takes the keys away, and looks for processes that still have files open.
+    /// Closes doors, takes the keys away, prints the standings, and looks for processes that still have files open.
+    /// Returns whether that look came to its end.
     ///
     /// Each step is done for all doors before the next one, since each takes longer than the one before: a slow disk, or
     /// an app with very many files, must not keep the doors of others open.
-    static func close(_ doors: [Door], _ root: DoorRoot) -> [FolderStanding] {
+    static func close(_ doors: [Door], _ root: DoorRoot, print: @escaping @Sendable (JSON) -> Void) -> Bool {
         var holders = HolderSearch()
-        var shut = doors.map { $0.shut(root) }
+        var shut = doors.map { $0.shut() }
         let end = Clock.monotonic() + longestLook
         for at in shut.indices {
-            let identities =
-                Clock.monotonic() < end ? shut[at].folder?.identities(atMost: HolderSearch.mostFiles) ?? [] : []
+            doors[at].learnKey(&shut[at], root)
+            let identities = shut[at].folder?.identities(atMost: HolderSearch.mostFiles, until: end) ?? []
             holders.add(shut[at].standing.app, doors[at].files, identities)
             // An open descriptor would keep the folder in use.
             shut[at].folder = nil
         }
-        for at in shut.indices {
-            guard let key = shut[at].key else { continue }
-            do {
-                let isBusy = try Encryption.remove(key, from: root.folder)
-                shut[at].standing.isBusy = shut[at].standing.isBusy || isBusy
-            } catch {
-                shut[at].fail(doors[at], error)
-            }
-        }
-        let found = holders.search()
-        return zip(doors, shut).map { door, shut in
+        removeKeys(&shut, doors, root)
+        for (door, shut) in zip(doors, shut) {
             var standing = shut.standing
-            if let refusal = door.refusal {
+            if standing.state == .closed, let refusal = door.refusal {
                 standing.state = .refused
                 standing.problem = refusal.sentence
             }
-            if let list = found[standing.app], !list.isEmpty {
-                standing.holders = Array(list.prefix(FileHolder.most))
-                standing.isBusy = true
+            print(standing.json)
+        }
+        root.letGo()
+        return holders.search(until: Clock.monotonic() + longestSearch, print: print)
+    }
+
+    /// Closes the doors of apps that nobody names any more. Returns why that failed.
+    static func sweep(_ doors: [Door], _ root: DoorRoot) -> String? {
+        var shut = doors.map { $0.shut() }
+        for at in shut.indices {
+            doors[at].learnKey(&shut[at], root)
+            shut[at].folder = nil
+        }
+        removeKeys(&shut, doors, root)
+        return shut.lazy.filter { $0.standing.state == .open }.compactMap(\.standing.problem).first
+    }
+
+    private static func removeKeys(_ shut: inout [Shut], _ doors: [Door], _ root: DoorRoot) {
+        for at in shut.indices {
+            guard let key = shut[at].key else { continue }
+            do {
+                switch try Encryption.remove(key, from: root.folder) {
+                case .whole: break
+                case .busy: shut[at].standing.isBusy = true
+                case .othersHaveIt:
+                    shut[at].standing.isBusy = true
+                    shut[at].standing.problem = "another user has given the kernel the key of \(doors[at].path) too"
+                }
+            } catch {
+                shut[at].fail(doors[at], error)
             }
-            return standing
         }
     }
 
     /// How long the folders of all doors may be searched for their files. A folder that is left out is still compared by
     /// its path.
     private static let longestLook = Duration.seconds(2)
+    /// How long processes may be searched.
+    private static let longestSearch = Duration.seconds(5)
 
     /// A door that was closed.
     private struct Shut {
         var standing: FolderStanding
         /// The key of an encrypted folder.
         var key: Encryption.Identifier?
-        /// The folder behind the door, opened before it was closed.
+        /// The folder behind the door; of a user's door opened before it was closed.
         var folder: Folder?
 
+        /// The door may still be open, or the kernel may still have the key.
         mutating func fail(_ door: Door, _ error: any Error) {
+            standing.state = .open
             standing.isBusy = true
             standing.problem = "its folder \(door.path) could not be locked: \(error)"
         }
@@ -248,21 +311,22 @@ struct Door {
     }
 
     /// Closes the door, whatever cannot be learned of the folder behind it.
-    private func shut(_ root: DoorRoot) -> Shut {
+    private func shut() -> Shut {
         var shut = Shut(standing: FolderStanding(app: order.app, .closed))
         do {
             guard try File.kind(path) == .directory else { return shut }
-        } catch {
-            shut.fail(self, error)
-        }
-        // A user's closed door keeps this process out too; what is behind it was looked at when it was closed.
-        let isThere = File.exists(files)
-        shut.folder = try? Folder(files)
-        do {
+            // A user's closed door keeps this process out too; what is behind it was looked at when it was closed.
+            if !Users.isRoot { shut.folder = try? Folder(files) }
             try File.setMode(path, Self.closedMode, followLinks: false)
         } catch {
             shut.fail(self, error)
         }
+        return shut
+    }
+
+    private func learnKey(_ shut: inout Shut, _ root: DoorRoot) {
+        // One after the other: there may be more doors than descriptors.
+        if Users.isRoot { shut.folder = try? Folder(files) }
         if let folder = shut.folder {
             do {
                 if case .encrypted(let identifier) = try Encryption.standing(of: folder) { shut.key = identifier }
@@ -273,7 +337,6 @@ struct Door {
         } else {
             shut.key = root.key(of: order.app)
         }
-        if isThere || shut.key != nil { shut.standing.isEncrypted = shut.key != nil }
-        return shut
+        if shut.folder != nil || shut.key != nil { shut.standing.isEncrypted = shut.key != nil }
     }
 }

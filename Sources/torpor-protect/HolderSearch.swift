@@ -2,17 +2,26 @@
 
 import DataProtection
 import Linux
+import Varlink
 import WireText
 
 /// Finds the processes that have files of folders open: as descriptors, mapped, or as their working or root directory.
 ///
 /// A file counts if its path is in a folder as this process sees it, or if it is one of the folder's inodes: processes in
 /// other mount namespaces see other paths. Processes that may not be inspected are left out.
-struct HolderSearch {
+///
+/// The search prints each holder as soon as it is found. A process whose memory map hangs (its mmap_lock is held) keeps
+/// one thread of the search; another one goes on behind it.
+struct HolderSearch: Sendable {
     /// The most files of a folder whose inodes are compared.
     static let mostFiles = 200_000
     /// The most descriptors of a process that are looked at.
     private static let mostDescriptors = 100_000
+    /// The most tables of descriptors that threads of one process are known to have before all of its threads are
+    /// looked at.
+    private static let mostTables = 8
+    /// The most threads of a process that are looked at where the kernel cannot compare them.
+    private static let mostThreads = 64
 
     private var apps: [(name: String, path: String)] = []
     private var owners: [FileIdentity: Int] = [:]
@@ -26,50 +35,155 @@ struct HolderSearch {
         apps.append((app, path))
     }
 
-    /// The holders by app, in the order of their pids.
-    func search() -> [String: [FileHolder]] {
-        guard !apps.isEmpty else { return [:] }
-        var found: [String: [FileHolder]] = [:]
-        for pid in ((try? ProcFS.allPids()) ?? []).sorted() where pid != ThisProcess.pid {
-            var files: [Int: (seen: [String], count: Int)] = [:]
-            for (app, file) in uses(pid) {
-                files[app, default: ([], 0)].count += 1
-                if files[app]!.seen.count < FileHolder.mostFiles, !files[app]!.seen.contains(file) {
-                    files[app]!.seen.append(file)
-                }
+    // MARK: The threads of the search
+
+    private struct Progress {
+        var next = 0
+        var busy = 0
+        /// When the newest thread took its work.
+        var since = Clock.monotonic()
+        var named: [Int: Int] = [:]
+    }
+
+    /// How long one process may take before another thread goes on.
+    private static let patience = Duration.milliseconds(500)
+    private static let mostHelpers = 16
+
+    /// Looks at all processes, at what they have open first, since that cannot hang, and prints their holders. Returns
+    /// whether it came to its end in time.
+    func search(until end: Duration, print: @escaping @Sendable (JSON) -> Void) -> Bool {
+        guard !apps.isEmpty else { return true }
+        let pids = ((try? ProcFS.allPids()) ?? []).sorted().filter { $0 != ThisProcess.pid }
+        guard !pids.isEmpty else { return false }
+        let progress = Monitor(Progress())
+        let run: @Sendable () -> Void = { work(pids, progress, print) }
+        for _ in 0..<Self.mostHelpers {
+            progress.withLock { $0.since = Clock.monotonic() }
+            do throws(Errno) { try WorkerThread.start(named: "holders", run) } catch {
+                // Without a thread, this one works, and torpord ends it when it takes too long.
+                run()
             }
-            guard !files.isEmpty else { continue }
-            let name = (try? ProcFS.stat(pid).comm) ?? "?"
-            for (app, use) in files {
-                found[apps[app].name, default: []].append(
-                    FileHolder(pid: pid, name: name, files: use.seen, count: use.count)
+            let isOver = progress.wait(until: end) { progress, deadline in
+                if progress.busy == 0, progress.next == 2 * pids.count { return true }
+                let now = Clock.monotonic()
+                if now >= end { return false }
+                if now - progress.since >= Self.patience { return Bool?.some(false) }
+                deadline = min(end, progress.since + Self.patience)
+                return nil
+            }
+            if isOver == true { return true }
+            if Clock.monotonic() >= end { return false }
+        }
+        return false
+    }
+
+    private func work(_ pids: [Int32], _ progress: Monitor<Progress>, _ print: @Sendable (JSON) -> Void) {
+        progress.withLock { $0.busy += 1 }
+        while true {
+            let item = progress.withLock { progress -> Int? in
+                guard progress.next < 2 * pids.count else { return nil }
+                progress.next += 1
+                progress.since = Clock.monotonic()
+                return progress.next - 1
+            }
+            guard let item else { break }
+            let pid = pids[item % pids.count]
+            report(pid, item < pids.count ? opened(pid) : mappings(pid), progress, print)
+        }
+        progress.withLock { $0.busy -= 1 }
+        progress.wake()
+    }
+
+    private func report(
+        _ pid: Int32,
+        _ uses: [(Int, String)],
+        _ progress: Monitor<Progress>,
+        _ print: @Sendable (JSON) -> Void
+    ) {
+        guard !uses.isEmpty else { return }
+        var files: [Int: (seen: [String], count: Int)] = [:]
+        for (app, file) in uses {
+            files[app, default: ([], 0)].count += 1
+            if files[app]!.seen.count < FileHolder.mostFiles, !files[app]!.seen.contains(file) {
+                files[app]!.seen.append(file)
+            }
+        }
+        let name = (try? ProcFS.stat(pid).comm) ?? "?"
+        let cgroup = (try? ProcFS.cgroup(pid)) ?? nil
+        for (app, use) in files.sorted(by: { $0.key < $1.key }) {
+            progress.withLock { progress in
+                progress.named[app, default: 0] += 1
+                let isNamed = progress.named[app]! <= FileHolder.mostNamed
+                let holder = FileHolder(
+                    pid: pid,
+                    name: name,
+                    files: isNamed ? use.seen : Array(use.seen.prefix(1)),
+                    count: use.count,
+                    cgroup: cgroup
                 )
+                // Under the lock, so that lines stay whole.
+                print(ProtectionAnswer.line(apps[app].name, holder))
+            }
+        }
+    }
+
+    // MARK: One process
+
+    /// What a process has open of the folders: the app, and the file.
+    private func opened(_ pid: Int32) -> [(Int, String)] {
+        var found: [(Int, String)] = []
+        func look(_ link: String) {
+            guard let target = try? File.readLink(link) else { return }
+            if let app = app(target, link) { found.append((app, relative(target, app))) }
+        }
+        let tables = tables(pid)
+        for place in tables.folders { for link in ["/cwd", "/root"] { look(place + link) } }
+        for place in tables.descriptors {
+            for name in ((try? File.list(place + "/fd")) ?? []).prefix(Self.mostDescriptors) {
+                look(place + "/fd/" + name)
             }
         }
         return found
     }
 
-    /// What a process uses of the folders: the app, and the file.
-    private func uses(_ pid: Int32) -> [(Int, String)] {
-        var found: [(Int, String)] = []
-        var place = "/proc/\(pid)"
-        func look(_ link: String) {
-            guard let target = try? File.readLink(link) else { return }
-            if let app = app(target, link) { found.append((app, relative(target, app))) }
+    /// The places in /proc that show a process's working directories and descriptors: threads share one table of
+    /// each, unless they have left it (unshare(2), CLONE_FILES, CLONE_FS). If only the main thread has ended, the
+    /// others still show them.
+    private func tables(_ pid: Int32) -> (folders: [String], descriptors: [String]) {
+        let whole = "/proc/\(pid)"
+        guard let stat = try? ProcFS.stat(pid), stat.threads > 1, let tasks = try? ProcFS.tasks(pid) else {
+            return ([whole], [whole])
         }
-        // If only the main thread has ended, the others still show the descriptors.
+        let living = stat.hasEnded ? tasks.filter { $0 != pid } : tasks
+        func places(_ kind: TaskComparison.Table) -> [String] {
+            var known: [Int32] = []
+            for (index, task) in living.enumerated() {
+                var isKnown = false
+                for other in known.prefix(Self.mostTables) {
+                    guard let isSame = TaskComparison.shares(kind, task, other) else {
+                        isKnown = index >= Self.mostThreads
+                        continue
+                    }
+                    if isSame { isKnown = true }
+                }
+                if !isKnown { known.append(task) }
+            }
+            return known.map { "\(whole)/task/\($0)" }
+        }
+        return (places(.folders), places(.descriptors))
+    }
+
+    /// What a process has mapped of the folders.
+    private func mappings(_ pid: Int32) -> [(Int, String)] {
+        var place = "/proc/\(pid)"
         if let stat = try? ProcFS.stat(pid), stat.hasEnded, stat.threads > 1,
             let task = (try? ProcFS.tasks(pid))?.first(where: { $0 != pid })
         {
             place += "/task/\(task)"
         }
-        for link in ["/cwd", "/root"] { look(place + link) }
-        for name in ((try? File.list(place + "/fd")) ?? []).prefix(Self.mostDescriptors) { look(place + "/fd/" + name) }
-        for (file, device, inode) in mapped(place) {
-            guard let app = app(of: file, FileIdentity(device: device, inode: inode)) else { continue }
-            found.append((app, relative(file, app)))
+        return mapped(place).compactMap { file, device, inode in
+            app(of: file, FileIdentity(device: device, inode: inode)).map { ($0, relative(file, $0)) }
         }
-        return found
     }
 
     /// The folder that a link of /proc leads into.

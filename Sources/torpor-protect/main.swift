@@ -9,27 +9,41 @@ import WireText
 // since apps decide what is in those folders and how long a look at it takes.
 //
 // torpor-protect open|close ROOT [APP none|permissions USER GROUP]...
-//   Prints a line of JSON for each folder (FolderStanding). Exit status 0, or 1 with a sentence on standard error, or 2
-//   for wrong arguments.
+//   Prints lines of JSON (ProtectionAnswer), each at once: if it is ended before its end, they count. Exit status 0, or
+//   1 with a sentence on standard error, or 2 for wrong arguments.
+// torpor-protect sweep ROOT [APP none|permissions USER GROUP]...
+//   Closes the folders of all apps but these.
 
 func fail(_ sentence: String, _ code: Int32) -> Never {
     ThisProcess.complain(sentence)
     ThisProcess.exit(code)
 }
 
+@Sendable func say(_ json: JSON) { try? Descriptor.writeAll(1, Array(json.serialised()) + [UInt8(ascii: "\n")]) }
+
 let words = CommandLine.arguments.dropFirst()
-guard words.count > 2, let step = words.first, ["open", "close"].contains(step),
+guard words.count > 1, let step = words.first, ["open", "close", "sweep"].contains(step),
     let folders = ProtectedFolder.folders(words.dropFirst(2)), let path = words.dropFirst().first, path.hasPrefix("/")
 else {
-    fail("usage: torpor-protect open|close ROOT [APP none|permissions USER GROUP]...", 2)
+    fail("usage: torpor-protect open|close|sweep ROOT [APP none|permissions USER GROUP]...", 2)
 }
 
+ThisProcess.raiseDescriptorLimit()
 do throws(Errno) {
-    let root = try DoorRoot(path)
+    let root = try DoorRoot(path, mayGoOn: step != "open")
     let doors = folders.map { Door($0, root) }
-    let standings = step == "open" ? doors.map { $0.open() } : Door.close(doors, root)
-    let lines = standings.map { $0.json.serialised() + [UInt8(ascii: "\n")] }
-    try Descriptor.writeAll(1, Array(lines.joined()))
+    var isWhole = true
+    switch step {
+    case "open": for door in doors { say(door.open().json) }
+    case "close": isWhole = Door.close(doors, root, print: say)
+    default:
+        let others = root.others(than: Set(folders.map(\.app)))
+            .map { Door(ProtectedFolder(app: $0, mayFallBack: true, user: "", group: ""), root) }
+        if let problem = Door.sweep(others, root) { fail(problem, 1) }
+    }
+    // No line may follow: another thread of the search may still be at work.
+    if isWhole { say(ProtectionAnswer.end) }
+    ThisProcess.exit(0)
 } catch {
     fail("\(path) cannot be used: \(error)", 1)
 }

@@ -77,6 +77,23 @@ import Testing
         #expect(Sealed(Self.secret("key"), with: key, context: "a").nonce != sealed.nonce)
     }
 
+    @Test("two that make or change keys at the same time are not both told that theirs count")
+    func together() throws {
+        try Self.with { ring, root in
+            try File.makeDirectories(root + "/.keys", mode: 0o700)
+            let lock = try File.open(root + "/.keys/.lock", [.readWrite, .create], mode: 0o600)
+            #expect(try Locks.tryLock(lock.raw))
+            #expect(throws: KeyError.self) { try ring.make(Self.secret("one")) }
+            try Locks.unlock(lock.raw)
+            let (keys, _) = try ring.make(Self.secret("one"))
+            #expect(throws: KeyError.self) { try ring.make(Self.secret("two")) }
+            #expect(try Locks.tryLock(lock.raw))
+            #expect(throws: KeyError.self) { try ring.change(keys, to: Self.secret("two")) }
+            try Locks.unlock(lock.raw)
+            #expect(Self.bytes(try ring.open(passphrase: Self.secret("one"))) == Self.bytes(keys))
+        }
+    }
+
     @Test("a folder of somebody else, or that others can write to, is not used")
     func owners() throws {
         try Self.with { _, root in

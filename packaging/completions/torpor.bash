@@ -662,7 +662,7 @@ _torpor_protect_lock() {
 
 _torpor_protect_unlock() {
     repeating_flags=()
-    non_repeating_flags=(--stdin --recovery --json --verbose -v --version -h --help)
+    non_repeating_flags=(--pam --stdin --recovery --json --verbose -v --version -h --help)
     repeating_options=()
     non_repeating_options=(--socket)
     __torpor_offer_flags_options -1

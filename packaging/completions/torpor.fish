@@ -62,7 +62,7 @@ function __torpor_parse_tokens -S
             case 'lock'
                 __torpor_parse_subcommand 0 'socket=' 'json' 'v/verbose' 'version' 'h/help'
             case 'unlock'
-                __torpor_parse_subcommand -r 1 'stdin' 'recovery' 'socket=' 'json' 'v/verbose' 'version' 'h/help'
+                __torpor_parse_subcommand -r 1 'pam' 'stdin' 'recovery' 'socket=' 'json' 'v/verbose' 'version' 'h/help'
             case 'init'
                 __torpor_parse_subcommand 0 'stdin' 'socket=' 'json' 'v/verbose' 'version' 'h/help'
             case 'passphrase'
@@ -511,6 +511,7 @@ complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options 
 complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor protect lock" v verbose' -l 'verbose' -s 'v' -d 'Report supervisor restarts and upgrades on standard error.'
 complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor protect lock" version' -l 'version' -d 'Show the version.'
 complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor protect lock" h help' -s 'h' -l 'help' -d 'Show help information.'
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor protect unlock" pam' -l 'pam' -d 'Read the password as pam_exec gives it, and unlock for the user in PAM_USER.'
 complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor protect unlock" stdin' -l 'stdin' -d 'Read the passphrase from standard input, up to its first newline or NUL.'
 complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor protect unlock" recovery' -l 'recovery' -d 'Unlock with the recovery key instead of the passphrase.'
 complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor protect unlock" socket' -l 'socket' -d 'The supervisor\'s control socket.' -rF

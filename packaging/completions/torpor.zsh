@@ -464,6 +464,7 @@ _torpor_protect_lock() {
 _torpor_protect_unlock() {
     local -i ret=1
     local -ar arg_specs=(
+        '--pam[Read the password as pam_exec gives it, and unlock for the user in PAM_USER.]'
         '--stdin[Read the passphrase from standard input, up to its first newline or NUL.]'
         '--recovery[Unlock with the recovery key instead of the passphrase.]'
         '*:command:'

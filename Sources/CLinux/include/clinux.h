@@ -368,6 +368,9 @@ int tlx_fscrypt_remove(int fd, const uint8_t *identifier, int of_all_users);
 int tlx_fscrypt_status(int fd, const uint8_t *identifier);
 /// The device and the inode of a file, from what the kernel has cached: statx waits for no server (AT_STATX_DONT_SYNC).
 int tlx_identity(int folder, const char *name, uint64_t *device, uint64_t *inode);
+/// kcmp(2), which has no wrapper in libc, for what two threads have: 2 their descriptors, 3 their working directory and
+/// root. Returns 0 if they share it, a positive number if not, or -1.
+int tlx_compare_tasks(int first, int second, int kind);
 /// The type of a path's filesystem, as statfs(2) has it, or -1.
 long tlx_filesystem(const char *path);
 /// The version of the kernel's Landlock ABI. Landlock has no wrapper in libc.

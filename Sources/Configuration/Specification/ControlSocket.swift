@@ -33,4 +33,11 @@ public enum ControlSocket {
         let user = SupervisorSpecification(environment: environment, userID: Users.effectiveUID)
         return user.runtimeDirectory + "/io.torpor"
     }
+
+    /// The path of the control socket of a user's own supervisor, for a program without that user's environment, such as
+    /// one that PAM runs.
+    public static func own(of user: UInt32, home: String) -> String {
+        let environment = ["XDG_RUNTIME_DIR": "/run/user/\(user)", "HOME": home]
+        return SupervisorSpecification(environment: environment, userID: user).runtimeDirectory + "/io.torpor"
+    }
 }

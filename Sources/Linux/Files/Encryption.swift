@@ -63,14 +63,25 @@ public enum Encryption {
         return identifier
     }
 
-    /// Removes a key from the kernel: as root for all users, as another user only that user's claim to the key. Returns
-    /// whether files that were opened with the key are still in use.
-    public static func remove(_ key: Identifier, from folder: Folder) throws(Errno) -> Bool {
+    /// What a removal of a key has left.
+    public enum Removal: Hashable, Sendable {
+        /// The kernel has the key no more.
+        case whole
+        /// Files that it opened are still in use.
+        case busy
+        /// Another user has given the kernel the key too, and can still read everything.
+        case othersHaveIt
+    }
+
+    /// Takes a key away from the kernel: root for all users, another user for itself.
+    @discardableResult
+    public static func remove(_ key: Identifier, from folder: Folder) throws(Errno) -> Removal {
         do throws(Errno) {
-            return try call { tlx_fscrypt_remove(folder.raw, key, Users.isRoot ? 1 : 0) } & 1 != 0
+            let flags = try call { tlx_fscrypt_remove(folder.raw, key, Users.isRoot ? 1 : 0) }
+            return flags & 2 != 0 ? .othersHaveIt : flags & 1 != 0 ? .busy : .whole
         } catch {
             // ENOKEY: the kernel does not have the key, so nothing is left to remove.
-            if error.rawValue == ENOKEY { return false }
+            if error.rawValue == ENOKEY { return .whole }
             throw error
         }
     }
@@ -101,23 +112,32 @@ public struct FileIdentity: Hashable, Sendable {
 }
 
 extension Folder {
-    /// The identities of the folder and of all files and folders below it, at most `limit`. Other filesystems that are
-    /// mounted below the folder are left out.
-    public func identities(atMost limit: Int) -> Set<FileIdentity> {
+    /// The identities of the folder and of everything below it, on its own filesystem: at most `limit`, and what was
+    /// found by `end` (CLOCK_MONOTONIC).
+    public func identities(atMost limit: Int, until end: Duration) -> Set<FileIdentity> {
         var found: Set<FileIdentity> = []
         guard let status = try? status() else { return found }
         found.insert(FileIdentity(device: status.device, inode: status.inode))
-        collect(&found, status.device, limit, depth: 0)
+        collect(&found, status.device, limit, end, depth: 0)
         return found
     }
 
-    private func collect(_ found: inout Set<FileIdentity>, _ device: UInt64, _ limit: Int, depth: Int) {
-        guard depth < Self.deepest, let names = try? names(atMost: max(0, limit - found.count)) else { return }
+    private func collect(
+        _ found: inout Set<FileIdentity>,
+        _ device: UInt64,
+        _ limit: Int,
+        _ end: Duration,
+        depth: Int
+    ) {
+        guard depth < Self.deepest, Clock.monotonic() < end,
+            let names = try? names(atMost: max(0, limit - found.count))
+        else { return }
         for name in names {
+            guard Clock.monotonic() < end else { return }
             guard let status = try? status(name), status.device == device else { continue }
             found.insert(FileIdentity(device: device, inode: status.inode))
             guard status.kind == .directory, let below = try? folder(name) else { continue }
-            below.collect(&found, device, limit, depth: depth + 1)
+            below.collect(&found, device, limit, end, depth: depth + 1)
         }
     }
 }
@@ -126,6 +146,23 @@ extension FileIdentity {
     /// A device number made from its major and minor number, as by glibc's makedev(3).
     public static func device(_ major: UInt64, _ minor: UInt64) -> UInt64 {
         (major & 0xfff) << 8 | (major & ~0xfff) << 32 | minor & 0xff | (minor & ~0xff) << 12
+    }
+}
+
+/// Whether threads share what the kernel keeps for them (kcmp(2)).
+public enum TaskComparison {
+    /// What threads may share.
+    public enum Table: Int32, Sendable {
+        /// Their descriptors (KCMP_FILES).
+        case descriptors = 2
+        /// Their working and root directories (KCMP_FS).
+        case folders
+    }
+
+    /// Whether two threads share a table; nil if the kernel does not say.
+    public static func shares(_ table: Table, _ first: Int32, _ second: Int32) -> Bool? {
+        let order = tlx_compare_tasks(first, second, table.rawValue)
+        return order < 0 ? nil : order == 0
     }
 }
 

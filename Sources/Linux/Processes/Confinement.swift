@@ -34,4 +34,7 @@ public enum Confinement {
     /// Prevents core dumps of this process, and other processes of its user from reading its memory
     /// (PR_SET_DUMPABLE).
     public static func keepMemoryPrivate() throws(Errno) { try call { tlx_prctl(4, 0) } }
+
+    /// Prevents core dumps of this process and of the programs that it runs.
+    public static func dumpNoCore() throws(Errno) { try call { tlx_set_limit(Int32(RLIMIT_CORE.rawValue), 0, 0) } }
 }

@@ -38,6 +38,13 @@ public enum Users {
     /// A user by uid; nil if the user database has no such entry.
     public static func lookup(uid: UInt32) -> User? { entry { getpwuid_r(uid, $0, $1, $2, $3) } }
 
+    /// Makes this process, which is root's, one of a user, with that user's groups, for good.
+    public static func become(_ user: User) throws(Errno) {
+        try call { initgroups(user.name, user.gid) }
+        try call { setgid(user.gid) }
+        try call { setuid(user.uid) }
+    }
+
     /// A group's gid by name or number; nil if there is no group of that name.
     public static func group(_ nameOrNumber: String) -> UInt32? {
         groupEntry({ getgrnam_r(nameOrNumber, $0, $1, $2, $3) })?.gid ?? UInt32(nameOrNumber)

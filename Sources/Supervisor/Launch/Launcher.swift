@@ -92,14 +92,25 @@ package final class Launcher: ShellRoom, LifecycleObserver {
     }
 
     private func prepareData(_ app: AppRuntime, _ order: LaunchOrder) {
-        if let refusal = supervisor.protection.refusal(of: app) {
-            return launchRefused(app, refusal.sentence, isFinal: refusal.isFinal)
+        if let refusal = supervisor.protection.refusal(of: app) { return launchRefused(app, refusal, isFinal: true) }
+        whileReadable(app, order) { launcher in
+            launcher.supervisor.dataFolders.prepare(app, order) { [weak launcher] failure in
+                guard let launcher else { return }
+                if let failure { return launcher.launchRefused(app, failure.description) }
+                launcher.whileReadable(app, order) { $0.runFirst(app, order) }
+            }
         }
-        supervisor.dataFolders.prepare(app, order) { [weak self] failure in
+    }
+
+    /// Goes on with a launch, as soon as the app's protected data is readable.
+    private func whileReadable(_ app: AppRuntime, _ order: LaunchOrder, _ next: @escaping (Launcher) -> Void) {
+        let isStopped = supervisor.protection.stops(app, order) { [weak self] in
             guard let self else { return }
-            if let failure { return self.launchRefused(app, failure.description) }
-            self.runFirst(app, order)
+            guard self.isLaunching(app, order) else { return self.deliver(.launchFailed, to: app.id) }
+            self.deliver(.launchContinues, to: app.id)
+            self.whileReadable(app, order, next)
         }
+        if isStopped { deliver(.launchHeld, to: app.id) } else { next(self) }
     }
 
     /// Runs the commands of `before_start`, then launches the app.
@@ -115,7 +126,7 @@ package final class Launcher: ShellRoom, LifecycleObserver {
                 if let failure { self.launchRefused(app, failure) } else { self.deliver(.launchFailed, to: app.id) }
                 return
             }
-            self.launchMain(app, order)
+            self.whileReadable(app, order) { $0.launchMain(app, order) }
         }
     }
 

@@ -10,18 +10,42 @@ import WireText
 
 /// Runs torpor-protect, which opens and closes protected folders: one process at a time, in the order of the requests.
 final class ProtectRuns {
-    typealias Completion = (Result<[FolderStanding], LaunchError>) -> Void
+    /// What came of a run.
+    struct Outcome {
+        /// What it has printed.
+        var answer = ProtectionAnswer()
+        /// Why it did not come to its end; nil if it did.
+        var problem: LaunchError?
+    }
+
+    typealias Completion = (Outcome) -> Void
 
     private unowned(unsafe) let supervisor: Supervisor
     private var waiting: [(words: [String], completion: Completion)] = []
     private var isRunning = false
-    private var timer: TimerSource?
-    private var process: Descriptor?
-    private var isUnlocking = false
+    private var unlocking: Process?
 
-    /// A process that takes longer is killed. It needs milliseconds, unless there are very many files or a disk hangs.
-    private static let longest = Duration.seconds(30)
-    /// The longest output of torpor-protect, in bytes: for a thousand apps, each with 32 processes that hold files.
+    /// A program that was launched, and its time.
+    private final class Process {
+        var descriptor: Descriptor?
+        var timer: TimerSource?
+        /// Whether it is to be killed as soon as it is there.
+        var isUnwanted = false
+        var isOver = false
+
+        func kill() {
+            isUnwanted = true
+            if let descriptor { try? Pidfd.sendSignal(descriptor.raw, Signal.kill) }
+        }
+    }
+
+    /// A run takes milliseconds, unless a disk hangs: what may take long in it has its own limits, of some seconds.
+    private static let longest = Duration.seconds(20)
+    /// How long after it was killed a run may be held in the kernel. Then the next one goes on without it.
+    private static let grace = Duration.seconds(3)
+    /// A command that gives the passphrase may ask a server or a device.
+    private static let longestUnlock = Duration.seconds(90)
+    /// In bytes: of some ten thousand holders.
     private static let longestAnswer = 8 << 20
 
     init(_ supervisor: Supervisor) { self.supervisor = supervisor }
@@ -33,27 +57,50 @@ final class ProtectRuns {
 
     func close(_ folders: [ProtectedFolder], _ completion: @escaping Completion) { add("close", folders, completion) }
 
-    /// Runs ‘torpor protect unlock’ with a command that prints the passphrase. The completion gets nil, or why that
-    /// failed.
+    /// Closes the folders of all apps but these, such as those of apps that are gone from the configuration.
+    func sweep(keeping folders: [ProtectedFolder]) {
+        waiting.append(
+            (
+                ["sweep", root] + folders.flatMap(\.words),
+                { [supervisor] outcome in
+                    if let problem = outcome.problem { supervisor.log.error("torpor-protect: \(problem)") }
+                }
+            )
+        )
+        next()
+    }
+
+    /// Has ‘torpor protect unlock’ run a command that gives the passphrase. The completion gets why that failed; it is
+    /// not called after ``stopUnlocking()``.
     func unlock(_ command: [String], _ completion: @escaping (String?) -> Void) {
         // Do nothing if ‘torpor protect unlock’ is running already: it unlocks the folders of all apps.
-        guard !isUnlocking else { return }
+        guard unlocking == nil else { return }
         guard let program = ThisProcess.companion("torpor", variable: "TORPOR_PROGRAM") else {
             return completion("the program torpor is not beside torpord: install it")
         }
-        isUnlocking = true
         let words = [program, "protect", "unlock", "--socket", supervisor.runtime.socket, "--"] + command
-        launch(words) { [weak self] result in
-            self?.isUnlocking = false
+        var process: Process?
+        process = launch(words, within: Self.longestUnlock) { [weak self] result in
+            // A launch that fails at once is over before it has a name.
+            guard let self, unlocking === process else { return }
+            unlocking = nil
             switch result {
             case .success: completion(nil)
-            case .failure(let error): completion(error.description)
+            case .failure(let failure): completion(failure.error.description)
             }
         }
+        unlocking = process.flatMap { $0.isOver ? nil : $0 }
+    }
+
+    /// Ends a command that was started before a newer lock. Returns whether there was one: it may have given keys.
+    func stopUnlocking() -> Bool {
+        defer { unlocking = nil }
+        unlocking?.kill()
+        return unlocking != nil
     }
 
     private func add(_ step: String, _ folders: [ProtectedFolder], _ completion: @escaping Completion) {
-        guard !folders.isEmpty else { return supervisor.loop.later { completion(.success([])) } }
+        guard !folders.isEmpty else { return supervisor.loop.later { completion(Outcome()) } }
         waiting.append(([step, root] + folders.flatMap(\.words), completion))
         next()
     }
@@ -64,36 +111,51 @@ final class ProtectRuns {
         let (words, completion) = waiting.removeFirst()
         start(words) { [weak self] result in
             guard let self else { return }
-            timer = nil
-            process = nil
             isRunning = false
-            completion(result)
+            completion(Self.outcome(result))
             next()
         }
     }
 
-    private func start(_ words: [String], _ completion: @escaping Completion) {
+    private func start(_ words: [String], _ completion: @escaping (Result<[UInt8], Failure>) -> Void) {
         guard let program = ThisProcess.companion("torpor-protect", variable: "TORPOR_PROTECT") else {
             return supervisor.loop.later {
                 let why = "torpor-protect is neither beside torpord nor in ../libexec/torpor: install it"
-                completion(.failure(LaunchError(why)))
+                completion(.failure(Failure(LaunchError(why))))
             }
         }
-        launch([program] + words, isBounded: true) { completion($0.flatMap(Self.standings)) }
+        launch([program] + words, within: Self.longest, completion)
     }
 
-    /// Runs a program of Torpor. The completion gets the program's output, or why the program failed. `isBounded`:
-    /// whether the program is killed after ``longest``.
+    /// Why a program did not come to its end, and what it had printed.
+    private struct Failure: Error {
+        let error: LaunchError
+        var printed: [UInt8] = []
+
+        init(_ error: LaunchError, _ printed: [UInt8] = []) { (self.error, self.printed) = (error, printed) }
+    }
+
+    /// Runs a program of ours, and kills it when its time is over. The completion gets what it has printed.
+    @discardableResult
     private func launch(
         _ words: [String],
-        isBounded: Bool = false,
-        _ completion: @escaping (Result<[UInt8], LaunchError>) -> Void
-    ) {
+        within time: Duration,
+        _ completion: @escaping (Result<[UInt8], Failure>) -> Void
+    ) -> Process {
+        let process = Process()
+        func finish(_ result: Result<[UInt8], Failure>) {
+            guard !process.isOver else { return }
+            process.isOver = true
+            process.timer = nil
+            process.descriptor = nil
+            completion(result)
+        }
         let answer: Descriptor
         do throws(Errno) { answer = try Memory.file(named: "torpor-protect") } catch {
-            return supervisor.loop.later {
-                completion(.failure(LaunchError("there is no memory for the answer of \(words[0]): \(error)")))
+            supervisor.loop.later {
+                finish(.failure(Failure(LaunchError("there is no memory for the answer of \(words[0]): \(error)"))))
             }
+            return process
         }
         var plan = supervisor.launcher.companionPlan(words[0], words, of: "protected")
         plan.isHelper = true
@@ -102,38 +164,59 @@ final class ProtectRuns {
         supervisor.keeper.launch(plan) { [weak self] result in
             guard let self else { return }
             switch result {
-            case .failure(let failure): completion(.failure(LaunchError(failure.description)))
+            case .failure(let failure): finish(.failure(Failure(LaunchError(failure.description))))
             case .success(let launched):
-                supervisor.launcher.helpers[launched.pid] = { status in completion(Self.read(answer, status)) }
-                guard isBounded else { return }
-                process = launched.pidfd
-                timer = try? supervisor.loop.timer { [weak self] in
-                    if let process = self?.process { try? Pidfd.sendSignal(process.raw, Signal.kill) }
+                supervisor.launcher.helpers[launched.pid] = { status in finish(Self.read(answer, status)) }
+                process.descriptor = launched.pidfd
+                if process.isUnwanted { return process.kill() }
+                process.timer = try? supervisor.loop.timer { [weak self, weak process] in
+                    guard let self, let process else { return }
+                    guard process.isUnwanted else {
+                        process.kill()
+                        process.timer?.arm(after: Self.grace)
+                        return
+                    }
+                    // Held in the kernel: it does no more than the call that holds it.
+                    self.supervisor.loop.later {
+                        finish(Self.read(answer, .signaled(Signal.kill, coreDumped: false)))
+                    }
                 }
-                timer?.arm(after: Self.longest)
+                process.timer?.arm(after: time)
             }
         }
+        return process
     }
 
-    private static func read(_ answer: Descriptor, _ status: ExitStatus) -> Result<[UInt8], LaunchError> {
+    private static func read(_ answer: Descriptor, _ status: ExitStatus) -> Result<[UInt8], Failure> {
         // The output is in memory, so reading it does not wait for a disk.
         let bytes = (try? File.read(answer.raw, at: 0, maximum: longestAnswer)) ?? []
         switch status {
-        case .signaled(let signal, _): return .failure(LaunchError("it was killed by \(Signal.name(signal))"))
+        case .signaled(let signal, _):
+            return .failure(Failure(LaunchError("it was killed by \(Signal.name(signal))"), bytes))
         case .exited(0): return .success(bytes)
         case .exited(let code):
-            let line = String(wire: Array(bytes.prefix { $0 != UInt8(ascii: "\n") }.prefix(500)))
-            return .failure(LaunchError(line.isEmpty ? "it ended with exit status \(code)" : line))
+            // After lines of JSON, which it may have printed before.
+            let lines = bytes.split(separator: UInt8(ascii: "\n"))
+            let line = lines.first { $0.first != UInt8(ascii: "{") }.map { String(wire: Array($0.prefix(500))) }
+            return .failure(Failure(LaunchError(line ?? "it ended with exit status \(code)"), bytes))
         }
     }
 
-    private static func standings(_ bytes: [UInt8]) -> Result<[FolderStanding], LaunchError> {
-        do {
-            return .success(
-                try bytes.split(separator: UInt8(ascii: "\n")).map { try FolderStanding(json: try JSON.parse($0)) }
-            )
-        } catch {
-            return .failure(LaunchError("the answer of torpor-protect cannot be read: \(error)"))
+    private static func outcome(_ result: Result<[UInt8], Failure>) -> Outcome {
+        var outcome = Outcome()
+        let printed: [UInt8]
+        switch result {
+        case .success(let bytes): printed = bytes
+        case .failure(let failure):
+            printed = failure.printed
+            outcome.problem = failure.error
         }
+        do {
+            outcome.answer = try ProtectionAnswer(printed)
+        } catch {
+            outcome.problem =
+                outcome.problem ?? LaunchError("the answer of torpor-protect cannot be read: \(error)")
+        }
+        return outcome
     }
 }

@@ -2,7 +2,7 @@
 
 import Configuration
 import DataProtection
-import Engine
+package import Engine
 import EventLoop
 import Lifecycle
 
@@ -32,10 +32,12 @@ extension ProtectedData {
                 continue
             }
             opening.insert(id)
-            runs.open(folders([app])) { [weak self, weak app] result in
+            runs.open(folders([app])) { [weak self, weak app] outcome in
                 guard let self, let app else { return }
                 opening.remove(id)
-                _ = settle(result, [app], isOpening: true)
+                settle(outcome, [app], isOpening: true)
+                if outcome.problem != nil { retryLaunches() }
+                // A lock that came during this run closes it next, and stops the launch.
                 opened(app)
             }
         }
@@ -44,14 +46,15 @@ extension ProtectedData {
     private func whileLocked(_ app: AppRuntime) {
         let standing = standings[app.name]
         guard edge.isLocked else { return hold(app, lockedText) }
-        // Try to close a folder whose state is unknown, or that could not be protected. If that is impossible, no
-        // unlock would help: the launch continues, and fails (``refusal(of:)``).
-        guard let standing, standing.state != .refused else {
+        // A folder that cannot be protected never will be by an unlock: then the launch fails. One that could not be
+        // closed is closed now.
+        guard let standing, standing.state != .refused, standing.state != .open else {
             opening.insert(app.id)
-            runs.close(folders([app])) { [weak self, weak app] result in
+            runs.close(folders([app])) { [weak self, weak app] outcome in
                 guard let self, let app else { return }
                 opening.remove(app.id)
-                _ = settle(result, [app], isOpening: false)
+                settle(outcome, [app], isOpening: false)
+                if outcome.problem != nil { retryLaunches() }
                 guard held.contains(app.id) else { return }
                 guard edge.isLocked else { return lookForLaunches() }
                 let isRefused = standings[app.name]?.state == .refused
@@ -71,7 +74,8 @@ extension ProtectedData {
     /// while the folder's key is missing and the app needs it.
     private func opened(_ app: AppRuntime) {
         guard held.contains(app.id) else { return }
-        guard standings[app.name]?.state == .withoutKey else { return letGo(app) }
+        let state = standings[app.name]?.state
+        guard state == .withoutKey || state == .closed else { return letGo(app) }
         if app.specification.data.protection.launchesWhenLocked { return letGo(app) }
         hold(app, "its data is locked: \(standings[app.name]?.problem ?? "")")
     }
@@ -91,19 +95,45 @@ extension ProtectedData {
         supervisor.scenes.launchNeedsRoom(app)
     }
 
-    /// Why a launch in progress must not continue; nil if it may. `isFinal`: whether a retry would fail for the same
-    /// reason.
-    func refusal(of app: AppRuntime) -> (sentence: String, isFinal: Bool)? {
-        let protection = app.specification.data.protection
-        guard protection.kind != nil else { return nil }
+    /// Why a launch that is under way must not go on; nil if it may, or waits.
+    func refusal(of app: AppRuntime) -> String? {
         let standing = standings[app.name]
-        if standing?.state == .refused {
-            return ("could not be launched (protected): \(standing?.problem ?? "")", true)
+        guard app.specification.data.protection.kind != nil, standing?.state == .refused else { return nil }
+        return "could not be launched (protected): \(standing?.problem ?? "")"
+    }
+
+    /// Stops a launch on its way if data was locked since it began. That is no failure of the app: `next` is called when
+    /// its data is readable again, or when the launch is over. Returns whether it is stopped.
+    func stops(_ app: AppRuntime, _ order: LaunchOrder, _ next: @escaping () -> Void) -> Bool {
+        let protection = app.specification.data.protection
+        guard protection.kind != nil, !protection.launchesWhenLocked, !isReadable(app) else { return false }
+        stopped.append(StoppedLaunch(app: app, order: order, next: next))
+        app.heldBack = lockedText
+        note(app, .waitsForUnlock, text: "waits to be launched: \(lockedText)")
+        engine.touch(app.id)
+        return true
+    }
+
+    /// Whether a lock has stopped the app's launch on its way.
+    package func isStopped(_ app: AppRuntime) -> Bool { stopped.contains { $0.app === app } }
+
+    func lookForStopped() {
+        let launcher = supervisor.launcher
+        let over = stopped.filter { isReadable($0.app) || !launcher.isLaunching($0.app, $0.order) }
+        stopped.removeAll { isReadable($0.app) || !launcher.isLaunching($0.app, $0.order) }
+        for launch in over {
+            launch.app.heldBack = nil
+            loop.later(launch.next)
         }
-        guard !isReadable(app), !protection.launchesWhenLocked else { return nil }
-        return ("could not be launched (protected): its data was locked during its launch", false)
     }
 
     /// Whether the app's launch waits for an unlock.
     func holds(_ app: AppID) -> Bool { apps[app].heldBack != nil && held.contains(app) }
+}
+
+/// A launch that a lock has stopped on its way.
+struct StoppedLaunch {
+    let app: AppRuntime
+    let order: LaunchOrder
+    let next: () -> Void
 }

@@ -62,10 +62,10 @@ extension RecoveryFile {
         set { flags = newValue ? flags | 1024 : flags & ~1024 }
     }
 
-    /// Whether protected data is locked because the session is locked or the machine sleeps.
-    var isDataLockedFromOutside: Bool {
-        get { flags & 512 != 0 }
-        set { flags = newValue ? flags | 512 : flags & ~512 }
+    /// What the session and a sleep had locked.
+    var outsideLocks: OutsideLocks.Recorded {
+        get { OutsideLocks.Recorded(session: flags & 512 != 0, sleep: flags & 2048 != 0) }
+        set { flags = flags & ~(512 | 2048) | (newValue.session ? 512 : 0) | (newValue.sleep ? 2048 : 0) }
     }
 }
 

@@ -33,22 +33,27 @@ package final class ProtectedData: ShellRoom, LifecycleObserver {
     /// Processes outside all apps that hold files, and were reported since the last unlock: each is reported once.
     private var reported: Set<Int32> = []
     /// The state of the session and the machine that logind last reported; nil if it is not known.
-    private var outside: Outside?
-    /// Whether logind's state was handled before in this boot, by any torpord: then only a change of it has an effect.
-    private var isOutsideKnown = false
-    /// The user whose session was locked last; nil if this torpord has seen no lock.
-    private var lockedUser: UInt32?
+    var outside: OutsideLocks.State?
+    /// What the session and the machine ask for.
+    var locks = OutsideLocks(OutsideLocks.Recorded(session: false, sleep: false), isKnown: false)
+    /// When the machine sleeps in any case; nil if it does not wait, or is not about to sleep.
+    var sleepsAt: Duration?
     /// Whether no folder was closed since the boot, so that the next lock must close all of them.
     private var isFresh = false
+    /// Apps that could read their folders before the run that opens them: they know that they can.
+    private var readers: Set<AppID> = []
+    /// Launches that a lock has stopped on their way.
+    var stopped: [StoppedLaunch] = []
+    private var retryTimer: TimerSource?
     /// Whether an earlier torpord has announced the unlock already, so that this torpord must not announce it.
     private var isQuiet = false
-    private var whenLocked: [(String?) -> Void] = []
-    private var whenUnlocked: [(Result<String?, Refusal>) -> Void] = []
+    var whenLocked: [(Result<String?, Refusal>) -> Void] = []
+    var whenUnlocked: [(Result<String?, Refusal>) -> Void] = []
     /// How far the closing of the folders has come when torpord ends; nil before that.
-    private var closing: Closing?
+    var closing: Closing?
     let runs: ProtectRuns
 
-    private enum Closing { case underWay, done }
+    enum Closing { case underWay, done }
 
     /// Why protected data is not unlocked, as a sentence.
     package struct Refusal: Error, CustomStringConvertible {
@@ -67,7 +72,7 @@ package final class ProtectedData: ShellRoom, LifecycleObserver {
         app.specification.data.protection.kind.map { _ in door(of: app) + "/" + ProtectedPlace.files }
     }
 
-    private var rules: SupervisorProtection { supervisor.configuration.supervisor.protection }
+    var rules: SupervisorProtection { supervisor.configuration.supervisor.protection }
 
     /// The folder that contains the app's protected folder. A sandbox refers to this one, because the kernel cannot
     /// lock a folder that a sandbox refers to.
@@ -77,8 +82,8 @@ package final class ProtectedData: ShellRoom, LifecycleObserver {
         folder(of: app).map { ["TORPOR_PROTECTED_DIRECTORY": $0] } ?? [:]
     }
 
-    private var protected: [AppRuntime] { apps.filter { $0.specification.data.protection.kind != nil } }
-    private var locking: [AppRuntime] { apps.filter { $0.specification.data.protection.kind == .complete } }
+    var protected: [AppRuntime] { apps.filter { $0.specification.data.protection.kind != nil } }
+    var locking: [AppRuntime] { apps.filter { $0.specification.data.protection.kind == .complete } }
 
     /// Whether the app's folder is open, and is not being locked.
     func isReadable(_ app: AppRuntime) -> Bool {
@@ -97,25 +102,52 @@ package final class ProtectedData: ShellRoom, LifecycleObserver {
     /// configuration is in force.
     package func configure() {
         edge.deadline = rules.deadline
-        guard !edge.hasBegun, !protected.isEmpty, !isEnding else { return }
+        guard !isEnding else { return }
+        guard !edge.hasBegun else {
+            sweep()
+            // Other rules may lock now, or no more.
+            if let outside { follow(outside, sleepsAt: sleepsAt) }
+            return
+        }
         let recorded = supervisor.recovery.protection
+        guard !protected.isEmpty else {
+            // What an earlier torpord of this boot has left open belongs to apps that are gone.
+            if recorded != .nothing { runs.sweep(keeping: []) }
+            return
+        }
         // If the data was unlocked, an earlier torpord has told the apps so already.
         isQuiet = recorded == .unlocked
-        isOutsideKnown = recorded != .nothing
         isFresh = recorded == .nothing
-        if isFresh { supervisor.recovery.isFirstUnlockOver = false } else { reopenFirst() }
+        if isFresh {
+            supervisor.recovery.isFirstUnlockOver = false
+            supervisor.recovery.outsideLocks = OutsideLocks.Recorded(session: false, sleep: false)
+        } else {
+            reopenFirst()
+        }
+        locks = OutsideLocks(supervisor.recovery.outsideLocks, isKnown: !isFresh)
         handle(.begun(recorded))
-        if recorded == .nothing, !rules.unlock.isEmpty { unlockFromOutside() }
-        if let outside { follow(outside) }
+        runs.sweep(keeping: folders(protected))
+        if isFresh, !rules.unlock.isEmpty { unlockFromOutside() }
+        if let outside { follow(outside, sleepsAt: sleepsAt) }
+    }
+
+    /// Closes the folders of apps that are gone, or have no protected data any more.
+    func sweep() {
+        let kept = protected
+        let names = Set(kept.map(\.name))
+        let gone = standings.keys.filter { !names.contains($0) }
+        guard !gone.isEmpty else { return }
+        for name in gone { standings[name] = nil }
+        runs.sweep(keeping: folders(kept))
     }
 
     /// Opens the folders that stay open after the first unlock of a boot, if an earlier torpord had opened them.
     private func reopenFirst() {
         let chosen = protected.filter { $0.specification.data.protection.kind == .firstUnlock }
         guard supervisor.recovery.isFirstUnlockOver, !chosen.isEmpty else { return }
-        runs.open(folders(chosen)) { [weak self] result in
+        runs.open(folders(chosen)) { [weak self] outcome in
             guard let self else { return }
-            _ = settle(result, chosen, isOpening: true)
+            settle(outcome, chosen, isOpening: true)
             lookForLaunches()
         }
     }
@@ -124,7 +156,7 @@ package final class ProtectedData: ShellRoom, LifecycleObserver {
         if app.specification.data.protection.kind != nil, supervisor.takeover.isOver { configure() }
     }
 
-    private func handle(_ event: ProtectionEdge.Event) {
+    func handle(_ event: ProtectionEdge.Event) {
         for action in edge.handle(event, now: now) { perform(action) }
     }
 
@@ -140,6 +172,7 @@ package final class ProtectedData: ShellRoom, LifecycleObserver {
         case .close: close()
         case .announceUnlocked: announceUnlocked()
         case .announceLocked(let isBusy): announceLocked(isBusy)
+        case .announceFailure: announceFailure()
         case .stayLocked: stayLocked()
         }
     }
@@ -150,7 +183,8 @@ package final class ProtectedData: ShellRoom, LifecycleObserver {
             note(
                 .dataBusy,
                 text: "protected data is locked without the answers of \(names), which had "
-                    + Quantity.text(edge.deadline) + " (protected_deadline)",
+                    + (holdsSleep ? "no longer, since the machine sleeps" : Quantity.text(edge.deadline))
+                    + " (protected_deadline)",
                 level: .notice
             )
         }
@@ -162,11 +196,13 @@ package final class ProtectedData: ShellRoom, LifecycleObserver {
     private func warn() {
         awaited = []
         patience = [:]
+        // Apps that an earlier torpord told of the unlock must hear of this lock.
+        isQuiet = false
         let signalled = Message.protectedDataWillBecomeUnavailable
         for app in locking where standings[app.name]?.state == .open {
             supervisor.wakes.notifications.tellProtectedData(false, to: app)
             guard app.specification.signals[signalled] != nil, !supervisor.hearsByChannel(app.id) else { continue }
-            patience[app.id] = now + min(edge.deadline, Self.longestPatience)
+            patience[app.id] = min(edge.warnsUntil ?? now, now + Self.longestPatience)
         }
         supervisor.interruptions.coverAll()
         awaited = Set(locking.filter(isAwaited).map(\.id))
@@ -197,22 +233,26 @@ package final class ProtectedData: ShellRoom, LifecycleObserver {
 
     private func close() {
         let chosen = isFresh ? protected : locking
-        isFresh = false
-        runs.close(folders(chosen)) { [weak self] result in
+        runs.close(folders(chosen)) { [weak self] outcome in
             guard let self else { return }
-            guard let found = settle(result, chosen, isOpening: false) else { return handle(.closed(isBusy: true)) }
-            for standing in found { deal(with: standing) }
-            handle(.closed(isBusy: found.contains(where: \.isBusy)))
+            let closed = settle(outcome, chosen, isOpening: false)
+            // Until all are closed once, all must be.
+            if closed != .failed { isFresh = false }
+            for standing in outcome.answer.standings { deal(with: standing) }
+            handle(.closed(closed))
         }
     }
 
     /// Ends apps that still hold files of a closed folder (evicts them if they are suspended), and reports other
     /// processes that hold such files.
-    private func deal(with standing: FolderStanding) {
+    func deal(with standing: FolderStanding) {
         var files: [AppID: [String]] = [:]
+        var others = 0
         for holder in standing.holders {
-            guard let app = apps.first(where: { $0.run.tree?.contains(holder.pid) ?? false }) else {
-                guard reported.insert(holder.pid).inserted else { continue }
+            // torpor-protect has read the process's cgroup: torpord asks no further file of /proc for each app.
+            guard let app = apps.first(where: { $0.run.tree?.contains(holder.pid, in: holder.cgroup) ?? false }) else {
+                others += 1
+                guard others <= FileHolder.mostNamed, reported.insert(holder.pid).inserted else { continue }
                 note(
                     .dataBusy,
                     text: "process \(holder.pid) (\(holder.name)) has \(Readable.count(holder.count, "file")) of the "
@@ -230,7 +270,9 @@ package final class ProtectedData: ShellRoom, LifecycleObserver {
             guard machine.isAlive, machine.transition != .terminating else { continue }
             if let until = patience[id], now < until, machine.state != .suspended { continue }
             app.run.openProtectedFiles = Array(names.prefix(FileHolder.mostFiles))
-            let request: Request = machine.state == .suspended ? .evict : .stop(.protectedDataOpen)
+            // What must not be evicted for memory is ended for its files all the same.
+            let mayEvict = machine.state == .suspended && machine.rules.eviction != .never
+            let request: Request = mayEvict ? .evict : .stop(.protectedDataOpen)
             supervisor.uninterrupted { [supervisor] in try? supervisor.request(request, of: id) }
         }
     }
@@ -252,15 +294,27 @@ package final class ProtectedData: ShellRoom, LifecycleObserver {
         supervisor.interruptions.coverAll()
         supervisor.interruptions.look()
         lookForLaunches()
-        let waiting = whenLocked
-        whenLocked = []
-        for body in waiting { body(why) }
+        answerLocks(.success(why))
         failUnlocks("data was locked again")
         engine.settle()
     }
 
+    private func announceFailure() {
+        let why = locking.lazy.compactMap { self.standings[$0.name]?.problem }.first ?? "a folder may still be open"
+        note(.dataBusy, text: "protected data could not be locked, which is tried again: \(why)", level: .error)
+        answerLocks(.failure(Refusal(description: why)))
+        failUnlocks("data is being locked")
+        engine.settle()
+    }
+
+    private func answerLocks(_ answer: Result<String?, Refusal>) {
+        let waiting = whenLocked
+        whenLocked = []
+        for body in waiting { body(answer) }
+    }
+
     /// What keeps files of locked folders in use, such as `1 file busy: PID 4711 (less)`; nil if nothing does.
-    private var busy: String? {
+    var busy: String? {
         let found = locking.compactMap { standings[$0.name] }.filter(\.isBusy)
         guard !found.isEmpty else { return nil }
         if let problem = found.lazy.compactMap(\.problem).first { return problem }
@@ -280,34 +334,51 @@ package final class ProtectedData: ShellRoom, LifecycleObserver {
 
     private func open() {
         let chosen = protected
-        runs.open(folders(chosen)) { [weak self] result in
+        readers = edge.isUnlocked ? Set(chosen.filter(isReadable).map(\.id)) : []
+        runs.open(folders(chosen)) { [weak self] outcome in
             guard let self else { return }
-            let found = settle(result, chosen, isOpening: true)
-            // The unlock fails if torpor-protect failed, or if keys are missing and no folder is open. A folder that
-            // cannot be protected at all does not count.
-            let lacksKeys = found?.contains { $0.state == .withoutKey } ?? true
-            handle(.opened(!lacksKeys || found?.contains { $0.state == .open } ?? false))
+            settle(outcome, chosen, isOpening: true)
+            handle(.opened(isEnough(outcome, chosen)))
         }
+    }
+
+    /// Whether a run has unlocked data. A folder that no key protects opens always, and one of `first-unlock` again and
+    /// again: neither says that somebody has given the keys. A folder that cannot be protected at all keeps no other one
+    /// locked.
+    private func isEnough(_ outcome: ProtectRuns.Outcome, _ chosen: [AppRuntime]) -> Bool {
+        let complete = chosen.filter { $0.specification.data.protection.kind == .complete }
+        // Of this run: what an earlier one has left open says nothing either.
+        let found = Dictionary(outcome.answer.standings.map { ($0.app, $0) }, uniquingKeysWith: { $1 })
+        let states = (complete.isEmpty ? chosen : complete).map { found[$0.name] }
+        let open = states.compactMap(\.self).filter { $0.state == .open }
+        if states.contains(where: { $0?.state == .withoutKey }) { return open.contains { $0.isEncrypted == true } }
+        return !open.isEmpty || !states.contains { $0 == nil }
     }
 
     private func announceUnlocked() {
         reported = []
         if !isQuiet {
             note(.dataUnlocked, text: "protected data is unlocked")
-            for app in locking where isReadable(app) { supervisor.wakes.notifications.tellProtectedData(true, to: app) }
+            for app in locking where isReadable(app) && !readers.contains(app.id) {
+                supervisor.wakes.notifications.tellProtectedData(true, to: app)
+            }
         }
+        readers = []
         isQuiet = false
+        locks.isUnlocked()
+        supervisor.recovery.outsideLocks = locks.recorded
         supervisor.recovery.isFirstUnlockOver = true
         supervisor.interruptions.coverAll()
+        supervisor.interruptions.look()
         lookForLaunches()
+        lookForStopped()
         let closed = protected.compactMap { app in
             isReadable(app) ? nil : standings[app.name]?.problem.map { "\(app.name) stays locked: \($0)" }
         }
         let waiting = whenUnlocked
         whenUnlocked = []
         for body in waiting { body(.success(closed.first)) }
-        for body in whenLocked { body("it was unlocked again") }
-        whenLocked = []
+        answerLocks(.success("it was unlocked again"))
         engine.settle()
     }
 
@@ -318,8 +389,12 @@ package final class ProtectedData: ShellRoom, LifecycleObserver {
             }.first ?? "no folder could be opened"
         note(.dataLocked, text: "protected data stays locked: \(why)", level: .notice)
         isQuiet = false
+        locks.staysLocked()
+        supervisor.recovery.outsideLocks = locks.recorded
         supervisor.interruptions.coverAll()
+        supervisor.interruptions.look()
         lookForLaunches()
+        answerLocks(.success(busy))
         failUnlocks(why)
         engine.settle()
     }
@@ -330,31 +405,53 @@ package final class ProtectedData: ShellRoom, LifecycleObserver {
         for body in waiting { body(.failure(Refusal(description: why))) }
     }
 
-    /// Stores and returns the states of folders that torpor-protect reported. If torpor-protect failed, stores the
-    /// error for all `chosen` apps, and returns nil.
+    /// Stores what a run found, also of one that did not come to its end. Returns what a run that closes has achieved.
+    @discardableResult
     func settle(
-        _ result: Result<[FolderStanding], LaunchError>,
+        _ outcome: ProtectRuns.Outcome,
         _ chosen: [AppRuntime],
         isOpening: Bool
-    ) -> [FolderStanding]? {
-        switch result {
-        case .success(let found):
-            for var standing in found {
-                standing.isEncrypted = standing.isEncrypted ?? standings[standing.app]?.isEncrypted
-                standings[standing.app] = standing
+    ) -> ProtectionEdge.Closed {
+        for var standing in outcome.answer.standings {
+            let before = standings[standing.app]
+            standing.isEncrypted = standing.isEncrypted ?? before?.isEncrypted
+            // Closing it changes nothing about why it could not be opened.
+            if !isOpening, standing.state == .closed, standing.problem == nil, let before, !before.isBusy,
+                before.state == .withoutKey || before.state == .closed
+            {
+                (standing.state, standing.problem) = (before.state, before.problem)
             }
-            return found
-        case .failure(let error):
-            log.error("torpor-protect: \(error)")
-            for app in chosen {
-                var standing = FolderStanding(app: app.name, .refused)
-                standing.isEncrypted = standings[app.name]?.isEncrypted
-                standing.problem = "its folder could not be \(isOpening ? "opened" : "locked"): \(error)"
-                standing.isBusy = !isOpening
-                standings[app.name] = standing
-            }
-            return nil
+            standing.holders = Array(standing.holders.prefix(FileHolder.mostShown))
+            standings[standing.app] = standing
         }
+        if let problem = outcome.problem { log.error("torpor-protect: \(problem)") }
+        let known = Set(outcome.answer.standings.map(\.app))
+        for app in chosen where !known.contains(app.name) {
+            // A next run may do better: the app waits for it, and its launch is not refused.
+            let before = standings[app.name]
+            var standing = FolderStanding(app: app.name, isOpening && before?.state != .open ? .closed : .open)
+            standing.isEncrypted = before?.isEncrypted
+            let why = outcome.problem?.description ?? "torpor-protect did not say what became of it"
+            standing.problem = "its folder could not be \(isOpening ? "opened" : "locked"): \(why)"
+            standing.isBusy = !isOpening
+            standings[app.name] = standing
+        }
+        let mine = chosen.compactMap { standings[$0.name] }
+        if mine.contains(where: { $0.state == .open }) { return .failed }
+        if !outcome.answer.isWhole, !isOpening {
+            for app in chosen where standings[app.name]?.problem == nil && standings[app.name]?.isBusy != true {
+                standings[app.name]?.problem = "the search for processes that have files of it open did not end"
+                standings[app.name]?.isBusy = true
+            }
+            return .busy
+        }
+        return mine.contains(where: \.isBusy) ? .busy : .whole
+    }
+
+    /// A folder could not be opened for a launch, for a reason that may pass: tries again.
+    func retryLaunches() {
+        if retryTimer == nil { retryTimer = try? loop.timer { [weak self] in self?.lookForLaunches() } }
+        if retryTimer?.deadline == nil { retryTimer?.arm(after: ProtectionEdge.slowInterval) }
     }
 
     func folders(_ chosen: [AppRuntime]) -> [ProtectedFolder] {
@@ -368,119 +465,29 @@ package final class ProtectedData: ShellRoom, LifecycleObserver {
         }
     }
 
-    // MARK: What locks
-
-    /// The state of the session and the machine, as logind reports it.
-    struct Outside {
-        let isLocked: Bool
-        let isAsleep: Bool
-        /// Whether there is a session that could be unlocked.
-        let hasSession: Bool
-        /// The user of that session; nil if that is not known yet.
-        let user: UInt32?
-    }
-
-    /// Called when logind's state is known for the first time, and at each change.
-    func follow(_ now: Outside) {
-        outside = now
-        guard edge.hasBegun else { return }
-        let isOn = rules.lockWith.contains(.session) && now.isLocked || rules.lockWith.contains(.sleep) && now.isAsleep
-        let wasOn = supervisor.recovery.isDataLockedFromOutside
-        supervisor.recovery.isDataLockedFromOutside = isOn
-        if isOn {
-            if !wasOn || !isOutsideKnown { handle(.lock) }
-            if now.isLocked { lockedUser = now.user }
-        } else if wasOn, rules.lockWith.contains(.session), !now.hasSession || isOthers(now.user) {
-            // The session has ended, another user's session (such as a login screen) is in its place, or logind does
-            // not answer. None of this shows that the user has unlocked the session, so the data stays locked.
-            supervisor.recovery.isDataLockedFromOutside = true
-        } else if wasOn || !isOutsideKnown && now.hasSession {
-            // The screen locker may have unlocked the data already, by ‘torpor protect unlock’.
-            if !edge.isUnlocked { unlockFromOutside() }
-        }
-        isOutsideKnown = true
-    }
-
-    private func isOthers(_ user: UInt32?) -> Bool {
-        if let user, let lockedUser { user != lockedUser } else { false }
-    }
-
-    /// Unlocks data because the session was unlocked or torpord starts. If a command is configured for that, it gives
-    /// the passphrase to ‘torpor protect unlock’, which then requests the unlock as any client does.
-    private func unlockFromOutside() {
-        guard !rules.unlock.isEmpty else { return handle(.unlock) }
-        runs.unlock(rules.unlock) { [weak self] why in
-            guard let self, let why else { return }
-            note(
-                .dataLocked,
-                text: "protected data stays locked: the command unlock of [supervisor.protected]: \(why)",
-                level: .warning
-            )
-        }
-    }
-
-    /// Whether the machine must not sleep yet, because data is still being locked.
-    var holdsSleep: Bool { edge.isLocking && outside?.isAsleep == true }
-
-    /// Locks data. `completion` gets a sentence about what keeps files in use; nil if nothing does.
-    package func lock(by person: String, _ completion: @escaping (String?) -> Void) {
-        guard edge.hasBegun else { return completion("no app has protected data") }
-        if edge.isLocked { return completion(busy) }
-        log.info("\(person) locks protected data")
-        whenLocked.append(completion)
-        handle(.lock)
-    }
-
-    /// Unlocks data whose keys the kernel has. `completion` gets a sentence about a folder that stays locked, or nil.
-    package func unlock(by person: String, _ completion: @escaping (Result<String?, Refusal>) -> Void) {
-        guard edge.hasBegun else { return completion(.success("no app has protected data")) }
-        guard closing == nil else { return completion(.failure(Refusal(description: "torpord is ending"))) }
-        log.info("\(person) unlocks protected data")
-        whenUnlocked.append(completion)
-        handle(.unlock)
-    }
-
     // MARK: Following apps
 
     package func touched(_ apps: [AppRuntime]) {
         if edge.isWarning, !awaited.isEmpty, apps.contains(where: { awaited.contains($0.id) }) { lookForAnswers() }
+        if !stopped.isEmpty { lookForStopped() }
         guard !held.isEmpty else { return }
         held.removeAll { !coordinator.waitsForMemory($0) }
     }
 
     package func ended(_ app: AppRuntime, _ ending: Ending) {
         if edge.isWarning, awaited.contains(app.id) { lookForAnswers() }
+        // Its next run may have another configuration, without protected data.
+        if standings[app.name] != nil { loop.later { [weak self] in self?.sweep() } }
     }
 
     package func forget(_ app: AppRuntime) {
         awaited.remove(app.id)
+        readers.remove(app.id)
         held.removeAll { $0 == app.id }
-        guard app.specification.data.protection.kind != nil else { return }
+        stopped.removeAll { $0.app === app }
+        guard edge.hasBegun, app.specification.data.protection.kind != nil || standings[app.name] != nil else { return }
         standings[app.name] = nil
         // The app's data stays, and is locked until the app is in the configuration again.
-        runs.close(folders([app])) { _ in }
-    }
-
-    // MARK: The end
-
-    /// Locks all folders when torpord ends and all apps are gone. Returns whether the folders are locked. If they are
-    /// not, calls ``Shutdown/finishWhenGone()`` when they are.
-    func endAll() -> Bool {
-        guard edge.hasBegun else { return true }
-        switch closing {
-        case .done: return true
-        case .underWay: return false
-        case nil: closing = .underWay
-        }
-        let chosen = protected
-        supervisor.recovery.protection = .locking
-        runs.close(folders(chosen)) { [weak self] result in
-            guard let self else { return }
-            for standing in settle(result, chosen, isOpening: false) ?? [] { deal(with: standing) }
-            supervisor.recovery.protection = .locked
-            closing = .done
-            supervisor.shutdown.finishWhenGone()
-        }
-        return false
+        runs.sweep(keeping: folders(protected.filter { $0 !== app }))
     }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 package import Configuration
+import DataProtection
 package import Engine
 import EventLoop
 import EventSources
@@ -130,12 +131,13 @@ package final class Interruptions: LifecycleObserver {
 
     private func followData(_ now: LoginManager.State) {
         supervisor.protection.follow(
-            ProtectedData.Outside(
+            OutsideLocks.State(
                 isLocked: now.isLocked,
                 isAsleep: now.isAsleep,
                 hasSession: now.session != nil,
                 user: now.user
-            )
+            ),
+            sleepsAt: login?.sleepsAt
         )
     }
 
@@ -211,10 +213,13 @@ package final class Interruptions: LifecycleObserver {
         let names = supervisor.apps.filter { awaited.contains($0.id) }.map(\.name)
         let time = (supervisor.loop.now - beganAt).inSeconds
         let few = names.prefix(3).joined(separator: ", ") + (names.count > 3 ? " and \(names.count - 3) more" : "")
+        let late =
+            names.isEmpty
+            ? "protected data is not locked yet after"
+            : "\(few) \(names.count == 1 ? "has" : "have") not reached the background in"
         supervisor.note(
             .machineSleeps,
-            text: "the machine sleeps, but \(few) \(names.count == 1 ? "has" : "have") not reached the background in "
-                + "the \((time * 10).rounded() / 10) s that logind waits",
+            text: "the machine sleeps, but \(late) the \((time * 10).rounded() / 10) s that logind waits",
             level: .warning
         )
         letSleep()

@@ -83,6 +83,9 @@ struct ProtectUnlock: ParsableCommand {
         "systemd-creds decrypt /etc/torpor/passphrase | torpor protect unlock --stdin"
     )
 
+    @Flag(help: "Read the password as pam_exec gives it, and unlock for the user in PAM_USER.")
+    var pam = false
+
     @Flag(name: .customLong("stdin"), help: "Read the passphrase from standard input, up to its first newline or NUL.")
     var readsInput = false
     @Flag(help: "Unlock with the recovery key instead of the passphrase.")
@@ -98,33 +101,47 @@ struct ProtectUnlock: ParsableCommand {
         if !command.isEmpty, readsInput {
             throw ValidationError("the passphrase comes from a command or from --stdin, not from both")
         }
+        if !command.isEmpty, pam {
+            throw ValidationError("the passphrase comes from a command or from PAM, not from both")
+        }
     }
 
     package func run() throws {
+        try Asked.keepPrivate()
+        var options = options
+        if pam { options.socket = try PAMUser.become(options.socket) }
         let manager = try Manager(options)
         let apps = try ProtectedApps.read(manager.call(.protection))
-        var opened: (keys: ClassKeys, ring: KeyRing)?
+        var given: GivenKeys?
         if let root = ProtectedApps.root(apps) {
             let ring = try Failure.of { () throws(KeyError) in try KeyRing(root) }
             if ring.isThere {
                 let what = recovery ? "recovery key" : "passphrase"
-                let secret = try command.isEmpty ? Asked.secret(what, readsInput) : Asked.output(of: command)
+                let secret = try command.isEmpty ? Asked.secret(what, readsInput || pam) : Asked.output(of: command)
                 let keys = try Failure.of { () throws(KeyError) in
                     try recovery ? ring.open(recovery: secret) : ring.open(passphrase: secret)
                 }
-                opened = (keys, ring)
-                try ProtectedApps.give(keys, ring, apps, root)
+                given = try GivenKeys(keys, ring, apps, root)
             }
         }
         let reply: JSON
         do {
-            reply = try manager.call(.unlockData)
+            try given?.give()
+            do {
+                reply = try manager.call(.unlockData)
+            } catch {
+                // A lock that was under way has taken the keys away again.
+                guard let given else { throw error }
+                try given.give()
+                reply = try manager.call(.unlockData)
+            }
         } catch {
-            // A lock that was under way has taken the keys away again.
-            guard let opened, let root = ProtectedApps.root(apps) else { throw error }
-            try ProtectedApps.give(opened.keys, opened.ring, apps, root)
-            reply = try manager.call(.unlockData)
+            // torpord may have unlocked data all the same, if only its answer was lost.
+            let now = try? ProtectedApps.read(manager.call(.protection))
+            if now?.contains(where: { $0.state == "unlocked" && $0.kind == "complete" }) != true { given?.takeBack() }
+            throw error
         }
+        given?.keep()
         guard !options.json else { return Output.document(reply) }
         Output.write("unlocked" + (reply["message"]?.stringValue.map { "; " + $0 } ?? "") + "\n")
     }
@@ -146,6 +163,7 @@ struct ProtectInit: ParsableCommand {
     @OptionGroup var options: GlobalOptions
 
     package func run() throws {
+        try Asked.keepPrivate()
         let apps = try ProtectedApps.read(Manager(options).call(.protection))
         guard let root = ProtectedApps.root(apps) else {
             throw Failure(
@@ -198,6 +216,7 @@ struct ProtectPassphrase: ParsableCommand {
     @OptionGroup var options: GlobalOptions
 
     package func run() throws {
+        try Asked.keepPrivate()
         let apps = try ProtectedApps.read(Manager(options).call(.protection))
         guard let root = ProtectedApps.root(apps) else {
             throw Failure(status: .failed, message: "no app has protected data")
@@ -234,21 +253,21 @@ enum ProtectedApps {
         case .unsupported, nil: false
         }
     }
-
-    /// Gives the kernel the keys of all apps.
-    static func give(_ keys: ClassKeys, _ ring: KeyRing, _ apps: [ProtectionInfo], _ root: String) throws {
-        try Failure.of { () throws(KeyError) in
-            let folder: Folder
-            do throws(Errno) { folder = try Folder(root) } catch {
-                throw KeyError("\(root) cannot be opened: \(error)")
-            }
-            for app in apps { try ring.add(app.app, kind: app.kind, keys, to: folder) }
-        }
-    }
 }
 
 /// Secrets that a person types, or that another program writes.
 enum Asked {
+    /// How long a command that has given the passphrase may take to end.
+    private static let patience = Duration.seconds(5)
+
+    /// Keeps secrets out of core dumps, and from other processes of the same user.
+    static func keepPrivate() throws {
+        try Failure.of { () throws(Errno) in
+            try Confinement.dumpNoCore()
+            try Confinement.keepMemoryPrivate()
+        }
+    }
+
     static func secret(_ what: String, _ readsInput: Bool) throws -> Secret {
         let isTyped = !readsInput
         if isTyped {
@@ -275,18 +294,24 @@ enum Asked {
     /// The first line that a command writes.
     static func output(of command: [String]) throws -> Secret {
         let program = try AppSide.program(command[0])
-        let secret: Secret? = try Failure.of { () throws(Errno) in
+        let (secret, status) = try Failure.of { () throws(Errno) -> (Secret?, Int32?) in
             let pipe = try Descriptor.pipe()
+            // What it complains of may have the passphrase in it, and is for a person, not for a log.
+            let nothing = try File.open("/dev/null", [.readWrite])
+            // Ends with this process: torpord ends it at a lock.
             let child = try ChildProcess(
                 program,
                 arguments: command,
                 environment: ThisProcess.environment,
-                descriptors: [(1, pipe.write.raw)]
+                dependingWith: (0, pipe.write.raw, ThisProcess.isTerminal(2) ? 2 : nothing.raw)
             )
             pipe.write.close()
             let secret = try Secret.line(from: pipe.read.raw)
-            child.reap()
-            return secret
+            pipe.read.close()
+            return (secret, child.reap(within: patience))
+        }
+        if let status, let code = WaitStatus.exitCode(status), code != 0 {
+            throw Failure(status: .failed, message: "\(command[0]) gave no passphrase: exit status \(code)")
         }
         guard let secret, secret.count > 0 else {
             throw Failure(status: .failed, message: "\(command[0]) gave no passphrase")

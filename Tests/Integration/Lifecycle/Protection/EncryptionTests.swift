@@ -40,11 +40,11 @@ struct EncryptedScene {
         let script = """
             mkdir -p @D/s
             [ -e @D/disk ] || { truncate -s 32M @D/new; mkfs.ext4 -q -O encrypt @D/new; mv @D/new @D/disk; }
-            mount -o loop @D/disk @D/s; chmod 755 @D/s; exec "$@"
+            mount -o loop @D/disk @D/s; chmod 755 @D/s; export TORPOR_PROTECT=@D/protect; exec "$@"
             """
         let daemon = try Daemon(
             supervisor + Delegates.head + keys,
-            files: Delegates.files(answers),
+            files: Delegates.files(answers).merging(["protect": FailingLocksTests.program]) { $1 },
             environment: ["PATH": path].merging(environment) { $1 },
             nested: true,
             wrapper: ["/usr/bin/unshare", "-m", "/bin/sh", "-ec", script, "sh"]
@@ -137,6 +137,10 @@ struct EncryptionTests {
             #expect(try scene.protect("unlock").status == 1)
             #expect(try scene.protect("unlock", "new horse").output == "unlocked\n")
             #expect(try daemon.ask(read) == .string(EncryptedScene.secret))
+            // As PAM gives it: a NUL at the end, and no environment but its own.
+            #expect(try scene.protect("lock").status == 0)
+            let pam = "env -i PAM_USER=root \(Built.path("torpor")) protect unlock --pam --socket \(daemon.socket)"
+            #expect(try scene.shell("printf 'new horse\\0' | \(pam)").output == "unlocked\n")
         }
     }
 
@@ -201,6 +205,74 @@ struct EncryptionTests {
                     try daemon.waitFor("web", "active")
                 }
             }
+        }
+    }
+
+    @Test("An unlock that fails takes its keys back, and a folder that needs none stays closed with the others")
+    func takenBack() throws {
+        let other = """
+            [apps.other]
+            exec = ["/bin/sleep", "1000"]
+            launch = "on-demand"
+            protected = "first-unlock"
+            """
+        try EncryptedScene.with(keys: "protected = \"complete\"\n" + other) { scene throws in
+            let daemon = scene.daemon
+            try scene.begin()
+            #expect(try scene.protect("lock").output == "locked\n")
+            // The folder of the other app is open since the first unlock, which says nothing about the keys now.
+            #expect(throws: (any Error).self) { try daemon.call(.unlockData) }
+            #expect(try scene.state().hasPrefix("locked, encrypted"))
+            // Nothing but the client takes the keys back.
+            for step in ["open", "close"] { try File.write(daemon.directory + "/fails-\(step)", "") }
+            #expect(try scene.protect("unlock").status == 1)
+            #expect(try scene.shell("ls $D/s/protected/web/files").output.contains("diary") == false)
+            for step in ["open", "close"] { try File.remove(daemon.directory + "/fails-\(step)") }
+            // One damaged key keeps no other app locked.
+            try scene.shell("echo damaged > $D/s/protected/.keys/other")
+            let (status, output) = try scene.protect("unlock")
+            #expect(status == 0 && output.contains(".keys/other is damaged"), "\(output)")
+            try daemon.waitFor("web", "active")
+        }
+    }
+
+    @Test("A command that gives the passphrase ends with a newer lock, and unlocks nothing after it")
+    func lateCommand() throws {
+        guard MockLogind.obstacle == nil else { return print("skipped: \(MockLogind.obstacle ?? "")") }
+        let mock = try MockLogind { body in try Spawn.lock.withLock { try body() } }
+        try mock.run("start_logind()\nadd_session('c1', 1000)\n")
+        let command = """
+            session = "c1"
+            [supervisor.protected]
+            unlock = ["/bin/sh", "-c", "echo $$ > @D/asked; while [ ! -e @D/go ]; do sleep 0.05; done; cat @D/passphrase"]
+
+            """
+        try EncryptedScene.with(
+            supervisor: command,
+            environment: ["DBUS_SYSTEM_BUS_ADDRESS": mock.address]
+        ) { scene throws in
+            let daemon = scene.daemon
+            try scene.begin()
+            try File.write(daemon.directory + "/passphrase", EncryptedScene.passphrase + "\n")
+            try mock.hint("c1", true)
+            try daemon.eventually("it is locked") { try scene.state() == "locked, encrypted" }
+            // The one of the start may have found the new keys.
+            try? File.remove(daemon.directory + "/asked")
+            try mock.hint("c1", false)
+            let asked = daemon.directory + "/asked"
+            func asking() -> Int32? {
+                (try? File.readString(asked)).flatMap { Int32($0.trimmingCharacters(in: .whitespacesAndNewlines)) }
+            }
+            try daemon.eventually("the command asks") { asking() != nil }
+            let pid = try #require(asking())
+            #expect(try scene.protect("lock").output == "locked\n")
+            try daemon.eventually("the command is gone") { !Truth.isAlive(pid) }
+            try File.write(daemon.directory + "/go", "")
+            #expect(try scene.state().hasPrefix("locked, encrypted"))
+            // The next end of a lock asks again.
+            try mock.hint("c1", true)
+            try mock.hint("c1", false)
+            try daemon.eventually("it is unlocked") { try scene.state() == "unlocked, encrypted" }
         }
     }
 

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// What locks data from outside: the lock of the session, and the sleep of the machine. Each is followed for itself, so
+/// that a sleep locks what a person has unlocked by hand while the session was locked. Pure: the caller carries out the
+/// wishes and keeps ``recorded`` for the next torpord.
+public struct OutsideLocks: Hashable, Sendable {
+    /// A session and the machine, as logind has them.
+    public struct State: Hashable, Sendable {
+        /// Whether the session is locked.
+        public var isLocked: Bool
+        /// Whether the machine sleeps or is about to.
+        public var isAsleep: Bool
+        /// Whether there is a session that could be unlocked.
+        public var hasSession: Bool
+        /// The user of that session; nil if that is not known yet.
+        public var user: UInt32?
+
+        /// Memberwise initializer.
+        public init(isLocked: Bool, isAsleep: Bool, hasSession: Bool, user: UInt32?) {
+            (self.isLocked, self.isAsleep, self.hasSession, self.user) = (isLocked, isAsleep, hasSession, user)
+        }
+    }
+
+    /// What follows from a change.
+    public enum Wish: Hashable, Sendable { case lock, unlock }
+
+    /// What the next torpord must know.
+    public struct Recorded: Hashable, Sendable {
+        /// Whether the session has locked data, and its unlock was not carried out.
+        public var session: Bool
+        /// The same for the sleep of the machine.
+        public var sleep: Bool
+
+        /// Memberwise initializer.
+        public init(session: Bool, sleep: Bool) { (self.session, self.sleep) = (session, sleep) }
+    }
+
+    private enum Hold: Hashable {
+        case none
+        case holds
+        /// Its end was seen and asked for the unlock, which is not carried out yet.
+        case ends
+    }
+
+    private var session: Hold
+    private var sleep: Hold
+    /// The state before; nil if this torpord has seen none.
+    private var last: State?
+    /// Whether this torpord or an earlier one of this boot has followed a session: then only a change of it counts.
+    private var isKnown: Bool
+    /// The user whose session was there at the last lock; nil if this torpord has seen no lock.
+    private var user: UInt32?
+
+    /// Creates it from what an earlier torpord of this boot has recorded.
+    public init(_ recorded: Recorded, isKnown: Bool) {
+        session = recorded.session ? .holds : .none
+        sleep = recorded.sleep ? .holds : .none
+        self.isKnown = isKnown
+    }
+
+    /// What the next torpord must know now.
+    public var recorded: Recorded { Recorded(session: session != .none, sleep: sleep != .none) }
+
+    /// Takes in a state. `session` and `sleep`: whether each is to lock data (`lock_with`).
+    public mutating func follow(_ now: State, session usesSession: Bool, sleep usesSleep: Bool) -> Wish? {
+        let (before, isFirst) = (last, !isKnown)
+        last = now
+        isKnown = true
+        var (locks, ends) = (false, false)
+        let isHeld = session == .holds || sleep == .holds
+        // The session has ended, another user's is in its place (a login screen is), or logind does not answer: none of
+        // these says that a user has unlocked it.
+        let isReturned = now.hasSession && !isOthers(now.user)
+        func step(_ hold: inout Hold, _ isOn: Bool, _ was: Bool?, _ isUsed: Bool, _ mayEnd: Bool) {
+            if !isUsed {
+                hold = .none
+            } else if isOn {
+                let isNew = was.map { !$0 } ?? (hold != .holds)
+                if isNew || isFirst || hold == .none { locks = true }
+                hold = .holds
+            } else if hold == .holds, mayEnd {
+                hold = .ends
+                ends = true
+            }
+        }
+        step(&session, now.isLocked, before?.isLocked, usesSession, isReturned)
+        step(&sleep, now.isAsleep, before?.isAsleep, usesSleep, isReturned || !usesSession)
+        // A machine that sleeps at the login screen is still to be unlocked by the user whose session was locked.
+        if session == .holds || sleep == .holds, !isHeld || user == nil { user = now.user }
+        if locks { return .lock }
+        guard session != .holds, sleep != .holds else { return nil }
+        return ends || isFirst && now.hasSession ? .unlock : nil
+    }
+
+    /// Data was unlocked, by whomever: what does not lock now asks for no unlock later.
+    public mutating func isUnlocked() {
+        if last?.isLocked != true { session = .none }
+        if last?.isAsleep != true { sleep = .none }
+    }
+
+    /// An unlock was tried in vain: it is not tried again.
+    public mutating func staysLocked() {
+        if session == .ends { session = .none }
+        if sleep == .ends { sleep = .none }
+    }
+
+    private func isOthers(_ other: UInt32?) -> Bool {
+        if let other, let user { other != user } else { false }
+    }
+}

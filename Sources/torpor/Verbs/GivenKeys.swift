@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CommandLinePages
+import Configuration
+import Linux
+import ProtectionKeys
+import TorporAPI
+
+/// The keys that this process gives the kernel. They are taken back if the unlock fails, or if a signal ends this
+/// process before: a key without an unlock would be there for root to read with until the next lock.
+final class GivenKeys: Sendable {
+    private struct State {
+        var keys: [Encryption.Identifier] = []
+        var isKept = false
+    }
+
+    private let state = Monitor(State())
+    private let apps: [ProtectionInfo]
+    private let root: String
+    private nonisolated(unsafe) let keys: ClassKeys
+    private let ring: KeyRing
+
+    init(_ keys: ClassKeys, _ ring: KeyRing, _ apps: [ProtectionInfo], _ root: String) throws {
+        (self.keys, self.ring, self.apps, self.root) = (keys, ring, apps, root)
+        try Failure.of { () throws(Errno) in
+            let signals = try TerminalSignals()
+            let raw = signals.descriptor.raw
+            // Read by that thread alone, which keeps it open.
+            nonisolated(unsafe) let source = signals
+            try WorkerThread.start(named: "signals") { [self] in
+                while (try? Descriptor.wait(raw, timeout: nil)) ?? false {
+                    guard case .end(let number) = source.next() else { continue }
+                    takeBack()
+                    TerminalSignals.end(by: number)
+                }
+            }
+        }
+    }
+
+    /// Gives the kernel the keys of all apps. One that cannot be given is said, and keeps no other one back.
+    func give() throws {
+        let folder = try Failure.of { () throws(KeyError) in
+            do throws(Errno) { return try Folder(root) } catch { throw KeyError("\(root) cannot be opened: \(error)") }
+        }
+        var problems: [String] = []
+        for app in apps {
+            do throws(KeyError) {
+                guard let key = try ring.add(app.app, kind: app.kind, keys, to: folder) else { continue }
+                state.withLock { if !$0.keys.contains(key) { $0.keys.append(key) } }
+            } catch {
+                problems.append(error.description)
+            }
+        }
+        if problems.count == apps.count, let first = problems.first { throw Failure(status: .failed, message: first) }
+        for problem in problems { ThisProcess.complain(problem) }
+    }
+
+    /// The unlock is done.
+    func keep() { state.withLock { $0.isKept = true } }
+
+    /// Takes back what the kernel did not have before.
+    func takeBack() {
+        state.withLock { state in
+            guard !state.isKept, let folder = try? Folder(root) else { return }
+            for key in state.keys { _ = try? Encryption.remove(key, from: folder) }
+            state.keys = []
+        }
+    }
+}
+
+/// The user for whom pam_exec runs ‘torpor protect unlock’. It gives no environment but PAM's own variables, and a
+/// display manager or `login` runs as root.
+enum PAMUser {
+    /// Becomes that user if the user's own supervisor is to be unlocked. Returns the path of the supervisor's socket.
+    static func become(_ named: String?) throws -> String {
+        guard let name = ThisProcess.environment("PAM_USER"), let user = Users.lookup(name) else {
+            throw Failure(status: .usage, message: "--pam is for pam_exec, which sets PAM_USER")
+        }
+        let path = named ?? ControlSocket.own(of: user.uid, home: user.home)
+        // The socket's folder belongs to the user whose supervisor it is; /run/user/UID is that user's alone.
+        let owner = File.parent(of: path).flatMap { try? File.status($0) }?.uid
+        guard File.exists(path), owner == user.uid else { return named ?? ControlSocket.machines }
+        if Users.effectiveUID == 0, user.uid != 0 {
+            try Failure.of { () throws(Errno) in try Users.become(user) }
+            // A change of the user resets it.
+            try Asked.keepPrivate()
+        }
+        return path
+    }
+}

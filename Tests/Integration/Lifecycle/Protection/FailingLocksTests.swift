@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import DaemonHarness
+import Foundation
+import Linux
+import MockLogind
+import Testing
+import TorporAPI
+
+/// Locks that do not go as they should: runs of torpor-protect that fail, sleeps that do not wait, apps that are on
+/// their way, and processes that hide what they have open.
+@Suite("Locks of protected data that fail", .enabled(if: Users.isRoot, "only root sees who holds files of others"))
+struct FailingLocksTests {
+    /// A torpor-protect whose step fails while a file of that name is there; `close` without its end while `cut` is.
+    static let program = """
+        #!/bin/sh
+        [ -e "@D/fails-$1" ] && exit 1
+        [ -e "@D/cut" ] && { \(Built.path("torpor-protect")) "$@" | grep -v '"end"'; exit 0; }
+        exec \(Built.path("torpor-protect")) "$@"
+        """
+
+    static func with(_ answers: String = ProtectionTests.closing, _ body: (Daemon) throws -> Void) throws {
+        let daemon = try Daemon(
+            Delegates.head + ProtectionTests.keys,
+            files: Delegates.files(answers).merging(["protect": program]) { $1 },
+            wrapper: ["/bin/sh", "-c", "export TORPOR_PROTECT=@D/protect; exec \"$@\"", "sh"]
+        )
+        try daemon.waitUntilItAnswers()
+        try body(daemon)
+        try daemon.stop()
+    }
+
+    @Test("A run that fails never counts as a lock: the person is told, and it is tried until the folder is closed")
+    func failingClose() throws {
+        try Self.with { daemon throws in
+            try ProtectionTests.begin(daemon)
+            try File.write(daemon.directory + "/fails-close", "")
+            #expect(throws: (any Error).self) { try ProtectionTests.lock(daemon) }
+            #expect(try ProtectionTests.door(daemon) == 0o711)
+            let state = try ProtectionTests.state(daemon)
+            #expect(state.state == "locking" && state.message?.contains("could not be locked") == true, "\(state)")
+            #expect(try daemon.events().contains { $0.text.contains("could not be locked, which is tried again") })
+            try File.remove(daemon.directory + "/fails-close")
+            try daemon.eventually("it is locked") { try ProtectionTests.state(daemon).text == "locked, not encrypted" }
+            #expect(try ProtectionTests.door(daemon) == 0o700)
+        }
+    }
+
+    @Test("A search for holders that does not come to its end closes the folder all the same, and says so")
+    func cutSearch() throws {
+        try Self.with { daemon throws in
+            try ProtectionTests.begin(daemon)
+            try File.write(daemon.directory + "/cut", "")
+            #expect(try ProtectionTests.lock(daemon)?.contains("search for processes") == true)
+            #expect(try ProtectionTests.door(daemon) == 0o700)
+            try File.remove(daemon.directory + "/cut")
+        }
+    }
+
+    @Test("A folder that could not be opened for a launch keeps the app waiting; it does not fail for good")
+    func failingOpen() throws {
+        try Self.with { daemon throws in
+            try ProtectionTests.unlock(daemon)
+            try File.write(daemon.directory + "/fails-open", "")
+            // Its folder was opened by the unlock: the next run of the app opens it again.
+            try ProtectionTests.lock(daemon)
+            #expect(throws: (any Error).self) { try ProtectionTests.unlock(daemon) }
+            let client = try Client(daemon, "start", "web")
+            try daemon.eventually("it waits") { try daemon.summary("web").heldBack?.contains("locked") ?? false }
+            #expect(try daemon.summary("web").lastExit == nil)
+            try File.remove(daemon.directory + "/fails-open")
+            try ProtectionTests.unlock(daemon)
+            #expect(try client.finish(daemon) == 0)
+        }
+    }
+
+    @Test("A lock while the app is on its way stops the launch, which goes on with the unlock and is no failure")
+    func onTheWay() throws {
+        let hook = """
+            before_start = [["/bin/sh", "-c", "touch @D/first; while [ ! -e @D/go ]; do sleep 0.05; done"]]
+
+            """
+        try ProtectionTests.with(keys: ProtectionTests.keys + hook) { daemon throws in
+            try ProtectionTests.unlock(daemon)
+            let client = try Client(daemon, "start", "web")
+            try daemon.eventually("it is on its way") { File.exists(daemon.directory + "/first") }
+            #expect(try ProtectionTests.lock(daemon) == nil)
+            try File.write(daemon.directory + "/go", "")
+            try daemon.eventually("it waits") { try daemon.summary("web").heldBack?.contains("locked") ?? false }
+            let summary = try daemon.summary("web")
+            #expect(summary.lastExit == nil && summary.pid == nil)
+            try ProtectionTests.unlock(daemon)
+            #expect(try client.finish(daemon) == 0)
+            #expect(try daemon.summary("web").heldBack == nil)
+            // One that is stopped meanwhile is over at once.
+            try File.remove(daemon.directory + "/go")
+            try daemon.done(.stop, "web")
+            try File.remove(daemon.directory + "/first")
+            let second = try Client(daemon, "start", "web")
+            try daemon.eventually("it is on its way") { File.exists(daemon.directory + "/first") }
+            try ProtectionTests.lock(daemon)
+            try File.write(daemon.directory + "/go", "")
+            try daemon.eventually("it waits") { try daemon.summary("web").heldBack?.contains("locked") ?? false }
+            try daemon.done(.stop, "web")
+            try daemon.waitFor("web", "not-running")
+            try second.finish(daemon)
+        }
+    }
+
+    @Test("A suspended app that must not be evicted is ended all the same if it has a file open")
+    func neverEvicted() throws {
+        try ProtectionTests.with(keys: ProtectionTests.keys + "evict = \"never\"\n") { daemon throws in
+            try ProtectionTests.begin(daemon)
+            try daemon.done(.background, "web")
+            try daemon.done(.suspend, "web")
+            #expect(try ProtectionTests.lock(daemon) == nil)
+            #expect(try daemon.summary("web").lastExit?.reason == "protected-data-open")
+        }
+    }
+
+    @Test("A thread with a table of descriptors of its own hides nothing")
+    func threads() throws {
+        try ProtectionTests.with { daemon throws in
+            try ProtectionTests.begin(daemon)
+            let script = """
+                import ctypes, sys, threading, time
+                def hold():
+                    assert ctypes.CDLL(None).unshare(0x400) == 0
+                    file = open(sys.argv[1])
+                    print("held", flush=True)
+                    time.sleep(1000)
+                threading.Thread(target=hold).start()
+                """
+            let log = daemon.directory + "/thread"
+            let other = try Spawn.start(
+                ["/usr/bin/python3", "-c", script, daemon.directory + "/s/protected/web/files/secret"],
+                environment: [:],
+                output: log
+            )
+            defer {
+                kill(other, SIGKILL)
+                waitpid(other, nil, 0)
+            }
+            try daemon.eventually("it holds the file") { try File.readString(log).contains("held") }
+            #expect(try ProtectionTests.lock(daemon) == "1 file busy: PID \(other) (python3)")
+        }
+    }
+
+    @Test("An app that has no protected data any more, or is gone, leaves no open folder behind")
+    func removed() throws {
+        try ProtectionTests.with { daemon throws in
+            let other = """
+                [apps.other]
+                exec = ["/bin/sleep", "1000"]
+                launch = "on-demand"
+                \(ProtectionTests.keys)
+                """
+            try daemon.apply(Delegates.head + ProtectionTests.keys + other)
+            try ProtectionTests.begin(daemon)
+            let door = daemon.directory + "/s/protected/other"
+            try daemon.eventually("it has a folder") {
+                try ProtectionTests.unlock(daemon)
+                return try File.kind(door) != nil && File.status(door).mode == 0o711
+            }
+            try daemon.apply(Delegates.head + ProtectionTests.keys)
+            try daemon.eventually("the folder of the one that is gone is closed") {
+                try File.status(door).mode == 0o700
+            }
+            #expect(try ProtectionTests.door(daemon) == 0o711)
+            try daemon.apply(Delegates.head)
+            try daemon.done(.restart, "web")
+            try daemon.eventually("the other one is closed too") { try ProtectionTests.door(daemon) == 0o700 }
+        }
+    }
+
+    @Test("Before a sleep apps have no more time than the machine waits; a sleep locks what was unlocked by hand")
+    func sleep() throws {
+        guard MockLogind.obstacle == nil else { return print("skipped: \(MockLogind.obstacle ?? "")") }
+        let mock = try MockLogind { body in try Spawn.lock.withLock { try body() } }
+        try mock.startLogind()
+        try mock.run("add_session('c1', 1000)")
+        let daemon = try Daemon(
+            "session = \"c1\"\n[supervisor.protected]\nprotected_deadline = \"50s\"\n" + Delegates.head
+                + ProtectionTests.keys,
+            files: Delegates.files("protectedDataWillBecomeUnavailable=hold"),
+            environment: ["DBUS_SYSTEM_BUS_ADDRESS": mock.address]
+        )
+        try daemon.waitUntilItAnswers()
+        try daemon.eventually("the session unlocks it") { try ProtectionTests.state(daemon).state == "unlocked" }
+        try daemon.eventually("it keeps the machine awake") { try mock.inhibitors == 1 }
+        try ProtectionTests.begin(daemon)
+        let begin = Clock.monotonic()
+        try mock.sleep(true)
+        try daemon.eventually("it is locked") { try ProtectionTests.state(daemon).text == "locked, not encrypted" }
+        #expect(Clock.monotonic() - begin < .seconds(40))
+        try daemon.eventually("the machine may sleep") { try mock.inhibitors == 0 }
+        try mock.sleep(false)
+        try daemon.eventually("its end unlocks") { try ProtectionTests.state(daemon).state == "unlocked" }
+        try daemon.waitFor("web", "active")
+        try daemon.done(.stop, "web")
+        try mock.hint("c1", true)
+        try daemon.eventually("the session locks") { try ProtectionTests.state(daemon).state == "locked" }
+        try ProtectionTests.unlock(daemon)
+        try daemon.eventually("it keeps the machine awake again") { try mock.inhibitors == 1 }
+        try mock.sleep(true)
+        try daemon.eventually("the sleep locks too") { try ProtectionTests.state(daemon).state == "locked" }
+        try mock.sleep(false)
+        try daemon.stop()
+    }
+}
