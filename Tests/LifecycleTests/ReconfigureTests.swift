@@ -244,6 +244,7 @@ struct ReconfigureTests {
     func waits() throws {
         var slow = AppRules()
         slow.readiness = .notify
+        slow.restart = .never
         var fleet = try Fleet([
             AppDefinition(name: "db", rules: slow), AppDefinition(name: "web", requires: ["db"]),
             AppDefinition(name: "cron", rules: slow), AppDefinition(name: "late", requires: ["cron"]),

@@ -102,8 +102,8 @@ public struct BundleManifest {
             let installed = InstalledManifest(path: file, text: text, hasFirstLaunch: hasFirstLaunch)
             let bundle = BundleReference(name: manifest.name, folder: "/bundle", version: manifest.version)
             let draft = manifest.draft(app, bundle, installed, owner: [], sink, checked: true)
-            if let program = draft.specification.exec.first, program.hasPrefix("/bundle/") {
-                manifest.program = String(program.dropFirst("/bundle/".count))
+            if let program = draft.specification.exec.first, let folder = bundle.path, program.hasPrefix(folder + "/") {
+                manifest.program = String(program.dropFirst(folder.count + 1))
             }
             if !sink.hasErrors { return .success(manifest) }
         }

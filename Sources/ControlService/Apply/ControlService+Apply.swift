@@ -347,7 +347,8 @@ extension ControlService {
     private func target(of entry: Apply.Entry, _ machine: AppMachine) -> PendingCall.Target {
         switch entry.change?.kind {
         case .removed: return entry.isAlive ? .gone : .done
-        case .added:
+        case .changed where !entry.isReplaced: return .done
+        case .added, .changed where !entry.isAlive:
             // It is not launched if it is to be launched on demand, if a user had stopped it, or if this machine does
             // not own it.
             let isLeftAlone = machine.goal == .notRunning && apps[entry.id].lastEnding == nil
@@ -357,7 +358,6 @@ extension ControlService {
                 return .goal(machine.goal == .notRunning && entry.launch == .foreground ? .active : machine.goal)
             case .onDemand: return .done
             }
-        case .changed where !entry.isReplaced: return .done
         case .changed, nil: return .newIncarnation(after: entry.incarnation ?? machine.incarnation)
         }
     }
