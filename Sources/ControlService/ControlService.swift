@@ -411,6 +411,7 @@ package final class ControlService: ShellRoom, ClientService {
         status.archiveAside = archives.foundAside.map(ArchiveInfo.init)
         status.snapshot = supervisor.snapshots.found(of: app)
         status.sockets = supervisor.wakes.sockets.sockets(of: app).map(\.info)
+        status.announcements = announcements(of: app)
         status.cgroup = app.run.tree?.cgroupPath
         let profile = supervisor.shares.profileText(app)
         status.profile = profile.state?.rawValue

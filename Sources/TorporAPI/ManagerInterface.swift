@@ -124,6 +124,10 @@ public enum ManagerInterface {
         # The container in which podman runs an app. digest is that of the image with which it was started.
         type Container (name: string, image: string, digest: ?string, ports: []string, networks: []string)
 
+        # A service of an app that is announced on the local network: its name there, null if it is not announced, and
+        # why it is not although it should be. while: running, awake or always.
+        type Announcement (type: string, port: int, while: string, name: ?string, trouble: ?string)
+
         # A socket that is held for an app. kind is stream, datagram or seqpacket. waiting, of at most limit, is the
         # number of connections that were not accepted yet, or for datagrams their bytes in the kernel's memory.
         # dropped: datagrams for which there was no room. trouble: why it is not bound.
@@ -289,6 +293,7 @@ public enum ManagerInterface {
           state_set_aside: ?Archive,
           snapshot: ?Snapshot,
           sockets: []Socket,
+          announcements: []Announcement,
           container: ?Container,
           sandbox: ?Sandbox,
           protection: ?Protection,

@@ -63,6 +63,8 @@ extension LoaderTests {
         "location": "{ updates = \"significant\", distance = 20.5, interval = \"1min\", wake = \"none\" }",
         "log": "\"null\"",
         "log_max_age": "\"7d\"", "log_max_files": "0", "log_max_size": "\"none\"", "memory_limit": "\"64MiB\"",
+        "announce":
+            "[{ type = \"_http._tcp\", name = \"n\", port = 80, txt = { path = \"/\", a = \"b\" }, while = \"awake\" }]",
         "networks":
             "[{ name = \"home\", interface = \"w*\", ssid = \"h\", metered = false, vpn = false, on = \"enter\", wake = \"none\" }]",
         "memory_needed": "\"1MB\"", "nice": "-5", "notifications": "[\"battery\"]", "notify_access": "\"main\"",
@@ -283,6 +285,10 @@ extension LoaderTests {
         app.notifyAccess = .main
         rules.onLock = .ignore
         app.gpuBackground = .end
+        var announcement = AnnouncementSpecification()
+        (announcement.type, announcement.name, announcement.port) = ("_http._tcp", "n", 80)
+        (announcement.text, announcement.time) = (["a=b", "path=/"], .awake)
+        app.announcements = [announcement]
         rules.onMissedTransition = .end
         app.pageOutAfter = .seconds(5_400)
         app.paths = [

@@ -284,6 +284,7 @@ enum AppKeyEffects {
             }
         ),
         .value("networks", \.location.networks, .live),
+        .value("announce", \.announcements, .live),
         .value("regions", \.location.regions, .live),
         .value("wake_on_connect", \.wakeOnConnect, .live),
         .value("suspended_connections", \.suspendedConnections, .live),

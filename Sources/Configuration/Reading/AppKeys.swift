@@ -168,6 +168,7 @@ enum AppKeys {
             Read.table(context, node, LocationReader.keys, into: &draft.specification.location)
         },
         .value("networks", \.specification.location.networks, NetworkReader.networks),
+        .value("announce", \.specification.announcements, AnnouncementReader.announcements),
         .value("regions", \.specification.location.regions, LocationReader.regions),
         .value("wake_on_connect", \.specification.wakeOnConnect, EventReaders.wakeOnConnect),
         .value("suspended_connections", \.specification.suspendedConnections) { Read.choice($0, $1) },
