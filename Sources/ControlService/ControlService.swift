@@ -135,6 +135,8 @@ package final class ControlService: ShellRoom, ClientService {
                 }
             case .open(let request): try open(request, for: peer, reply)
             case .handlers(let request): handlers(of: request, reply)
+            case .activities(let name): try activities(of: name, reply)
+            case .continueActivity(let request): try continueActivity(request, for: peer, reply)
             case .mailbox(let request):
                 let app = try selection.one(request.app)
                 supervisor.mailboxes.whenLoaded { [self] in

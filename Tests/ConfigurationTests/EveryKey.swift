@@ -20,6 +20,7 @@ extension LoaderTests {
             "{ news = \"latest\", \"s/*\" = { coalesce = \"net\", urgent = true, wake = \"none\", keep = true, next = [\"b\"] }, "
             + "feed = { refresh = true } }",
         "wake_storm": "{ limit = 5, window = \"1min\", hold = \"2min\", action = \"end\" }",
+        "activities": "[\"org.example.note\"]",
         "may_open": "[\"Notes\", \"*\"]", "open_command": "[\"/bin/o\", \"%u\"]", "opens": "[\"Text/Plain\", \"*.md\"]",
         "url_hosts": "[\"Notes.example.org\"]", "url_schemes": "[\"notes\", \"Notes\", \"x+y\"]",
         "after": "[\"b\"]", "after_stop": "[\"/bin/log\", \"x\"]", "answers": "true",
@@ -179,6 +180,7 @@ extension LoaderTests {
         app.topics["s/*"]?.next = ["b"]
         app.topics["feed"] = TopicRule()
         app.topics["feed"]?.refresh = true
+        app.opening.activities = ["org.example.note"]
         app.opening.mayOpen = ["notes", "*"]
         app.opening.command = ["/bin/o", "%u"]
         app.opening.files = ["text/plain", "*.md"]

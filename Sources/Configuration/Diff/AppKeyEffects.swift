@@ -339,6 +339,7 @@ enum AppKeyEffects {
         .value("url_schemes", \.opening.schemes, .live),
         .value("url_hosts", \.opening.hosts, .live),
         .value("opens", \.opening.files, .live),
+        .value("activities", \.opening.activities, .live),
         .value("may_open", \.opening.mayOpen, .live),
         .value("open_command", \.opening.command, .live),
         .table("transfers", \.transfers, .live, TransferReader.members(of:)),

@@ -209,6 +209,7 @@ enum AppKeys {
         .value("url_hosts", \.specification.opening.hosts, OpeningReader.hosts),
         .value("opens", \.specification.opening.files, OpeningReader.files),
         .value("may_open", \.specification.opening.mayOpen, OpeningReader.mayOpen),
+        .value("activities", \.specification.opening.activities, OpeningReader.activities),
         .value("open_command", \.specification.opening.command, OpeningReader.command),
         AppKey("transfers") { context, node, draft in
             Read.table(context, node, TransferReader.app, into: &draft.specification.transfers)

@@ -70,6 +70,10 @@ extension Supervisor: ArchiveHost {
     }
 }
 
+extension Supervisor: ActivityHost {
+    func isInForeground(_ app: AppRuntime) -> Bool { alerts.isInForeground(app) }
+}
+
 extension Supervisor: MailHost {
     @discardableResult
     func wake(_ app: AppRuntime, _ event: WakeEvent) -> WakeOutcome { wakes.wake(app, event) }
