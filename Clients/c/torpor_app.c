@@ -1000,6 +1000,10 @@ static torpor_handler *handler_of(const torpor_delegate *delegate, const char *n
         {"settingsDidChange", delegate->settings_did_change, false},
         {"identityDidChange", delegate->identity_did_change, false},
         {"refresh", delegate->refresh, false},
+        {"willContinueActivity", delegate->will_continue_activity, false},
+        {"continueActivity", delegate->continue_activity, true},
+        {"didFailToContinueActivity", delegate->did_fail_to_continue_activity, false},
+        {"activityWasContinued", delegate->activity_was_continued, false},
         {"significantTimeChange", delegate->significant_time_change, false},
         {"protectedDataWillBecomeUnavailable", delegate->protected_data_will_become_unavailable, false},
         {"protectedDataDidBecomeAvailable", delegate->protected_data_did_become_available, false},
@@ -1709,6 +1713,40 @@ int torpor_app_set_needs_refresh(torpor_app *app, const char *const *names, size
     return call_and_wait(app, &call, SAVE_MS, NULL);
 }
 
+/* ---- Activities -------------------------------------------------------------------------------------------------- */
+
+int torpor_app_set_activity(torpor_app *app, const torpor_current_activity *activity)
+{
+    if (app->path == NULL)
+        return 0;
+    struct text call = start_call("SetActivity");
+    put(&call, "\"type\":");
+    put_string(&call, activity->type);
+    if (activity->title != NULL) {
+        put(&call, ",\"title\":");
+        put_string(&call, activity->title);
+    }
+    if (activity->payload != NULL) {
+        put(&call, ",\"payload\":");
+        put(&call, activity->payload);
+    }
+    if (activity->url != NULL) {
+        put(&call, ",\"url\":");
+        put_string(&call, activity->url);
+    }
+    if (activity->needs_state)
+        put(&call, ",\"state\":true");
+    return call_and_wait(app, &call, CALL_MS, NULL);
+}
+
+int torpor_app_end_activity(torpor_app *app)
+{
+    if (app->path == NULL)
+        return 0;
+    struct text call = start_call("EndActivity");
+    return call_and_wait(app, &call, CALL_MS, NULL);
+}
+
 /* ---- Settings ---------------------------------------------------------------------------------------------------- */
 
 static int no_settings(torpor_app *app)
@@ -2091,6 +2129,23 @@ const char *torpor_message_discarded(const torpor_message *message, size_t index
 const char *torpor_message_refresh(const torpor_message *message, size_t index)
 {
     return torpor_message_discarded(message, index);
+}
+
+torpor_activity torpor_message_activity(const torpor_message *message)
+{
+    const torpor_json *parameters = message->parameters;
+    const char *type = text_of(parameters, "type");
+    const char *title = text_of(parameters, "title");
+    torpor_activity activity = {
+        type != NULL ? type : "",
+        title != NULL ? title : "",
+        torpor_json_get(parameters, "payload"),
+        text_of(parameters, "url"),
+        text_of(parameters, "source"),
+        text_of(parameters, "reason"),
+        text_of(parameters, "by"),
+    };
+    return activity;
 }
 
 torpor_time_change torpor_message_time_change(const torpor_message *message)

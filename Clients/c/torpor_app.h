@@ -224,6 +224,18 @@ const char *torpor_message_changed(const torpor_message *message, size_t index);
 const char *torpor_message_path(const torpor_message *message);
 /* refresh: what must be refreshed, from 0 up to NULL; "*" stands for everything. */
 const char *torpor_message_refresh(const torpor_message *message, size_t index);
+/* What a user was doing in another app, or in this app on another machine. */
+typedef struct torpor_activity {
+    const char *type;            /* Such as "org.example.note". */
+    const char *title;           /* continue_activity: what users see; may be empty. */
+    const torpor_json *payload;  /* continue_activity: an object, or null. */
+    const char *url;             /* continue_activity: a URL that stands for it; NULL for none. */
+    const char *source;          /* continue_activity: the app whose activity it is; NULL for one of another machine. */
+    const char *reason;          /* did_fail_to_continue_activity: why it does not come. */
+    const char *by;              /* activity_was_continued: the app that continues it. */
+} torpor_activity;
+/* will_continue_activity, continue_activity, did_fail_to_continue_activity, activity_was_continued: the activity. */
+torpor_activity torpor_message_activity(const torpor_message *message);
 /* significant_time_change: the change. */
 torpor_time_change torpor_message_time_change(const torpor_message *message);
 
@@ -272,6 +284,12 @@ typedef struct torpor_delegate {
     /* The app comes to the foreground, and what torpor_app_set_needs_refresh and topics with refresh = true have named must
      * be refreshed first. */
     torpor_handler *refresh;                    /* torpor_message_refresh */
+    /* What a user did in another app or on another machine is continued here, or does not come; another app has continued
+     * this app's activity. All with torpor_message_activity. */
+    torpor_handler *will_continue_activity;
+    torpor_handler *continue_activity;
+    torpor_handler *did_fail_to_continue_activity;
+    torpor_handler *activity_was_continued;
     /* Called for every message whose function above is NULL, or that has none. */
     torpor_handler *other;
     /* Called before the first message, and again after the supervisor was replaced, with the app's situation (app,
@@ -404,6 +422,24 @@ int torpor_app_request_permission(torpor_app *app, const char *name, torpor_ques
 /* Names count things that must be refreshed before people see the app again. The names gather while it is not in the
  * foreground, and refresh gets them when it comes there, or at once. Without a supervisor it does nothing. */
 int torpor_app_set_needs_refresh(torpor_app *app, const char *const *names, size_t count);
+
+/* ---- Activities -------------------------------------------------------------------------------------------------- */
+
+/* What a user is doing in the app, which must be in the foreground: another app, or the app on another machine, can continue
+ * it. Set the whole structure to zero first. */
+typedef struct torpor_current_activity {
+    const char *type;    /* Such as "org.example.note". */
+    const char *title;   /* What users see; may be NULL. */
+    const char *payload; /* JSON, an object of at most 64 KiB; may be NULL. */
+    const char *url;     /* A URL that stands for it; may be NULL. */
+    bool needs_state;    /* It can only be continued with the state that the app has saved. */
+} torpor_current_activity;
+
+/* Sets the current activity. It ends with the next one, with torpor_app_end_activity, with the app, and five minutes after
+ * the app has left the foreground. Without a supervisor it does nothing. */
+int torpor_app_set_activity(torpor_app *app, const torpor_current_activity *activity);
+/* Ends the current activity. Without a supervisor it does nothing. */
+int torpor_app_end_activity(torpor_app *app);
 
 /* ---- Settings ---------------------------------------------------------------------------------------------------- */
 

@@ -74,6 +74,7 @@ class FakeSupervisor:
         self.badge = 0
         self.requested: List[str] = []
         self.refreshed: List[str] = []
+        self.activity: Optional[Json] = None
         self.logins: List[Tuple[int, Json]] = []
         self.theme: Any = "light"
         self.limit = 16 << 20
@@ -376,6 +377,16 @@ class FakeSupervisor:
         if not names:
             raise Refusal("Failed", message="names is empty")
         self.refreshed += names
+        return {}
+
+    def _SetActivity(self, connection: Connection, type: str, **more: Any) -> Json:
+        if " " in type:
+            raise Refusal("Failed", message="the type has a space")
+        self.activity = {"type": type, **more}
+        return {}
+
+    def _EndActivity(self, connection: Connection) -> Json:
+        self.activity = None
         return {}
 
     def _Settings(self, connection: Connection) -> Json:

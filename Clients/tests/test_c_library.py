@@ -141,6 +141,13 @@ class CLibraryTests(SupervisedTestCase):
             ("significantTimeChange", {}, ["clock 0 - -1 -"]),
             ("refresh", {"payload": {"names": ["inbox", "to do"]}}, ["refresh inbox", "refresh to do", "refresh -"]),
             ("refresh", {"payload": {"names": 4}}, ["refresh -"]),
+            ("willContinueActivity", {"type": "t"}, ["activity t  -1 - - - -"]),
+            ("continueActivity", {"type": "t", "title": "T", "payload": {"line": 7}, "url": "a:b", "source": "shop"},
+             ["activity t T 7 a:b shop - -"]),
+            ("continueActivity", {"type": 4, "title": None, "payload": None, "url": None, "source": None},
+             ["activity   -1 - - - -"]),
+            ("didFailToContinueActivity", {"type": "t", "reason": "ended"}, ["activity t  -1 - - ended -"]),
+            ("activityWasContinued", {"type": "t", "by": "editor"}, ["activity t  -1 - - - editor"]),
             ("handleEventsForBackgroundTransfer", {"session": "mine"}, ["transfer 0 mine - - 0 -1", "end - - - -"]),
             ("transferDidFinish", {"transfer": 1 << 40, "session": "mine", "url": "http://h/a", "path": "/s/a",
                                    "bytes": 7, "status": 200, "sha256": "00", "error": None},
@@ -170,10 +177,25 @@ class CLibraryTests(SupervisedTestCase):
         self.assertEqual(self.supervisor.refreshed, ["in \"box", "more"])
         probe.finish()
 
+    def test_activities_are_set_and_ended(self) -> None:
+        probe = self.probe()
+        self.supervisor.wait_attached()
+        probe.do("activity org.example.note")
+        self.assertEqual(
+            self.supervisor.activity,
+            {"type": "org.example.note", "title": 'a "title"', "payload": {"line": 12}, "url": "notes:1", "state": True},
+        )
+        probe.do("bare-activity a")
+        self.assertEqual(self.supervisor.activity, {"type": "a"})
+        probe.do("end-activity")
+        self.assertIsNone(self.supervisor.activity)
+        probe.finish()
+
     def test_what_there_is_no_function_for_is_unhandled(self) -> None:
         probe = self.probe("--bare")
         self.supervisor.wait_attached()
-        for name in ["openURL", "didReceiveEvent", "didReceiveNotification", "didReceiveRemoteNotification", "unheardOf"]:
+        for name in ["openURL", "continueActivity", "didReceiveEvent", "didReceiveNotification",
+                     "didReceiveRemoteNotification", "unheardOf"]:
             self.assertEqual(self.supervisor.told(name), {"result": "unhandled"}, name)
         for name in ["didBecomeActive", "settingsDidChange", "identityDidChange", "significantTimeChange",
                      "sceneWillConnect", "sceneDidEnterBackground", "didDiscardScenes", "refresh"]:

@@ -209,6 +209,13 @@ class AsyncioTests(SupervisedTestCase):
             self.assertEqual((await app.alerts())[0]["after_ms"], 120_000)
             await app.set_needs_refresh(["inbox"])
             self.assertEqual(self.supervisor.refreshed, ["inbox"])
+            await app.set_activity("org.example.note", title="List", payload={"line": 12}, url="notes:1", needs_state=True)
+            self.assertEqual(
+                self.supervisor.activity,
+                {"type": "org.example.note", "title": "List", "payload": {"line": 12}, "url": "notes:1", "state": True},
+            )
+            await app.end_activity()
+            self.assertIsNone(self.supervisor.activity)
             await app.cancel_all_alerts()
             self.assertEqual(await app.alerts(), [])
 

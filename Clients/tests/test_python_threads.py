@@ -105,9 +105,11 @@ class ThreadsTests(SupervisedTestCase):
 
     def test_what_nobody_has_a_method_for_is_unhandled(self) -> None:
         self.app(torpor.Delegate())
-        for name in ["didReceiveEvent", "didReceiveNotification", "didReceiveRemoteNotification", "openURL", "unheardOf"]:
+        for name in ["didReceiveEvent", "didReceiveNotification", "didReceiveRemoteNotification", "openURL", "continueActivity",
+                     "unheardOf"]:
             self.assertEqual(self.supervisor.told(name, topic="jobs"), {"result": "unhandled"}, name)
-        for name in ["settingsDidChange", "refresh", "significantTimeChange", "didBecomeActive", "didReceiveMemoryWarning",
+        for name in ["settingsDidChange", "refresh", "willContinueActivity", "activityWasContinued", "significantTimeChange",
+                     "didBecomeActive", "didReceiveMemoryWarning",
                      "handleEventsForBackgroundTransfer", "transferDidFinish", "transferNeedsLogin",
                      "didReceiveLocalNotification"]:
             self.assertEqual(self.supervisor.told(name), {"result": "done"}, name)
@@ -381,6 +383,36 @@ class ThreadsTests(SupervisedTestCase):
         self.assertEqual(app.request_permission("gpu")["state"], "deny")
         with self.assertRaisesRegex(torpor.TorporError, "no permission netwrk"):
             app.request_permission("netwrk")
+
+    def test_activities_are_set_and_continued(self) -> None:
+        heard: List[Any] = []
+
+        class Notes(torpor.Delegate):
+            def will_continue_activity(self, message: torpor.Message) -> None:
+                heard.append(("will", message.activity_type))
+
+            def continue_activity(self, message: torpor.Message) -> None:
+                heard.append((message.activity_type, message.title, message.payload, message.url, message.source))
+
+            def did_fail_to_continue_activity(self, message: torpor.Message) -> None:
+                heard.append((message.activity_type, message.reason))
+
+            def activity_was_continued(self, message: torpor.Message) -> None:
+                heard.append((message.activity_type, message.continued_by))
+
+        app = self.app(Notes())
+        app.set_activity("org.example.note")
+        self.assertEqual(self.supervisor.activity, {"type": "org.example.note"})
+        with self.assertRaises(torpor.TorporError):
+            app.set_activity("a note")
+        app.end_activity()
+        self.assertIsNone(self.supervisor.activity)
+        self.supervisor.told("willContinueActivity", type="t")
+        answer = self.supervisor.told("continueActivity", type="t", title="T", payload={"a": 1}, url=None, source="shop")
+        self.assertEqual(answer, {"result": "done"})
+        self.supervisor.told("didFailToContinueActivity", type="t", reason="it ended")
+        self.supervisor.told("activityWasContinued", type="t", by="editor")
+        self.assertEqual(heard, [("will", "t"), ("t", "T", {"a": 1}, None, "shop"), ("t", "it ended"), ("t", "editor")])
 
     def test_what_must_be_refreshed_is_named_and_told(self) -> None:
         names: List[List[str]] = []

@@ -139,6 +139,7 @@ package struct StatusPage {
         add("set aside", status.archiveAside.map { "its saved state, " + Self.archive($0) + ", as \($0.path)" })
         add("snapshot", status.snapshot.map(snapshot))
         for socket in status.sockets { add("socket", socket.text) }
+        for announcement in status.announcements { add("announced", announcement.text) }
         add("cgroup", status.cgroup)
         let given = status.profileDone.joined(separator: ", ")
         add("share", status.profile.map { "that of \($0) apps" + (given.isEmpty ? "" : ": \(given)") })

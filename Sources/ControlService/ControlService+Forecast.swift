@@ -150,4 +150,17 @@ extension ControlService {
         }
         seen = reading.seen
     }
+
+    /// The app's services on the local network.
+    func announcements(of app: AppRuntime) -> [AnnouncementInfo] {
+        supervisor.wakes.announcements(of: app).map { announcement, name, problem in
+            AnnouncementInfo(
+                type: announcement.type,
+                port: Int64(announcement.port(of: app.specification) ?? 0),
+                time: announcement.time.rawValue,
+                name: name,
+                trouble: problem
+            )
+        }
+    }
 }

@@ -40,7 +40,7 @@ extension ControlService {
         verb.wait = request.wait
         verb.timeoutMilliseconds = request.timeoutMilliseconds
         verb.token = request.token
-        carryOut(verb, [app], opening: target, for: peer, reply)
+        carryOut(verb, [app], opening: .target(target), for: peer, reply)
     }
 
     /// Replies with the apps that can open the URL or file of the request.
@@ -79,7 +79,11 @@ extension ControlService {
         guard let url = item.url, result.ok else { return result }
         let waits = supervisor.mailboxes.waiting(for: app).contains { $0.id == url }
         // An app that never answers URLs only gets a signal that a URL is queued, so do not wait for its answer.
-        if waits { return supervisor.mailboxes.answersURLs(app) ? nil : result }
+        if waits {
+            let answers =
+                item.isActivity ? coordinator.machine(app.id).hasDelegate : supervisor.mailboxes.answersURLs(app)
+            return answers ? nil : result
+        }
         if let owner = supervisor.mailboxes.unhandled.app(of: url) {
             return self.result(
                 app,
@@ -88,9 +92,11 @@ extension ControlService {
                 "unhandled"
             )
         }
-        guard let answered = app.lastAnswered, answered.id == url, let failure = answered.failure else { return result }
+        let answer = [app.failedActivity, app.lastAnswered].compactMap(\.self).first { $0.id == url }
+        guard let failure = answer?.failure else { return result }
         let why = failure.isEmpty ? "" : ": \(failure)"
-        return self.result(app, ok: false, "is in the foreground, and could not open the URL\(why)", "failed")
+        let what = item.isActivity ? "continue the activity" : "open the URL"
+        return self.result(app, ok: false, "is in the foreground, and could not \(what)\(why)", "failed")
     }
 }
 

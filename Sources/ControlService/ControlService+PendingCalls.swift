@@ -17,18 +17,18 @@ extension ControlService {
     /// Carries out a verb and replies, at once or when the apps have reached the requested state.
     ///
     /// - Parameters:
-    ///   - target: the URL or file that the apps should open in the foreground; nil for the request's own URL.
+    ///   - target: what the apps should open or continue in the foreground; nil for the request's own URL.
     ///   - waitsForPlace: whether the launch of a scene beyond the limit of live scenes waits; if false, it is
     ///     refused.
     func carryOut(
         _ request: VerbRequest,
         _ selected: [AppRuntime],
-        opening target: OpenTarget? = nil,
+        opening target: Opening? = nil,
         waitsForPlace: Bool = false,
         for peer: Peer,
         _ reply: Reply
     ) {
-        let target = request.verb == .foreground ? target ?? request.url.map { .url($0) } : nil
+        let target = request.verb == .foreground ? target ?? request.url.map { .target(.url($0)) } : nil
         // If the request is repeated, its URL may still be queued. That is known only once the store was read. An app
         // that is owned is launched to the goal that a user has set, which is stored too.
         // Disown waits too, since it must not overtake an earlier own.
@@ -53,6 +53,7 @@ extension ControlService {
                 var item = repeated(request, app)
                 if item.target == .done, let text = owning(request) { item.result = result(app, ok: true, text) }
                 if request.verb == .restart { item.restartedToo = along.map(\.name) }
+                item.isActivity = target?.isActivity ?? false
                 items.append(item)
                 items += companions(stopped.newOnes(along), of: app, request, isRepeated: true)
                 continue
@@ -105,6 +106,7 @@ extension ControlService {
                     generation: machine.goalGeneration,
                     url: url
                 )
+                item.isActivity = target?.isActivity ?? false
                 if request.verb == .restart { item.restartedToo = along.map(\.name) }
                 if request.verb == .hold { item.result = result(app, ok: true, holding(app)) }
                 if item.target == .done, let text = owning(request) { item.result = result(app, ok: true, text) }
@@ -146,16 +148,20 @@ extension ControlService {
         }
     }
 
-    /// Queues the URL or file of a request for the app. Returns the number of the queued message. Throws if it is
-    /// refused.
+    /// Queues what a request has for the app. Returns the number of the queued message. Throws if it is refused.
     private func open(
-        _ target: OpenTarget,
+        _ target: Opening,
         for peer: Peer,
         _ token: RequestToken?,
         _ app: AppRuntime
     ) throws(RequestError) -> Int64 {
+        let (sender, key) = (Self.name(of: peer), token?.text)
         do throws(URLRefusal) {
-            return try supervisor.mailboxes.open(target, from: Self.name(of: peer), key: token?.text, app)
+            switch target {
+            case .target(let target): return try supervisor.mailboxes.open(target, from: sender, key: key, app)
+            case .activity(let activity, let source):
+                return try supervisor.mailboxes.continueActivity(activity, of: source, from: sender, key: key, app)
+            }
         } catch {
             throw RequestError(error.description)
         }

@@ -135,6 +135,8 @@ package final class ControlService: ShellRoom, ClientService {
                 }
             case .open(let request): try open(request, for: peer, reply)
             case .handlers(let request): handlers(of: request, reply)
+            case .activities(let name): try activities(of: name, reply)
+            case .continueActivity(let request): try continueActivity(request, for: peer, reply)
             case .mailbox(let request):
                 let app = try selection.one(request.app)
                 supervisor.persistence.whenLoaded { [self] in
@@ -412,6 +414,7 @@ package final class ControlService: ShellRoom, ClientService {
         status.archiveAside = archives.foundAside.map(ArchiveInfo.init)
         status.snapshot = supervisor.snapshots.found(of: app)
         status.sockets = supervisor.wakes.sockets.sockets(of: app).map(\.info)
+        status.announcements = announcements(of: app)
         status.cgroup = app.run.tree?.cgroupPath
         let profile = supervisor.shares.profileText(app)
         status.profile = profile.state?.rawValue

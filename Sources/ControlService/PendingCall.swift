@@ -17,6 +17,8 @@ final class PendingCall {
         var generation: Int
         /// The number of the queued message with the URL that the app should open; nil if there is none.
         var url: Int64?
+        /// Whether ``url`` is the number of an activity that the app should continue.
+        var isActivity = false
         /// The name of the app that got the URL first, but did not handle it; nil if there is none.
         var passedOnBy: String?
         /// Whether the request was carried out before and the client has repeated it. Changes of the app between the

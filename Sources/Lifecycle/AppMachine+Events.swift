@@ -167,7 +167,9 @@ extension AppMachine {
             .handleEventsForBackgroundTransfer, .transferDidFinish, .transferNeedsLogin, .didReceiveLocalNotification,
             .sceneWillConnect,
             .sceneDidBecomeActive, .sceneWillResignActive, .sceneDidEnterBackground, .sceneWillEnterForeground,
-            .sceneDidDisconnect, .didDiscardScenes, .refresh:
+            .sceneDidDisconnect, .didDiscardScenes, .refresh, .willContinueActivity, .continueActivity,
+            .didFailToContinueActivity,
+            .activityWasContinued:
             nil
         }
     }

@@ -219,7 +219,8 @@ extension Message: RecordCoded {
         .protectedDataWillBecomeUnavailable, .protectedDataDidBecomeAvailable, .handleEventsForBackgroundTransfer,
         .transferDidFinish, .transferNeedsLogin, .sceneWillConnect, .sceneDidBecomeActive, .sceneWillResignActive,
         .sceneDidEnterBackground, .sceneWillEnterForeground, .sceneDidDisconnect, .didDiscardScenes,
-        .didReceiveLocalNotification, .refresh,
+        .didReceiveLocalNotification, .refresh, .willContinueActivity, .continueActivity, .didFailToContinueActivity,
+        .activityWasContinued,
     ]
 }
 

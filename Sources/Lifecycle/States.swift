@@ -74,6 +74,10 @@ public enum Message: String, Sendable, Hashable, CaseIterable {
     case sceneDidDisconnect
     case didDiscardScenes
     case refresh
+    case willContinueActivity
+    case continueActivity
+    case didFailToContinueActivity
+    case activityWasContinued
 
     /// Whether the message is about scenes inside the app.
     public var isAboutScenes: Bool {

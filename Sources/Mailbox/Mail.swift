@@ -138,12 +138,15 @@ public struct Mail: Sendable, Hashable {
         if draft.topic == TransferMail.topic {
             for member in draft.payload.objectValue?.members ?? [] { object[member.name] = member.value }
         }
-        if draft.topic == AlertMail.topic {
+        if [AlertMail.topic, ActivityMail.topic, ActivityMail.sourceTopic].contains(draft.topic) {
             object["payload"] = .null
             for member in draft.payload.objectValue?.members ?? [] { object[member.name] = member.value }
         }
         return .object(object)
     }
+
+    /// Whether a client may wait until the app has answered the message: it has a URL or an activity.
+    public var isAwaited: Bool { url != nil || draft.message == ActivityMail.continuing }
 
     /// The URL that the app should open; nil if the message is not about a URL.
     public var url: String? { draft.topic == OpenedURL.topic ? draft.payload["url"]?.stringValue : nil }

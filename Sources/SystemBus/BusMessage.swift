@@ -11,6 +11,10 @@ package enum BusArgument {
     /// A signed number.
     case signed(Int32)
     case texts([String])
+    /// A number of 16 bits, such as a port.
+    case short(UInt16)
+    /// A list of byte strings (`aay`).
+    case byteStrings([[UInt8]])
     /// A dictionary of texts and variants (`a{sv}`).
     case variants([(name: String, value: BusVariant)])
 
@@ -20,6 +24,14 @@ package enum BusArgument {
         var result = sd_bus_message_open_container(message, code("a"), "s")
         for text in texts where result >= 0 {
             result = text.withCString { sd_bus_message_append_basic(message, code("s"), $0) }
+        }
+        return result < 0 ? result : sd_bus_message_close_container(message)
+    }
+
+    private static func append(_ strings: [[UInt8]], to message: OpaquePointer?) -> Int32 {
+        var result = sd_bus_message_open_container(message, code("a"), "ay")
+        for string in strings where result >= 0 {
+            result = sd_bus_message_append_array(message, code("y"), string, string.count)
         }
         return result < 0 ? result : sd_bus_message_close_container(message)
     }
@@ -41,6 +53,8 @@ package enum BusArgument {
         case .number(var number): sd_bus_message_append_basic(message, Self.code("u"), &number)
         case .signed(var number): sd_bus_message_append_basic(message, Self.code("i"), &number)
         case .texts(let texts): Self.append(texts, to: message)
+        case .short(var number): sd_bus_message_append_basic(message, Self.code("q"), &number)
+        case .byteStrings(let strings): Self.append(strings, to: message)
         case .variants(let entries): Self.append(entries, to: message)
         }
     }

@@ -28,7 +28,8 @@ package final class BusService {
     package let address: String
 
     private let loop: EventLoop
-    private let name: String
+    /// The well-known name.
+    let name: String
     private var slots: [BusSlot?] = []
     private var retry: TimerSource?
     private var delay = BusService.firstDelay

@@ -51,6 +51,9 @@ public enum AppInterface {
         # and the other messages that waited in the app's mailbox have id (the number of the mail), topic, key, payload,
         # sender, count, first_at and last_at (microseconds since 1970); openURL also has url, source (the app that
         # opened it, null for a person) and type (the media type of a file, null for anything else).
+        # willContinueActivity has type; continueActivity has type, title, payload, url and source (the app whose
+        # activity it is, null for an app of another machine); didFailToContinueActivity has type and reason;
+        # activityWasContinued has type and by (the app that continues it).
         # An app with scenes inside gets messages for each of them: sceneWillConnect, sceneDidBecomeActive,
         # sceneWillResignActive, sceneDidEnterBackground, sceneWillEnterForeground and sceneDidDisconnect have scene
         # (its name). sceneWillConnect also has options (session: the object that the scene was opened with, or null;
@@ -240,6 +243,16 @@ public enum AppInterface {
         # the message refresh has them then; an app in the foreground gets it at once. At most 64 names, of 128 bytes each;
         # if more have gathered, the message has only "*". Replies when that is durable.
         method SetNeedsRefresh(names: []string) -> ()
+
+        # Says what a user is doing in the app, which must be in the foreground: it is the app's current activity, which
+        # another app, or the app on another machine, can continue. It ends with the next one, with EndActivity, with
+        # the app, and five minutes after the app has left the foreground. type: letters, digits, dots, - and _, such as
+        # org.example.note. payload has at most 64 KiB, title 512 bytes. state: it can only be continued with the
+        # state that the app has saved.
+        method SetActivity(type: string, title: ?string, payload: ?object, url: ?string, state: ?bool) -> ()
+
+        # Ends the app's current activity, if there is one. An app that was about to continue it is told so.
+        method EndActivity() -> ()
 
         # The app's settings: a member for each, null where it has no value. Durations are in seconds, sizes in bytes.
         # The file that TORPOR_SETTINGS names has the same content.

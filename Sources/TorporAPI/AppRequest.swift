@@ -55,6 +55,10 @@ public enum AppRequest: Hashable, Sendable {
     case requestPermission(name: String)
     /// Name what must be refreshed when the app comes to the foreground.
     case setNeedsRefresh(names: [String])
+    /// Say what a user is doing in the app now.
+    case setActivity(SetActivityRequest)
+    /// End the app's current activity.
+    case endActivity
 
     /// Decodes a call; nil if the interface has no such method.
     ///
@@ -102,6 +106,8 @@ public enum AppRequest: Hashable, Sendable {
         case "Permissions": self = .permissions
         case "RequestPermission": self = .requestPermission(name: try fields.string("name"))
         case "SetNeedsRefresh": self = .setNeedsRefresh(names: try fields.strings("names"))
+        case "SetActivity": self = .setActivity(try SetActivityRequest(fields: fields))
+        case "EndActivity": self = .endActivity
         default: return nil
         }
     }
@@ -143,6 +149,8 @@ public enum AppRequest: Hashable, Sendable {
             case .permissions: ("Permissions", .emptyObject)
             case .requestPermission(let name): ("RequestPermission", ["name": .string(name)])
             case .setNeedsRefresh(let names): ("SetNeedsRefresh", ["names": .strings(names)])
+            case .setActivity(let request): ("SetActivity", request.parameters)
+            case .endActivity: ("EndActivity", .emptyObject)
             }
         return VarlinkCall(
             method: "\(AppInterface.name).\(member)",

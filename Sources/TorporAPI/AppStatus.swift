@@ -206,8 +206,7 @@ public struct ContainerInfo: Hashable, Sendable {
     public var name: String
     /// The container's image, as written in the configuration.
     public var image: String
-    /// The digest of the image that the container was started from, `sha256:…`; nil if the container does not run, or
-    /// podman gave no digest.
+    /// The digest of the image that the container was started from, `sha256:…`; nil while it does not run, or unknown.
     public var digest: String?
     /// The container's published ports, as written in the configuration.
     public var ports: [String] = []
@@ -310,8 +309,7 @@ public struct AppStatus: Hashable, Sendable {
         get { places.bundleVerified }
         set { places.bundleVerified = newValue }
     }
-    /// A version of the bundle that failed its first two launches, so that the previous version was put back; nil if
-    /// there is none.
+    /// The version of the bundle that failed its first two launches and made way for the previous one; nil for none.
     public var bundlePutBack: String? {
         get { places.bundlePutBack }
         set { places.bundlePutBack = newValue }
@@ -335,6 +333,11 @@ public struct AppStatus: Hashable, Sendable {
     public var snapshot: SnapshotInfo?
     /// The sockets that the supervisor holds for the app.
     public var sockets: [SocketInfo] = []
+    /// The app's services on the local network.
+    public var announcements: [AnnouncementInfo] {
+        get { places.announcements }
+        set { places.announcements = newValue }
+    }
     private var walls = Walls()
     /// The app's container; nil if it has none.
     public var container: ContainerInfo? {
@@ -411,6 +414,7 @@ public struct AppStatus: Hashable, Sendable {
         archiveAside = try ArchiveInfo.optional(fields, "state_set_aside")
         snapshot = try SnapshotInfo.optional(fields, "snapshot")
         sockets = try fields.list("sockets") { json throws(FieldError) in try SocketInfo(json: json) }
+        announcements = try fields.list("announcements") { json throws(FieldError) in try AnnouncementInfo(json: json) }
         container = try ContainerInfo.optional(fields, "container")
         sandbox = try SandboxInfo.optional(fields, "sandbox")
         protection = try ProtectionInfo.optional(fields, "protection")
@@ -462,6 +466,7 @@ public struct AppStatus: Hashable, Sendable {
         object["state_set_aside"] = archiveAside?.json ?? .null
         object["snapshot"] = snapshot?.json ?? .null
         object["sockets"] = .array(sockets.map(\.json))
+        object["announcements"] = .array(announcements.map(\.json))
         object["container"] = container?.json ?? .null
         object["sandbox"] = sandbox?.json ?? .null
         object["protection"] = protection?.json ?? .null
@@ -484,11 +489,12 @@ public struct AppStatus: Hashable, Sendable {
 }
 
 extension AppStatus {
-    /// Where the app's data is, and where the app comes from.
+    /// Where the app's data is, where the app comes from, and where others find it.
     fileprivate struct Places: Hashable, Sendable {
         var data: String?
         var bundle: String?
         var bundleVerified: String?
         var bundlePutBack: String?
+        var announcements: [AnnouncementInfo] = []
     }
 }

@@ -124,6 +124,22 @@ public enum ManagerInterface {
         # The container in which podman runs an app. digest is that of the image with which it was started.
         type Container (name: string, image: string, digest: ?string, ports: []string, networks: []string)
 
+        # What a user is doing in an app. since: microseconds since 1970. state: it can only be continued with the state
+        # that the app has saved.
+        type Activity (
+          app: string,
+          type: string,
+          title: string,
+          since: int,
+          url: ?string,
+          state: bool,
+          payload: ?object
+        )
+
+        # A service of an app that is announced on the local network: its name there, null if it is not announced, and
+        # why it is not although it should be. while: running, awake or always.
+        type Announcement (type: string, port: int, while: string, name: ?string, trouble: ?string)
+
         # A socket that is held for an app. kind is stream, datagram or seqpacket. waiting, of at most limit, is the
         # number of connections that were not accepted yet, or for datagrams their bytes in the kernel's memory.
         # dropped: datagrams for which there was no room. trouble: why it is not bound.
@@ -289,6 +305,7 @@ public enum ManagerInterface {
           state_set_aside: ?Archive,
           snapshot: ?Snapshot,
           sockets: []Socket,
+          announcements: []Announcement,
           container: ?Container,
           sandbox: ?Sandbox,
           protection: ?Protection,
@@ -669,6 +686,24 @@ public enum ManagerInterface {
         ) -> (app: ?string, state: ?string, transition: ?string, text: ?string, results: ?[]Result)
         # The apps that can open it, the one that Open chooses first.
         method Handlers(url: ?string, file: ?string, type: ?string) -> (handlers: []Handler)
+        # The current activities of apps: what a user is doing there. With app, that of this app with its payload.
+        method Activities(app: ?string) -> (activities: []Activity)
+        # Brings an app that continues activities of this type (activities) to the foreground, tells it
+        # willContinueActivity and continueActivity, and replies when it has answered: the app to, or the one that was
+        # used last. The activity is that of the app from, or the latest of this type; or activity (title, payload and
+        # url, as in SetActivity), if it comes from another machine, where its app is from. The app whose activity it is
+        # is told activityWasContinued. With ask, it only says which app would continue the activity: the reply has app
+        # and no other member.
+        method ContinueActivity(
+          type: string,
+          from: ?string,
+          to: ?string,
+          activity: ?object,
+          ask: ?bool,
+          wait: ?bool,
+          timeout_ms: ?int,
+          token: ?string
+        ) -> (app: ?string, state: ?string, transition: ?string, text: ?string, results: ?[]Result)
         # Creates a scene of a template unless one of that name exists, and brings it to the foreground or, with
         # background, launches it there. session: an object of at most 4 KiB, which the scene gets at each launch; the
         # first one given is kept. Replies as Foreground does, for the scene's app. remote: for a client outside this

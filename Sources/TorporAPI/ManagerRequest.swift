@@ -64,6 +64,10 @@ public enum ManagerRequest: Hashable, Sendable {
     case settings(app: String)
     /// Change settings of an app.
     case setSettings(SetSettingsRequest)
+    /// List the current activities of apps; with `app`, of that one with its payload.
+    case activities(app: String?)
+    /// Have an app continue an activity.
+    case continueActivity(ContinueActivityRequest)
     case logs(LogsRequest)
     case events(EventsRequest)
     case reports(app: String?)
@@ -146,6 +150,8 @@ public enum ManagerRequest: Hashable, Sendable {
         case "Settings": self = .settings(app: try fields.string("app"))
         case "SetSettings":
             self = .setSettings(try SetSettingsRequest(fields: fields, app: try fields.string("app")))
+        case "Activities": self = .activities(app: try fields.optionalString("app"))
+        case "ContinueActivity": self = .continueActivity(try ContinueActivityRequest(fields: fields))
         case "Logs": self = .logs(try LogsRequest(fields: fields))
         case "Events": self = .events(try EventsRequest(fields: fields))
         case "Reports": self = .reports(app: try fields.optionalString("app"))
@@ -215,6 +221,8 @@ public enum ManagerRequest: Hashable, Sendable {
             case .unlockData: ("UnlockData", .emptyObject, false)
             case .settings(let app): ("Settings", ["app": .string(app)], false)
             case .setSettings(let request): ("SetSettings", request.parameters, false)
+            case .activities(let app): ("Activities", app.map { ["app": .string($0)] } ?? .emptyObject, false)
+            case .continueActivity(let request): ("ContinueActivity", request.parameters, !request.asksOnly)
             case .logs(let request): ("Logs", request.parameters, !request.isOneReply)
             case .events(let request): ("Events", request.parameters, true)
             case .reports(let app): ("Reports", app.map { ["app": .string($0)] } ?? .emptyObject, false)

@@ -110,6 +110,18 @@ public protocol AppDelegate: Sendable {
     /// `refresh = true`. `["*"]` stands for everything.
     func refresh(_ app: TorporApp, names: [String]) async throws
 
+    /// An activity of this type follows, which a user was doing in another app or on another machine.
+    func willContinueActivity(_ app: TorporApp, type: String) async throws
+
+    /// Continues what a user was doing in another app or on another machine.
+    func continueActivity(_ app: TorporApp, activity: ContinuedActivity) async throws
+
+    /// The activity that was announced does not come, for this reason.
+    func didFailToContinueActivity(_ app: TorporApp, type: String, reason: String) async throws
+
+    /// Another app, named `by`, has continued this app's activity: the user works there now.
+    func activityWasContinued(_ app: TorporApp, type: String, by: String) async throws
+
     /// The clock was set, or the time zone or the day changed.
     func significantTimeChange(_ app: TorporApp, change: TimeChange) async throws
 
@@ -227,6 +239,26 @@ extension AppDelegate {
     /// Calls ``received(_:message:)``.
     public func refresh(_ app: TorporApp, names: [String]) async throws {
         try await handOn(app, "refresh", ["payload": ["names": .strings(names)]])
+    }
+    /// Calls ``received(_:message:)``.
+    public func willContinueActivity(_ app: TorporApp, type: String) async throws {
+        try await handOn(app, "willContinueActivity", ["type": .string(type)])
+    }
+    /// Calls ``received(_:message:)``, and answers that the app does not handle it if that is not implemented.
+    public func continueActivity(_ app: TorporApp, activity: ContinuedActivity) async throws {
+        try await received(app, message: OtherMessage(name: "continueActivity", parameters: activity.parameters))
+    }
+    /// Calls ``received(_:message:)``.
+    public func didFailToContinueActivity(_ app: TorporApp, type: String, reason: String) async throws {
+        try await handOn(
+            app,
+            "didFailToContinueActivity",
+            ["type": .string(type), "reason": .string(reason)]
+        )
+    }
+    /// Calls ``received(_:message:)``.
+    public func activityWasContinued(_ app: TorporApp, type: String, by: String) async throws {
+        try await handOn(app, "activityWasContinued", ["type": .string(type), "by": .string(by)])
     }
     /// Calls ``received(_:message:)``.
     public func significantTimeChange(_ app: TorporApp, change: TimeChange) async throws {

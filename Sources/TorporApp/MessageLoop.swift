@@ -185,6 +185,13 @@ extension AppDelegate {
         case "refresh":
             let names = mail.payload["names"]?.arrayValue ?? []
             try await refresh(app, names: names.compactMap(\.stringValue))
+        case "willContinueActivity": try await willContinueActivity(app, type: text("type"))
+        case "continueActivity":
+            let activity = ContinuedActivity(parameters: parameters)
+            return try await MailResult.of { try await continueActivity(app, activity: activity) }
+        case "didFailToContinueActivity":
+            try await didFailToContinueActivity(app, type: text("type"), reason: text("reason"))
+        case "activityWasContinued": try await activityWasContinued(app, type: text("type"), by: text("by"))
         case "significantTimeChange": try await significantTimeChange(app, change: TimeChange(mail: mail))
         case "protectedDataWillBecomeUnavailable": try await protectedDataWillBecomeUnavailable(app)
         case "protectedDataDidBecomeAvailable": try await protectedDataDidBecomeAvailable(app)

@@ -32,7 +32,8 @@ package struct Torpor: ParsableCommand {
             CommandGroup(
                 name: "Control apps",
                 subcommands: [
-                    Start.self, Stop.self, Restart.self, Foreground.self, Open.self, Background.self, Suspend.self,
+                    Start.self, Stop.self, Restart.self, Foreground.self, Open.self, ActivityVerb.self, Background.self,
+                    Suspend.self,
                     Resume.self,
                     Interrupt.self, Scene.self, HoldApps.self, Own.self, Disown.self, Move.self,
                     StateVerbs.self, ForceQuit.self, SendSignal.self, Post.self, Notify.self,

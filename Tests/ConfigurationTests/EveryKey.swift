@@ -20,6 +20,7 @@ extension LoaderTests {
             "{ news = \"latest\", \"s/*\" = { coalesce = \"net\", urgent = true, wake = \"none\", keep = true, next = [\"b\"] }, "
             + "feed = { refresh = true } }",
         "wake_storm": "{ limit = 5, window = \"1min\", hold = \"2min\", action = \"end\" }",
+        "activities": "[\"org.example.note\"]",
         "may_open": "[\"Notes\", \"*\"]", "open_command": "[\"/bin/o\", \"%u\"]", "opens": "[\"Text/Plain\", \"*.md\"]",
         "url_hosts": "[\"Notes.example.org\"]", "url_schemes": "[\"notes\", \"Notes\", \"x+y\"]",
         "after": "[\"b\"]", "after_stop": "[\"/bin/log\", \"x\"]", "answers": "true",
@@ -63,6 +64,8 @@ extension LoaderTests {
         "location": "{ updates = \"significant\", distance = 20.5, interval = \"1min\", wake = \"none\" }",
         "log": "\"null\"",
         "log_max_age": "\"7d\"", "log_max_files": "0", "log_max_size": "\"none\"", "memory_limit": "\"64MiB\"",
+        "announce":
+            "[{ type = \"_http._tcp\", name = \"n\", port = 80, txt = { path = \"/\", a = \"b\" }, while = \"awake\" }]",
         "networks":
             "[{ name = \"home\", interface = \"w*\", ssid = \"h\", metered = false, vpn = false, on = \"enter\", wake = \"none\" }]",
         "memory_needed": "\"1MB\"", "nice": "-5", "notifications": "[\"battery\"]", "notify_access": "\"main\"",
@@ -177,6 +180,7 @@ extension LoaderTests {
         app.topics["s/*"]?.next = ["b"]
         app.topics["feed"] = TopicRule()
         app.topics["feed"]?.refresh = true
+        app.opening.activities = ["org.example.note"]
         app.opening.mayOpen = ["notes", "*"]
         app.opening.command = ["/bin/o", "%u"]
         app.opening.files = ["text/plain", "*.md"]
@@ -283,6 +287,10 @@ extension LoaderTests {
         app.notifyAccess = .main
         rules.onLock = .ignore
         app.gpuBackground = .end
+        var announcement = AnnouncementSpecification()
+        (announcement.type, announcement.name, announcement.port) = ("_http._tcp", "n", 80)
+        (announcement.text, announcement.time) = (["a=b", "path=/"], .awake)
+        app.announcements = [announcement]
         rules.onMissedTransition = .end
         app.pageOutAfter = .seconds(5_400)
         app.paths = [

@@ -52,6 +52,7 @@ import Testing
             ("url_hosts = [\"https://a.example\"]", "not the name of a host"),
             ("url_hosts = [\"a.example:80\"]", "not the name of a host"),
             ("url_hosts = [\"a b\"]", "not the name of a host"),
+            ("activities = [\"a b\"]", "no type of an activity"), ("activities = [\"\"]", "must not be empty"),
             ("opens = [\"text/\"]", "neither a media type"), ("opens = [\"a/b/c\"]", "neither a media type"),
             ("open_command = [\"edit\"]", "no place for the URL"),
             ("open_command = [\"%u\"]", "must begin with a program"),

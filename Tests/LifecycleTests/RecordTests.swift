@@ -63,10 +63,11 @@ struct RecordTests {
             .didReceiveRemoteNotification: 19, .protectedDataDidBecomeAvailable: 22,
             .handleEventsForBackgroundTransfer: 23, .transferNeedsLogin: 25, .sceneWillConnect: 26,
             .didDiscardScenes: 32, .didReceiveLocalNotification: 33, .refresh: 34,
+            .willContinueActivity: 35, .continueActivity: 36, .didFailToContinueActivity: 37, .activityWasContinued: 38,
         ]
         for (message, number) in messages { #expect(message.number == number) }
         for message in Message.allCases { #expect(Message(number: message.number) == message) }
-        for gone in [15, 20, 35, 255] as [UInt8] { #expect(Message(number: gone) == nil) }
+        for gone in [15, 20, 39, 255] as [UInt8] { #expect(Message(number: gone) == nil) }
         let reasons: [TerminationReason: UInt8] = [
             .exitSuccess: 0, .unresponsive: 14, .wakeStorm: 16, .evicted: 19, .launchFailed: 24, .permissionChanged: 25,
             .gpuInBackground: 26, .protectedDataOpen: 27,

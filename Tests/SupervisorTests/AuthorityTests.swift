@@ -35,6 +35,11 @@ import VarlinkServer
         for look in [snapshot, .icon(app: "web")] {
             #expect((70_001...70_004).map { may(look, group: $0) } == [true, true, false, false])
         }
+        #expect((70_001...70_004).map { may(.activities(app: nil), group: $0) } == [true, true, false, false])
+        let going = ManagerRequest.continueActivity(ContinueActivityRequest(type: "org.example.note"))
+        for request in [ManagerRequest.activities(app: "web"), going] {
+            #expect((70_001...70_004).map { may(request, group: $0) } == [false, true, false, false])
+        }
         #expect([ManagerRequest.list, post, stop].map { may($0, group: 70_004) } == [false, false, false])
     }
 

@@ -17,6 +17,10 @@ import TorporAPI
                 #expect(reply.state == "ask" && reply.isAskedNow && reply.nextAt == 7 && reply.message == nil)
                 await #expect(throws: AppError.self) { try await app.requestPermission("netwrk") }
                 try await app.setNeedsRefresh(["inbox", "to do"])
+                var activity = SetActivityRequest(type: "org.example.note")
+                activity.payload = ["line": 12]
+                try await app.setActivity(activity)
+                try await app.endActivity()
             }
         ])
         try await running(delegate, under: supervisor) {
@@ -24,6 +28,9 @@ import TorporAPI
             try await supervisor.waitForAnswers(1)
         }
         #expect(supervisor.calls.contains(.requestPermission(name: "netwrk")))
+        var activity = SetActivityRequest(type: "org.example.note")
+        activity.payload = ["line": 12]
+        #expect(supervisor.calls.contains(.setActivity(activity)) && supervisor.calls.contains(.endActivity))
         #expect(supervisor.calls.contains(.setNeedsRefresh(names: ["inbox", "to do"])))
     }
 

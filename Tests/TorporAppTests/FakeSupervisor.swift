@@ -229,7 +229,7 @@ final class FakeSupervisor: @unchecked Sendable {
             var reply = PermissionReply(state: "ask")
             (reply.isAskedNow, reply.nextAt) = (true, 7)
             send(socket.raw, reply.json)
-        case .cancelTransfer, .answerLogin, .setNeedsRefresh: send(socket.raw, .emptyObject)
+        case .cancelTransfer, .answerLogin, .setNeedsRefresh, .setActivity, .endActivity: send(socket.raw, .emptyObject)
         case .setSettings: send(socket.raw, ["changed": ["port"]])
         case .post, .take, .subscribe:
             send(socket.raw, [:], error: VarlinkErrorName.methodNotImplemented)

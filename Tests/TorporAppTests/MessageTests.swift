@@ -35,6 +35,17 @@ private actor Typed: AppDelegate {
         heard.append("identity \(change.changed) \(change.path ?? "-")")
     }
     func refresh(_ app: TorporApp, names: [String]) async throws { heard.append("refresh \(names)") }
+    func willContinueActivity(_ app: TorporApp, type: String) async throws { heard.append("will \(type)") }
+    func continueActivity(_ app: TorporApp, activity: ContinuedActivity) async throws {
+        let parts = [activity.type, activity.title, "\(activity.payload)", activity.url ?? "-", activity.source ?? "-"]
+        heard.append("continue " + parts.joined(separator: " "))
+    }
+    func didFailToContinueActivity(_ app: TorporApp, type: String, reason: String) async throws {
+        heard.append("failed \(type) \(reason)")
+    }
+    func activityWasContinued(_ app: TorporApp, type: String, by: String) async throws {
+        heard.append("continued \(type) \(by)")
+    }
     func significantTimeChange(_ app: TorporApp, change: TimeChange) async throws {
         let offset = change.secondsFromUTC.map { "\($0)" } ?? "-"
         heard.append("\(change.clockWasSet) \(change.timeZone ?? "-") \(offset) \(change.day ?? "-")")
@@ -88,7 +99,8 @@ private actor Typed: AppDelegate {
     @Test("what a delegate has no method for is unhandled if another app may be told, else done")
     func silent() async throws {
         let mail = [
-            "openURL", "didReceiveEvent", "didReceiveNotification", "didReceiveRemoteNotification", "unheardOf",
+            "openURL", "continueActivity", "didReceiveEvent", "didReceiveNotification", "didReceiveRemoteNotification",
+            "unheardOf",
         ]
         let results = try await answers(of: Silent(), to: mail.map { ($0, ["topic": "jobs"]) })
         #expect(results == mail.map { _ in .unhandled })
@@ -98,7 +110,8 @@ private actor Typed: AppDelegate {
             "handleEventsForBackgroundTransfer", "transferDidFinish", "transferNeedsLogin",
             "didReceiveLocalNotification", "sceneWillConnect",
             "sceneDidBecomeActive", "sceneWillResignActive", "sceneDidEnterBackground", "sceneWillEnterForeground",
-            "sceneDidDisconnect", "didDiscardScenes", "refresh",
+            "sceneDidDisconnect", "didDiscardScenes", "refresh", "willContinueActivity", "didFailToContinueActivity",
+            "activityWasContinued",
         ]
         #expect(try await answers(of: Silent(), to: others.map { ($0, [:]) }) == others.map { _ in .done })
     }
@@ -159,6 +172,13 @@ private actor Typed: AppDelegate {
                     ]
                 ),
                 ("didReceiveLocalNotification", ["alert": 4, "action": .null]),
+                ("willContinueActivity", ["type": "t"]),
+                (
+                    "continueActivity",
+                    ["type": "t", "title": "T", "payload": ["a": 1], "url": .null, "source": "shop"]
+                ),
+                ("didFailToContinueActivity", ["type": 4, "reason": "it ended"]),
+                ("activityWasContinued", ["type": "t", "by": "editor"]),
             ]
         )
         #expect(results.enumerated().filter { $0.element != .done }.map(\.offset) == [1, 12])
@@ -169,7 +189,8 @@ private actor Typed: AppDelegate {
                 "identity [] /etc/who", "settings [] -", "true Europe/Berlin 3600 2026-11-23", "false - - -", "locked",
                 "unlocked", "event jobs 7 2", "event news null 1", "notification power", "remote push",
                 "session s", "transfer 7 s u 200 /f 3 ab", "transfer 8   0 no", "login 9 u r -",
-                "alert a 5 7 later t", "alert  0 null - -",
+                "alert a 5 7 later t", "alert  0 null - -", "will t", #"continue t T {"a":1} - shop"#,
+                "failed  it ended", "continued t editor",
             ]
         )
     }

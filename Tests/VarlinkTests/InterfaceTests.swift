@@ -52,6 +52,14 @@ import VarlinkServer
         record.everyMilliseconds = 250
         record.forMilliseconds = 600_000
         requests.append(.recordPolicies(record))
+        requests += [.activities(app: nil), .activities(app: "notes")]
+        var going = ContinueActivityRequest(type: "org.example.note")
+        requests.append(.continueActivity(going))
+        (going.from, going.to, going.wait, going.timeoutMilliseconds, going.token) = ("a", "b", false, 9, .random())
+        var given = SetActivityRequest(type: "org.example.note")
+        (given.title, given.payload, given.url, given.needsState) = ("t", ["a": 1], "u:", true)
+        (going.given, going.asksOnly) = (given, true)
+        requests.append(.continueActivity(going))
         var post = PostRequest(app: "a", topic: "t")
         requests.append(.post(post))
         post.payload = ["a": [1, "b"]]

@@ -175,13 +175,13 @@ _torpor() {
     unset 'unparsed_words[0]'
     unparsed_words=("${unparsed_words[@]}")
     case "${subcommand}" in
-    list|status|top|logs|events|history|report|snapshot|graph|memory|timers|mailbox|settings|permissions|protect|unhandled|transfers|alerts|data|health|metrics|start|stop|restart|foreground|open|background|suspend|resume|interrupt|scene|hold|own|disown|move|state|force-quit|signal|post|notify|badge|reset|wait|init|import|check|apply|policy|desktop|bundle|install|rollback|uninstall|doctor|upgrade|app|help)
+    list|status|top|logs|events|history|report|snapshot|graph|memory|timers|mailbox|settings|permissions|protect|unhandled|transfers|alerts|data|health|metrics|start|stop|restart|foreground|open|activity|background|suspend|resume|interrupt|scene|hold|own|disown|move|state|force-quit|signal|post|notify|badge|reset|wait|init|import|check|apply|policy|desktop|bundle|install|rollback|uninstall|doctor|upgrade|app|help)
         # Offer subcommand argument completions
         "_torpor_${subcommand}"
         ;;
     *)
         # Offer subcommand completions
-        COMPREPLY+=($(compgen -W 'list status top logs events history report snapshot graph memory timers mailbox settings permissions protect unhandled transfers alerts data health metrics start stop restart foreground open background suspend resume interrupt scene hold own disown move state force-quit signal post notify badge reset wait init import check apply policy desktop bundle install rollback uninstall doctor upgrade app help' -- "${cur}"))
+        COMPREPLY+=($(compgen -W 'list status top logs events history report snapshot graph memory timers mailbox settings permissions protect unhandled transfers alerts data health metrics start stop restart foreground open activity background suspend resume interrupt scene hold own disown move state force-quit signal post notify badge reset wait init import check apply policy desktop bundle install rollback uninstall doctor upgrade app help' -- "${cur}"))
         ;;
     esac
 }
@@ -1030,6 +1030,100 @@ _torpor_open() {
     case "${positional_number}" in
     1)
         __torpor_add_completions -f
+        return
+        ;;
+    esac
+}
+
+_torpor_activity() {
+    repeating_flags=()
+    non_repeating_flags=(--version -h --help)
+    repeating_options=()
+    non_repeating_options=()
+    __torpor_offer_flags_options 0
+
+    # Offer subcommand / subcommand argument completions
+    local -r subcommand="${unparsed_words[0]}"
+    unset 'unparsed_words[0]'
+    unparsed_words=("${unparsed_words[@]}")
+    case "${subcommand}" in
+    list|continue|export)
+        # Offer subcommand argument completions
+        "_torpor_activity_${subcommand}"
+        ;;
+    *)
+        # Offer subcommand completions
+        COMPREPLY+=($(compgen -W 'list continue export' -- "${cur}"))
+        ;;
+    esac
+}
+
+_torpor_activity_list() {
+    repeating_flags=()
+    non_repeating_flags=(--json --verbose -v --version -h --help)
+    repeating_options=()
+    non_repeating_options=(--socket)
+    __torpor_offer_flags_options 0
+
+    # Offer option value completions
+    case "${prev}" in
+    '--socket')
+        __torpor_add_completions -f
+        return
+        ;;
+    esac
+}
+
+_torpor_activity_continue() {
+    repeating_flags=()
+    non_repeating_flags=(--no-wait --json --verbose -v --version -h --help)
+    repeating_options=()
+    non_repeating_options=(--to --from --timeout --socket)
+    __torpor_offer_flags_options 1
+
+    # Offer option value completions
+    case "${prev}" in
+    '--to')
+        __torpor_add_completions -W "$(__torpor_custom_complete ---completion activity continue -- --to "${COMP_CWORD}" "$(__torpor_cursor_index_in_current_word)")"
+        return
+        ;;
+    '--from')
+        __torpor_add_completions -W "$(__torpor_custom_complete ---completion activity continue -- --from "${COMP_CWORD}" "$(__torpor_cursor_index_in_current_word)")"
+        return
+        ;;
+    '--timeout')
+        return
+        ;;
+    '--socket')
+        __torpor_add_completions -f
+        return
+        ;;
+    esac
+}
+
+_torpor_activity_export() {
+    repeating_flags=()
+    non_repeating_flags=(--with-state --json --verbose -v --version -h --help)
+    repeating_options=()
+    non_repeating_options=(--output -o --socket)
+    __torpor_offer_flags_options 1
+
+    # Offer option value completions
+    case "${prev}" in
+    '--output'|'-o')
+        __torpor_add_completions -f
+        return
+        ;;
+    '--socket')
+        __torpor_add_completions -f
+        return
+        ;;
+    esac
+
+    # Offer positional completions
+    case "${positional_number}" in
+    1)
+        __torpor_add_completions -W "$(__torpor_custom_complete ---completion activity export -- positional@0 "${COMP_CWORD}" "$(__torpor_cursor_index_in_current_word)")"
         return
         ;;
     esac
@@ -2258,13 +2352,13 @@ _torpor_app() {
     unset 'unparsed_words[0]'
     unparsed_words=("${unparsed_words[@]}")
     case "${subcommand}" in
-    delegate|task|state|subscribe|can-open|transfer|notify|alerts|badge|permissions|request-permission)
+    delegate|task|state|subscribe|can-open|transfer|notify|alerts|badge|permissions|request-permission|activity)
         # Offer subcommand argument completions
         "_torpor_app_${subcommand}"
         ;;
     *)
         # Offer subcommand completions
-        COMPREPLY+=($(compgen -W 'delegate task state subscribe can-open transfer notify alerts badge permissions request-permission' -- "${cur}"))
+        COMPREPLY+=($(compgen -W 'delegate task state subscribe can-open transfer notify alerts badge permissions request-permission activity' -- "${cur}"))
         ;;
     esac
 }
@@ -2279,7 +2373,7 @@ _torpor_app_delegate() {
     # Offer option value completions
     case "${prev}" in
     '--on')
-        __torpor_add_completions -W 'willFinishLaunching='$'\n''restoreState='$'\n''didFinishLaunching='$'\n''openURL='$'\n''didBecomeActive='$'\n''willResignActive='$'\n''didEnterBackground='$'\n''willEnterForeground='$'\n''resumed='$'\n''willTerminate='$'\n''didReceiveMemoryWarning='$'\n''taskExpiring='$'\n''settingsDidChange='$'\n''identityDidChange='$'\n''significantTimeChange='$'\n''performFetch='$'\n''didReceiveEvent='$'\n''didReceiveNotification='$'\n''didReceiveRemoteNotification='$'\n''protectedDataWillBecomeUnavailable='$'\n''protectedDataDidBecomeAvailable='$'\n''handleEventsForBackgroundTransfer='$'\n''transferDidFinish='$'\n''transferNeedsLogin='$'\n''didReceiveLocalNotification='$'\n''sceneWillConnect='$'\n''sceneDidBecomeActive='$'\n''sceneWillResignActive='$'\n''sceneDidEnterBackground='$'\n''sceneWillEnterForeground='$'\n''sceneDidDisconnect='$'\n''didDiscardScenes='$'\n''refresh='
+        __torpor_add_completions -W 'willFinishLaunching='$'\n''restoreState='$'\n''didFinishLaunching='$'\n''openURL='$'\n''didBecomeActive='$'\n''willResignActive='$'\n''didEnterBackground='$'\n''willEnterForeground='$'\n''resumed='$'\n''willTerminate='$'\n''didReceiveMemoryWarning='$'\n''taskExpiring='$'\n''settingsDidChange='$'\n''identityDidChange='$'\n''significantTimeChange='$'\n''performFetch='$'\n''didReceiveEvent='$'\n''didReceiveNotification='$'\n''didReceiveRemoteNotification='$'\n''protectedDataWillBecomeUnavailable='$'\n''protectedDataDidBecomeAvailable='$'\n''handleEventsForBackgroundTransfer='$'\n''transferDidFinish='$'\n''transferNeedsLogin='$'\n''didReceiveLocalNotification='$'\n''sceneWillConnect='$'\n''sceneDidBecomeActive='$'\n''sceneWillResignActive='$'\n''sceneDidEnterBackground='$'\n''sceneWillEnterForeground='$'\n''sceneDidDisconnect='$'\n''didDiscardScenes='$'\n''refresh='$'\n''willContinueActivity='$'\n''continueActivity='$'\n''didFailToContinueActivity='$'\n''activityWasContinued='
         return
         ;;
     esac
@@ -2681,6 +2775,58 @@ _torpor_app_request-permission() {
     repeating_options=()
     non_repeating_options=()
     __torpor_offer_flags_options 1
+}
+
+_torpor_app_activity() {
+    repeating_flags=()
+    non_repeating_flags=(--version -h --help)
+    repeating_options=()
+    non_repeating_options=()
+    __torpor_offer_flags_options 0
+
+    # Offer subcommand / subcommand argument completions
+    local -r subcommand="${unparsed_words[0]}"
+    unset 'unparsed_words[0]'
+    unparsed_words=("${unparsed_words[@]}")
+    case "${subcommand}" in
+    set|end)
+        # Offer subcommand argument completions
+        "_torpor_app_activity_${subcommand}"
+        ;;
+    *)
+        # Offer subcommand completions
+        COMPREPLY+=($(compgen -W 'set end' -- "${cur}"))
+        ;;
+    esac
+}
+
+_torpor_app_activity_set() {
+    repeating_flags=()
+    non_repeating_flags=(--state --json --version -h --help)
+    repeating_options=()
+    non_repeating_options=(--title --payload --url)
+    __torpor_offer_flags_options 1
+
+    # Offer option value completions
+    case "${prev}" in
+    '--title')
+        return
+        ;;
+    '--payload')
+        return
+        ;;
+    '--url')
+        return
+        ;;
+    esac
+}
+
+_torpor_app_activity_end() {
+    repeating_flags=()
+    non_repeating_flags=(--json --version -h --help)
+    repeating_options=()
+    non_repeating_options=()
+    __torpor_offer_flags_options 0
 }
 
 _torpor_help() {

@@ -76,6 +76,7 @@ _torpor() {
             'restart:Terminates apps and launches them again.'
             'foreground:Brings apps to the foreground.'
             'open:Opens a URL or a file with the app that fits best.'
+            'activity:Shows what users are doing in apps, and continues it elsewhere.'
             'background:Sends apps to the background.'
             'suspend:Stops the processes of apps and keeps them in memory.'
             'resume:Resumes suspended apps in the background.'
@@ -112,7 +113,7 @@ _torpor() {
         ;;
     arg)
         case "${words[1]}" in
-        list|status|top|logs|events|history|report|snapshot|graph|memory|timers|mailbox|settings|permissions|protect|unhandled|transfers|alerts|data|health|metrics|start|stop|restart|foreground|open|background|suspend|resume|interrupt|scene|hold|own|disown|move|state|force-quit|signal|post|notify|badge|reset|wait|init|import|check|apply|policy|desktop|bundle|install|rollback|uninstall|doctor|upgrade|app|help)
+        list|status|top|logs|events|history|report|snapshot|graph|memory|timers|mailbox|settings|permissions|protect|unhandled|transfers|alerts|data|health|metrics|start|stop|restart|foreground|open|activity|background|suspend|resume|interrupt|scene|hold|own|disown|move|state|force-quit|signal|post|notify|badge|reset|wait|init|import|check|apply|policy|desktop|bundle|install|rollback|uninstall|doctor|upgrade|app|help)
             "_torpor_${words[1]}" && ret=0
             ;;
         esac
@@ -706,6 +707,86 @@ _torpor_open() {
         '--which[Show the apps that open it, best match first, and open nothing.]'
         '--no-wait[Return as soon as the supervisor has the request.]'
         '--timeout[The longest time to wait, such as 10s.]:duration:'
+        '--socket[The supervisor'\''s control socket.]:path:_files'
+        '--json[One JSON document on standard output (an object a line for streams).]'
+        '(--verbose -v)'{--verbose,-v}'[Report supervisor restarts and upgrades on standard error.]'
+        '--version[Show the version.]'
+        '(-h --help)'{-h,--help}'[Show help information.]'
+    )
+    _arguments -w -s -S : "${arg_specs[@]}" && ret=0
+
+    return "${ret}"
+}
+
+_torpor_activity() {
+    local -i ret=1
+    local -ar arg_specs=(
+        '--version[Show the version.]'
+        '(-h --help)'{-h,--help}'[Show help information.]'
+        '(-): :->command'
+        '(-)*:: :->arg'
+    )
+    _arguments -w -s -S : "${arg_specs[@]}" && ret=0
+    case "${state}" in
+    command)
+        local -ar subcommands=(
+            'list:Lists what users are doing in apps, the latest first. Also: torpor activities.'
+            'continue:Has an app continue what a user is doing in another. Also: torpor continue.'
+            'export:Writes an app'\''s activity as a document for another machine.'
+        )
+        _describe -V subcommand subcommands && ret=0
+        ;;
+    arg)
+        case "${words[1]}" in
+        list|continue|export)
+            "_torpor_activity_${words[1]}" && ret=0
+            ;;
+        esac
+        ;;
+    esac
+
+    return "${ret}"
+}
+
+_torpor_activity_list() {
+    local -i ret=1
+    local -ar arg_specs=(
+        '--socket[The supervisor'\''s control socket.]:path:_files'
+        '--json[One JSON document on standard output (an object a line for streams).]'
+        '(--verbose -v)'{--verbose,-v}'[Report supervisor restarts and upgrades on standard error.]'
+        '--version[Show the version.]'
+        '(-h --help)'{-h,--help}'[Show help information.]'
+    )
+    _arguments -w -s -S : "${arg_specs[@]}" && ret=0
+
+    return "${ret}"
+}
+
+_torpor_activity_continue() {
+    local -i ret=1
+    local -ar arg_specs=(
+        ':type:'
+        '--to[The app that continues it.]:app:{__torpor_custom_complete ---completion activity continue -- --to "${current_word_index}" "$(__torpor_cursor_index_in_current_word)"}'
+        '--from[The app whose activity it is; else the latest one of the type.]:app:{__torpor_custom_complete ---completion activity continue -- --from "${current_word_index}" "$(__torpor_cursor_index_in_current_word)"}'
+        '--no-wait[Return as soon as the supervisor has the request.]'
+        '--timeout[The longest time to wait, such as 10s.]:duration:'
+        '--socket[The supervisor'\''s control socket.]:path:_files'
+        '--json[One JSON document on standard output (an object a line for streams).]'
+        '(--verbose -v)'{--verbose,-v}'[Report supervisor restarts and upgrades on standard error.]'
+        '--version[Show the version.]'
+        '(-h --help)'{-h,--help}'[Show help information.]'
+    )
+    _arguments -w -s -S : "${arg_specs[@]}" && ret=0
+
+    return "${ret}"
+}
+
+_torpor_activity_export() {
+    local -i ret=1
+    local -ar arg_specs=(
+        ':app:{__torpor_custom_complete ---completion activity export -- positional@0 "${current_word_index}" "$(__torpor_cursor_index_in_current_word)"}'
+        '--with-state[Include the state that the app has saved, at most 16 MiB.]'
+        '(--output -o)'{--output,-o}'[Write it to this file.]:file:_files'
         '--socket[The supervisor'\''s control socket.]:path:_files'
         '--json[One JSON document on standard output (an object a line for streams).]'
         '(--verbose -v)'{--verbose,-v}'[Report supervisor restarts and upgrades on standard error.]'
@@ -1609,12 +1690,13 @@ _torpor_app() {
             'badge:Shows a number at the app'\''s entry, in lists and on the desktop.'
             'permissions:Shows what the app may do in its sandbox.'
             'request-permission:Has people asked for a permission of the app.'
+            'activity:Says what a user is doing in the app, so that it can be continued elsewhere.'
         )
         _describe -V subcommand subcommands && ret=0
         ;;
     arg)
         case "${words[1]}" in
-        delegate|task|state|subscribe|can-open|transfer|notify|alerts|badge|permissions|request-permission)
+        delegate|task|state|subscribe|can-open|transfer|notify|alerts|badge|permissions|request-permission|activity)
             "_torpor_app_${words[1]}" && ret=0
             ;;
         esac
@@ -1626,7 +1708,7 @@ _torpor_app() {
 
 _torpor_app_delegate() {
     local -i ret=1
-    local -ar ___on=('willFinishLaunching=' 'restoreState=' 'didFinishLaunching=' 'openURL=' 'didBecomeActive=' 'willResignActive=' 'didEnterBackground=' 'willEnterForeground=' 'resumed=' 'willTerminate=' 'didReceiveMemoryWarning=' 'taskExpiring=' 'settingsDidChange=' 'identityDidChange=' 'significantTimeChange=' 'performFetch=' 'didReceiveEvent=' 'didReceiveNotification=' 'didReceiveRemoteNotification=' 'protectedDataWillBecomeUnavailable=' 'protectedDataDidBecomeAvailable=' 'handleEventsForBackgroundTransfer=' 'transferDidFinish=' 'transferNeedsLogin=' 'didReceiveLocalNotification=' 'sceneWillConnect=' 'sceneDidBecomeActive=' 'sceneWillResignActive=' 'sceneDidEnterBackground=' 'sceneWillEnterForeground=' 'sceneDidDisconnect=' 'didDiscardScenes=' 'refresh=')
+    local -ar ___on=('willFinishLaunching=' 'restoreState=' 'didFinishLaunching=' 'openURL=' 'didBecomeActive=' 'willResignActive=' 'didEnterBackground=' 'willEnterForeground=' 'resumed=' 'willTerminate=' 'didReceiveMemoryWarning=' 'taskExpiring=' 'settingsDidChange=' 'identityDidChange=' 'significantTimeChange=' 'performFetch=' 'didReceiveEvent=' 'didReceiveNotification=' 'didReceiveRemoteNotification=' 'protectedDataWillBecomeUnavailable=' 'protectedDataDidBecomeAvailable=' 'handleEventsForBackgroundTransfer=' 'transferDidFinish=' 'transferNeedsLogin=' 'didReceiveLocalNotification=' 'sceneWillConnect=' 'sceneDidBecomeActive=' 'sceneWillResignActive=' 'sceneDidEnterBackground=' 'sceneWillEnterForeground=' 'sceneDidDisconnect=' 'didDiscardScenes=' 'refresh=' 'willContinueActivity=' 'continueActivity=' 'didFailToContinueActivity=' 'activityWasContinued=')
     local -ar arg_specs=(
         '*--on[Run this command for the message; * is for messages that have none.]:message=command:{__torpor_complete "${___on[@]}"}'
         '--answers[Read the answers from standard input.]'
@@ -2042,6 +2124,64 @@ _torpor_app_request-permission() {
     local -i ret=1
     local -ar arg_specs=(
         ':name:'
+        '--json[One JSON document on standard output.]'
+        '--version[Show the version.]'
+        '(-h --help)'{-h,--help}'[Show help information.]'
+    )
+    _arguments -w -s -S : "${arg_specs[@]}" && ret=0
+
+    return "${ret}"
+}
+
+_torpor_app_activity() {
+    local -i ret=1
+    local -ar arg_specs=(
+        '--version[Show the version.]'
+        '(-h --help)'{-h,--help}'[Show help information.]'
+        '(-): :->command'
+        '(-)*:: :->arg'
+    )
+    _arguments -w -s -S : "${arg_specs[@]}" && ret=0
+    case "${state}" in
+    command)
+        local -ar subcommands=(
+            'set:Sets the current activity of the app, which must be in the foreground.'
+            'end:Ends the current activity of the app.'
+        )
+        _describe -V subcommand subcommands && ret=0
+        ;;
+    arg)
+        case "${words[1]}" in
+        set|end)
+            "_torpor_app_activity_${words[1]}" && ret=0
+            ;;
+        esac
+        ;;
+    esac
+
+    return "${ret}"
+}
+
+_torpor_app_activity_set() {
+    local -i ret=1
+    local -ar arg_specs=(
+        ':type:'
+        '--title[What people see in the list of activities.]:text:'
+        '--payload[The content\: a JSON object, @FILE, or - for standard input.]:json:'
+        '--url[A URL that stands for the activity.]:url:'
+        '--state[It can only be continued with the state that the app has saved\: an export includes that.]'
+        '--json[One JSON document on standard output.]'
+        '--version[Show the version.]'
+        '(-h --help)'{-h,--help}'[Show help information.]'
+    )
+    _arguments -w -s -S : "${arg_specs[@]}" && ret=0
+
+    return "${ret}"
+}
+
+_torpor_app_activity_end() {
+    local -i ret=1
+    local -ar arg_specs=(
         '--json[One JSON document on standard output.]'
         '--version[Show the version.]'
         '(-h --help)'{-h,--help}'[Show help information.]'

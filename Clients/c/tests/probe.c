@@ -60,6 +60,12 @@ static void tell_parts(const torpor_message *message)
             say("refresh %s", torpor_message_refresh(message, index));
         say("refresh %s", shown(torpor_message_refresh(message, index)));
     }
+    if (strstr(name, "Activity") != NULL || strcmp(name, "activityWasContinued") == 0) {
+        torpor_activity activity = torpor_message_activity(message);
+        say("activity %s %s %lld %s %s %s %s", shown(activity.type), shown(activity.title),
+            (long long)torpor_json_int(torpor_json_get(activity.payload, "line"), -1), shown(activity.url),
+            shown(activity.source), shown(activity.reason), shown(activity.by));
+    }
     if (strcmp(name, "significantTimeChange") == 0) {
         torpor_time_change change = torpor_message_time_change(message);
         say("clock %d %s %d %s", change.clock_was_set, shown(change.time_zone),
@@ -251,6 +257,14 @@ static bool obey(torpor_app *app, char *line)
         report(app, "cancelled", torpor_app_cancel_alert(app, rest[0] != '\0' ? rest : NULL));
     else if (strcmp(line, "badge") == 0)
         report(app, "badged", torpor_app_set_badge(app, atoll(rest)));
+    else if (strcmp(line, "activity") == 0) {
+        torpor_current_activity activity = {rest, "a \"title\"", "{\"line\":12}", "notes:1", true};
+        report(app, "activity", torpor_app_set_activity(app, &activity));
+    } else if (strcmp(line, "bare-activity") == 0) {
+        torpor_current_activity activity = {.type = rest};
+        report(app, "activity", torpor_app_set_activity(app, &activity));
+    } else if (strcmp(line, "end-activity") == 0)
+        report(app, "activity ended", torpor_app_end_activity(app));
     else if (strcmp(line, "needs-refresh") == 0) {
         const char *names[] = {rest, "more"};
         report(app, "needs refresh", torpor_app_set_needs_refresh(app, names, 2));

@@ -143,6 +143,23 @@ class Delegate:
         """The app comes to the foreground: message.names must be refreshed first; "*" stands for everything."""
         return self.other(message)
 
+    def will_continue_activity(self, message: Message) -> Any:
+        """An activity of the type message.activity_type follows: what a person did in another app or on another machine."""
+        return self.other(message)
+
+    def continue_activity(self, message: Message) -> Any:
+        """message.activity_type, .title, .payload and .url say what a person did in the app message.source, or, if that is
+        None, on another machine: go on with it."""
+        return self.other(message)
+
+    def did_fail_to_continue_activity(self, message: Message) -> Any:
+        """The activity that was announced does not come: message.reason says why."""
+        return self.other(message)
+
+    def activity_was_continued(self, message: Message) -> Any:
+        """The app message.continued_by goes on with this app's activity."""
+        return self.other(message)
+
     def significant_time_change(self, message: Message) -> Any:
         """The clock was set (message.clock_was_set), or message.time_zone, .utc_offset or .day is another one."""
         return self.other(message)
@@ -221,6 +238,10 @@ _METHODS: Dict[str, str] = {
     "didReceiveNotification": "did_receive_notification",
     "didReceiveRemoteNotification": "did_receive_remote_notification",
     "refresh": "refresh",
+    "willContinueActivity": "will_continue_activity",
+    "continueActivity": "continue_activity",
+    "didFailToContinueActivity": "did_fail_to_continue_activity",
+    "activityWasContinued": "activity_was_continued",
     "significantTimeChange": "significant_time_change",
     "identityDidChange": "identity_did_change",
     "protectedDataWillBecomeUnavailable": "protected_data_will_become_unavailable",
@@ -233,7 +254,7 @@ _METHODS: Dict[str, str] = {
 
 
 #: What another app may be told instead; the others concern the app alone.
-_FOR_OTHERS = ("openURL", "didReceiveEvent", "didReceiveNotification", "didReceiveRemoteNotification")
+_FOR_OTHERS = ("openURL", "continueActivity", "didReceiveEvent", "didReceiveNotification", "didReceiveRemoteNotification")
 
 
 def _meant(name: str) -> Optional[str]:

@@ -125,12 +125,14 @@ class Message:
 
     @property
     def url(self) -> Optional[str]:
-        """What to open (openURL); where a transfer is from or to (transferDidFinish, transferNeedsLogin)."""
+        """What to open (openURL); what stands for the activity (continueActivity); where a transfer is from or to
+        (transferDidFinish, transferNeedsLogin)."""
         return self.parameters.get("url")
 
     @property
     def source(self) -> Optional[str]:
-        """The app that opened the URL; None for a person (openURL)."""
+        """The app that opened the URL; None for a person (openURL). The app whose activity it is; None for one of another
+        machine (continueActivity)."""
         return self.parameters.get("source")
 
     @property
@@ -145,7 +147,7 @@ class Message:
 
     @property
     def reason(self) -> Optional[str]:
-        """Why the app is ended (willTerminate)."""
+        """Why the app is ended (willTerminate), or the activity does not come (didFailToContinueActivity)."""
         return self.parameters.get("reason")
 
     @property
@@ -215,6 +217,21 @@ class Message:
     def names(self) -> List[str]:
         """What must be refreshed (refresh); "*" stands for everything."""
         return _texts(self._news.get("names"))
+
+    @property
+    def activity_type(self) -> str:
+        """The kind of the activity, such as "org.example.note" (willContinueActivity and the like)."""
+        return _text(self.parameters.get("type")) or ""
+
+    @property
+    def title(self) -> str:
+        """What people see of the activity (continueActivity)."""
+        return _text(self.parameters.get("title")) or ""
+
+    @property
+    def continued_by(self) -> Optional[str]:
+        """The app that goes on with the activity (activityWasContinued)."""
+        return _text(self.parameters.get("by"))
 
     @property
     def clock_was_set(self) -> bool:

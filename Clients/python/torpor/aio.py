@@ -432,6 +432,31 @@ class App:
         if self.supervised:
             await self._call("SetNeedsRefresh", {"names": list(names)}, SAVE_TIMEOUT)
 
+    # Activities.
+
+    async def set_activity(
+        self,
+        type: str,
+        *,
+        title: Optional[str] = None,
+        payload: Optional[Mapping[str, Any]] = None,
+        url: Optional[str] = None,
+        needs_state: bool = False,
+    ) -> None:
+        """Says what a person is doing in the app, which must be in the foreground: another app, or the app on another
+        machine, can go on with it. It ends with the next one, with end_activity, with the app, and five minutes after the
+        app has left the foreground. With needs_state it can only go on with the state that the app has saved."""
+        if self.supervised:
+            given: Dict[str, Any] = {"type": type, "title": title, "payload": payload, "url": url}
+            given["state"] = needs_state or None
+            call = {name: value for name, value in given.items() if value is not None}
+            await self._call("SetActivity", call)
+
+    async def end_activity(self) -> None:
+        """Ends what a person was doing in the app."""
+        if self.supervised:
+            await self._call("EndActivity", {})
+
     # Settings.
 
     async def settings(self) -> Mapping[str, Any]:

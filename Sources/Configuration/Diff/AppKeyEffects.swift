@@ -290,6 +290,7 @@ enum AppKeyEffects {
             }
         ),
         .value("networks", \.location.networks, .live),
+        .value("announce", \.announcements, .live),
         .value("regions", \.location.regions, .live),
         .value("wake_on_connect", \.wakeOnConnect, .live),
         .value("suspended_connections", \.suspendedConnections, .live),
@@ -345,6 +346,7 @@ enum AppKeyEffects {
         .value("url_schemes", \.opening.schemes, .live),
         .value("url_hosts", \.opening.hosts, .live),
         .value("opens", \.opening.files, .live),
+        .value("activities", \.opening.activities, .live),
         .value("may_open", \.opening.mayOpen, .live),
         .value("open_command", \.opening.command, .live),
         .table("transfers", \.transfers, .live, TransferReader.members(of:)),

@@ -50,6 +50,9 @@ struct NeededFiles {
         for icon in [app.presentation.icon].compactMap(\.self) + app.presentation.icons.values.sorted() {
             check(icon: icon)
         }
+        if !app.announcements.isEmpty, find("/usr/sbin/avahi-daemon") == .nothing {
+            draft.warning("announce", "this machine has no avahi-daemon, which announces services: install it")
+        }
         if app.sandbox.mode != nil, inspection.landlock == 0 {
             draft.warning(
                 "sandbox",

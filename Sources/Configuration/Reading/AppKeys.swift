@@ -169,6 +169,7 @@ enum AppKeys {
             Read.table(context, node, LocationReader.keys, into: &draft.specification.location)
         },
         .value("networks", \.specification.location.networks, NetworkReader.networks),
+        .value("announce", \.specification.announcements, AnnouncementReader.announcements),
         .value("regions", \.specification.location.regions, LocationReader.regions),
         .value("wake_on_connect", \.specification.wakeOnConnect, EventReaders.wakeOnConnect),
         .value("suspended_connections", \.specification.suspendedConnections) { Read.choice($0, $1) },
@@ -209,6 +210,7 @@ enum AppKeys {
         .value("url_hosts", \.specification.opening.hosts, OpeningReader.hosts),
         .value("opens", \.specification.opening.files, OpeningReader.files),
         .value("may_open", \.specification.opening.mayOpen, OpeningReader.mayOpen),
+        .value("activities", \.specification.opening.activities, OpeningReader.activities),
         .value("open_command", \.specification.opening.command, OpeningReader.command),
         AppKey("transfers") { context, node, draft in
             Read.table(context, node, TransferReader.app, into: &draft.specification.transfers)

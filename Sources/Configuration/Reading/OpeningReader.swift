@@ -3,7 +3,7 @@
 import Lifecycle
 import Mailbox
 
-/// Reads `url_schemes`, `url_hosts`, `opens`, `may_open` and `open_command`.
+/// Reads `url_schemes`, `url_hosts`, `opens`, `may_open`, `open_command` and `activities`.
 enum OpeningReader {
     /// The maximum number of entries in each list.
     private static let most = 64
@@ -56,6 +56,15 @@ enum OpeningReader {
         }
     }
 
+    @Sendable static func activities(_ context: Context, _ node: Node) -> [String]? {
+        entries(context, node) { context, node in
+            guard let text = Read.text(context, node) else { return nil }
+            guard let problem = Activity.problem(ofType: Array(text.utf8)) else { return text }
+            context.error("\(quoted(text)) is no type of an activity: it \(problem)", at: node.position)
+            return nil
+        }
+    }
+
     @Sendable static func command(_ context: Context, _ node: Node) -> [String]? {
         guard let words = Read.command(context, node) else { return nil }
         if words.isEmpty { return words }
@@ -77,9 +86,17 @@ enum OpeningReader {
         return nil
     }
 
-    /// Warns if an app opens URLs or files, but has no way to learn which one.
+    /// Warns if an app opens URLs or files, but has no way to learn which one, and likewise for activities.
     static func check(_ specification: AppSpecification, _ draft: AppDraft) {
         let opening = specification.opening
+        let isDelegate = specification.rules.readiness == .delegate
+        if !opening.activities.isEmpty, !isDelegate, specification.signals[.continueActivity] == nil {
+            draft.warning(
+                "activities",
+                "nothing tells the app what to continue, unless it has a delegate when it is asked: write ready = "
+                    + "\"delegate\", or signals.continueActivity"
+            )
+        }
         let keys = [
             ("url_schemes", opening.schemes.isEmpty), ("url_hosts", opening.hosts.isEmpty),
             ("opens", opening.files.isEmpty),

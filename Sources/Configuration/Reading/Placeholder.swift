@@ -122,6 +122,10 @@ extension AppEvents {
         opening.command = opening.command.map(put)
         settingsFiles = settingsFiles.map(put)
         identityFiles = identityFiles.map(put)
+        for index in announcements.indices {
+            announcements[index].name = announcements[index].name.map(put)
+            announcements[index].text = announcements[index].text.map(put)
+        }
         for index in paths.indices {
             paths[index].name = put(paths[index].name)
             paths[index].path = put(paths[index].path)

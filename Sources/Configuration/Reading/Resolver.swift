@@ -30,6 +30,7 @@ struct Resolver {
                 OpeningReader.check(app, draft)
                 HeldPorts.check(app, draft)
                 checkSandbox(app, draft)
+                AnnouncementReader.check(app, draft)
                 if app.scenes != nil || app.innerScenes != nil { SceneReader.check(app, draft) }
             }
             expanded[name] = apps

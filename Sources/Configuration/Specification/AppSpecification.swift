@@ -243,7 +243,8 @@ public struct AppEvents: Sendable, Hashable {
     public var fetchInterval: Duration = .seconds(900)
     /// Timers that wake the app.
     public var timers: [TimerSpecification] = []
-
+    /// Services that are announced on the local network.
+    public var announcements: [AnnouncementSpecification] = []
     /// What happens if the app uses a graphics card in the background.
     public var gpuBackground = GPURule.ignore
     /// How the app gets messages. The keys are topics, or patterns of topics with `*` and `?`.

@@ -13,6 +13,8 @@ public struct OpeningSpecification: Sendable, Hashable {
     public var files: [String] = []
     /// The URL schemes that the app may ask other apps to open, in lower case; `*` for all schemes.
     public var mayOpen: [String] = []
+    /// The types of activities that the app continues, such as `org.example.note`.
+    public var activities: [String] = []
     /// A command that opens a URL while the app is active. The URL replaces `%u`. Empty for no command.
     public var command: [String] = []
 

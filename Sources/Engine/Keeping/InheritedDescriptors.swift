@@ -62,6 +62,8 @@ package enum DescriptorName {
     package static let desktop = "helper/desktop"
     /// The name of the record of the app whose window has the focus.
     package static let focus = "focus"
+    /// The name of the record of what users are doing in apps.
+    package static let activities = "activities"
     /// The name of the record of the networks (`networks`) that the machine is connected to.
     package static let networks = "networks"
     /// The name of the record of the apps that another program's sound interrupts.

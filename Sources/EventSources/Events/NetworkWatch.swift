@@ -19,10 +19,7 @@ final class NetworkWatch {
     private let service: BusService
     private let work: BackgroundWorker
     private var slots: [BusSlot?] = []
-    private var question: BusSlot?
-    /// Whether networks changed after the pending request to NetworkManager was sent, so that another request must
-    /// follow.
-    private var isUnsure = false
+    private let question: BusQuestion
     private var links: LinkSocket?
 
     private static let manager = "org.freedesktop.NetworkManager"
@@ -51,12 +48,19 @@ final class NetworkWatch {
         self.root = root
         work = BackgroundWorker(loop, named: "networks")
         service = BusService(loop, Self.manager, address: address)
-        service.onConnect = { [weak self] in self?.subscribe($0) }
+        question = BusQuestion(
+            service,
+            "/org/freedesktop",
+            "org.freedesktop.DBus.ObjectManager",
+            "GetManagedObjects"
+        )
+        question.onAnswer = { [weak self] in self?.answered($0?.dictionary) }
+        service.onConnect = { [weak self] _ in self?.subscribe() }
         service.onAppear = { [weak self] _ in
             self?.links = nil
-            self?.ask()
+            self?.question.ask()
         }
-        service.onDisappear = { [weak self] in self?.question = nil }
+        service.onDisappear = { [weak self] in self?.question.forget() }
         service.onChange = { [weak self] in
             guard let self, self.service.owner == nil else { return }
             self.followLinks()
@@ -67,50 +71,29 @@ final class NetworkWatch {
 
     // MARK: NetworkManager
 
-    private func subscribe(_ connection: BusConnection) {
-        let start = "type='signal',sender='\(Self.manager)'"
+    private func subscribe() {
         let changes = [Self.manager, Self.manager + ".Connection.Active", Self.manager + ".Device"].map {
-            "\(start),interface='org.freedesktop.DBus.Properties',member='PropertiesChanged',arg0='\($0)'"
+            "interface='org.freedesktop.DBus.Properties',member='PropertiesChanged',arg0='\($0)'"
         }
         // Do not subscribe to changes of access points: they report their signal strength all the time.
-        slots = (changes + ["\(start),interface='\(Self.manager)'"]).map { rule in
-            connection.subscribe(rule) { [weak self] message in
-                guard let self, self.service.isSender(of: message) else { return }
-                self.ask()
-            }
+        slots = (changes + ["interface='\(Self.manager)'"]).map { rule in
+            service.subscribe(rule) { [weak self] _ in self?.question.ask() }
         }
         slots.append(
-            connection.subscribe("\(start),interface='org.freedesktop.DBus.ObjectManager'") { [weak self] message in
-                guard let self, self.service.isSender(of: message),
-                    message.path()?.hasPrefix("/org/freedesktop/NetworkManager/ActiveConnection/") ?? false
-                else { return }
-                self.ask()
+            service.subscribe("interface='org.freedesktop.DBus.ObjectManager'") { [weak self] message in
+                guard message.path()?.hasPrefix("/org/freedesktop/NetworkManager/ActiveConnection/") ?? false else {
+                    return
+                }
+                self?.question.ask()
             }
         )
     }
 
-    private func ask() {
-        guard let owner = service.owner, let connection = service.connection else { return }
-        guard question == nil else {
-            isUnsure = true
-            return
-        }
-        isUnsure = false
-        question = connection.call(
-            owner,
-            "/org/freedesktop",
-            "org.freedesktop.DBus.ObjectManager",
-            "GetManagedObjects",
-            []
-        ) { [weak self] answer in
-            guard let self, self.service.owner == owner else { return }
-            self.question = nil
-            if self.isUnsure { return self.ask() }
-            guard let objects = (try? answer.get())?.values().first?.dictionary else { return self.followLinks() }
-            // NetworkManager answers again: stop following the kernel, which began when an earlier request failed.
-            self.links = nil
-            self.found(Networks(objects: objects))
-        }
+    private func answered(_ objects: [String: BusValue]?) {
+        guard let objects else { return followLinks() }
+        // NetworkManager answers again: stop following the kernel, which began when an earlier request failed.
+        links = nil
+        found(Networks(objects: objects))
     }
 
     // MARK: The kernel

@@ -22,9 +22,7 @@ final class SensorProxy {
 
     private let service: BusService
     private var slots: [BusSlot?] = []
-    private var question: BusSlot?
-    /// Whether the sensors changed after the pending request was sent, so that another request must follow.
-    private var isUnsure = false
+    private let question: BusQuestion
 
     private static let name = "net.hadess.SensorProxy"
     private static let path = "/net/hadess/SensorProxy"
@@ -33,56 +31,33 @@ final class SensorProxy {
     /// - Parameter address: a D-Bus address; nil for the system bus.
     init(_ loop: EventLoop, _ sensors: Set<Sensor>, address: String? = nil) {
         self.sensors = sensors
-        service = BusService(loop, Self.name, address: address)
-        service.onConnect = { [weak self] in self?.subscribe($0) }
-        service.onAppear = { [weak self] in self?.claim($0) }
-        service.onDisappear = { [weak self] in self?.forget() }
-    }
-
-    private func subscribe(_ connection: BusConnection) {
-        let rule =
-            "type='signal',sender='\(Self.name)',path='\(Self.path)',interface='org.freedesktop.DBus.Properties',"
-            + "member='PropertiesChanged',arg0='\(Self.name)'"
-        slots = [
-            connection.subscribe(rule) { [weak self] message in
-                guard let self, self.service.isSender(of: message) else { return }
-                self.ask()
-            }
-        ]
-    }
-
-    private func claim(_ connection: BusConnection) {
-        guard let owner = service.owner else { return }
-        for sensor in Sensor.allCases where sensors.contains(sensor) {
-            slots.append(connection.call(owner, Self.path, Self.name, "Claim\(sensor.rawValue)", []) { _ in })
-        }
-        ask()
-    }
-
-    private func forget() { (question, isUnsure) = (nil, false) }
-
-    private func ask() {
-        guard let owner = service.owner, let connection = service.connection else { return }
-        guard question == nil else {
-            isUnsure = true
-            return
-        }
-        isUnsure = false
         let properties = "org.freedesktop.DBus.Properties"
-        question = connection.call(owner, Self.path, properties, "GetAll", [.text(Self.name)]) { [weak self] answer in
-            guard let self, self.service.owner == owner else { return }
-            self.question = nil
-            if self.isUnsure { return self.ask() }
-            let values = (try? answer.get())?.values().first?.dictionary ?? [:]
-            // While the orientation is undefined, the previous one stays.
-            if self.sensors.contains(.accelerometer), let side = values["AccelerometerOrientation"]?.text,
-                Self.sides.contains(side)
-            {
-                self.onOrientation(side)
-            }
-            if self.sensors.contains(.proximity), let isNear = values["ProximityNear"]?.boolean {
-                self.onProximity(isNear)
-            }
+        service = BusService(loop, Self.name, address: address)
+        question = BusQuestion(service, Self.path, properties, "GetAll", [.text(Self.name)])
+        question.onAnswer = { [weak self] in self?.found($0?.dictionary ?? [:]) }
+        service.onConnect = { [weak self] _ in
+            guard let self else { return }
+            let rule = "path='\(Self.path)',interface='\(properties)',member='PropertiesChanged',arg0='\(Self.name)'"
+            self.slots = [self.service.subscribe(rule) { [weak self] _ in self?.question.ask() }]
         }
+        service.onAppear = { [weak self] _ in self?.claim() }
+        service.onDisappear = { [weak self] in self?.question.forget() }
+    }
+
+    private func claim() {
+        for sensor in Sensor.allCases where sensors.contains(sensor) {
+            slots.append(service.call(Self.path, Self.name, "Claim\(sensor.rawValue)") { _ in })
+        }
+        question.ask()
+    }
+
+    private func found(_ values: [String: BusValue]) {
+        // While the orientation is undefined, the previous one stays.
+        if sensors.contains(.accelerometer), let side = values["AccelerometerOrientation"]?.text,
+            Self.sides.contains(side)
+        {
+            onOrientation(side)
+        }
+        if sensors.contains(.proximity), let isNear = values["ProximityNear"]?.boolean { onProximity(isNear) }
     }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Configuration
+package import Configuration
 package import Engine
 import EventLoop
 package import Lifecycle
@@ -135,6 +135,8 @@ package final class Wakes: Room, LifecycleObserver {
     package private(set) lazy var locationMode = LocationMode(self)
     /// The background modes for Bluetooth: events of devices for apps.
     package private(set) lazy var bluetoothMode = BluetoothMode(self)
+    /// Announces services of apps on the local network.
+    private lazy var announcements = ServiceAnnouncements(self)
     /// Watches the clock, the time zone and the date.
     private(set) lazy var wallClock = WallClock(self, timers)
     /// All sources of events, in the order in which they are called.
@@ -158,7 +160,15 @@ package final class Wakes: Room, LifecycleObserver {
         connectionWatch.takeOver()
         let files = PathSource(self)
         pathSource = files
-        sources = [files, DeviceSource(self), MachineNotices(self), NetworkPlaces(self)]
+        sources = [files, DeviceSource(self), MachineNotices(self), NetworkPlaces(self), announcements]
+    }
+
+    /// The app's services on the local network: the name under which each is announced, or why it is not; neither while
+    /// the app's state is not one in which it is announced.
+    package func announcements(
+        of app: AppRuntime
+    ) -> [(announcement: AnnouncementSpecification, name: String?, problem: String?)] {
+        announcements.announcements(of: app)
     }
 
     /// Starts all sources.

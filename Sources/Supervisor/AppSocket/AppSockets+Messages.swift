@@ -144,7 +144,9 @@ extension AppSockets {
             .handleEventsForBackgroundTransfer, .transferDidFinish, .transferNeedsLogin, .didReceiveLocalNotification,
             .sceneWillConnect,
             .sceneDidBecomeActive, .sceneWillResignActive, .sceneDidEnterBackground, .sceneWillEnterForeground,
-            .sceneDidDisconnect, .didDiscardScenes, .refresh:
+            .sceneDidDisconnect, .didDiscardScenes, .refresh, .willContinueActivity, .continueActivity,
+            .didFailToContinueActivity,
+            .activityWasContinued:
             return .emptyObject
         }
     }
@@ -189,6 +191,7 @@ extension AppSockets {
         }
         if answer.declines.contains(.restoration), first.scene == nil {
             supervisor.savedStates.restorationDeclined(app)
+            supervisor.activities.stateNotRestored(by: app)
         }
         if answer.declines.contains(.snapshot), first.scene == nil { supervisor.snapshots.declineSnapshot(of: app) }
         if answer.declines.contains(.url), first.mail == nil { supervisor.mailboxes.declineURLs(app) }
@@ -201,13 +204,16 @@ extension AppSockets {
         if answer.fetch == .newData { deliver(.showsNew, to: app.id) }
         if message == .restoreState, answer.result == .failed {
             supervisor.savedStates.restorationFailed(app, answer.text)
+            supervisor.activities.stateNotRestored(by: app)
         }
         if let mail = first.mail {
-            app.lastAnswered = AnsweredMail(
-                id: mail,
-                key: supervisor.mailboxes.mail(mail, of: app)?.draft.key,
-                failure: answer.result == .failed ? answer.text ?? "" : nil
-            )
+            let content = supervisor.mailboxes.mail(mail, of: app)
+            // No other app gets an activity: it was for this one.
+            let isRefused = answer.result == .unhandled && message == .continueActivity
+            let failure: String? =
+                answer.result == .failed ? answer.text ?? "" : isRefused ? "it does not handle it" : nil
+            app.lastAnswered = AnsweredMail(id: mail, key: content?.draft.key, failure: failure)
+            if failure == nil, let content { supervisor.mailboxes.activityWasContinued(content, by: app) }
             if answer.result == .unhandled || message == .openURL && answer.declines.contains(.url) {
                 supervisor.mailboxes.passOver(mail, by: app)
             } else {

@@ -151,6 +151,15 @@ final class AppSockets: ShellRoom, LifecycleObserver {
             case .startTransfer, .transfers, .cancelTransfer, .answerLogin: transfer(request, reply, app)
             case .scheduleAlert, .cancelAlert, .alerts, .setBadge: alert(request, reply, app)
             case .permissions, .requestPermission: permission(request, reply, app)
+            case .setActivity(let request):
+                switch supervisor.activities.set(request, of: app) {
+                case nil: reply.send()
+                case .invalid(let error)?: reply.fail(error)
+                case .failed(let text)?: reply.fail(AppInterface.ErrorName.failed, ["message": .string(text)])
+                }
+            case .endActivity:
+                supervisor.activities.end(of: app)
+                reply.send()
             case .setNeedsRefresh(let names):
                 supervisor.mailboxes.needsRefresh(names, of: app, from: app.name) { outcome in
                     switch outcome {

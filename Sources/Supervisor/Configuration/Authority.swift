@@ -98,13 +98,15 @@ extension ManagerRequest {
             .describe:
             true
         case .verb(let request): request.verb == .wait
+        // The content of an activity is for those who may continue it.
+        case .activities(let app): app == nil
         case .mailbox(let request): !request.take && request.drop.isEmpty
         case .signal, .post, .open, .openScene, .replayUnhandled, .dropUnhandled, .cancelTransfers, .scheduleAlert,
             .cancelAlerts, .answerAlert, .setBadge, .purgeData,
             .settings, .lockData, .unlockData,
             .setSettings, .answerPermissions, .apply,
             .reloadPolicy,
-            .exportState, .importState,
+            .exportState, .importState, .continueActivity,
             .upgrade:
             false
         }

@@ -70,6 +70,10 @@ extension Supervisor: ArchiveHost {
     }
 }
 
+extension Supervisor: ActivityHost {
+    func isInForeground(_ app: AppRuntime) -> Bool { alerts.isInForeground(app) }
+}
+
 extension Supervisor: MailHost {
     func whenLoaded(_ body: @escaping () -> Void) { persistence.whenLoaded(body) }
 

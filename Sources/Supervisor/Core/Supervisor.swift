@@ -55,6 +55,8 @@ package final class Supervisor: Room {
     var ownershipClock: OwnershipClock { session.ownershipClock }
     /// The helper process in a user's desktop session, which shows alerts and reports the focus.
     package var desktop: Desktop { session.desktop }
+    /// What users are doing in apps.
+    package var activities: Activities { session.activities }
     /// Alerts that apps show to users.
     package var alerts: AppAlerts { session.alerts }
     /// The apps' own sockets, and the messages on them.
@@ -238,6 +240,7 @@ package final class Supervisor: Room {
             lockWatch, shares.gpuWatch, appSockets,
             service,
             interruptions, mailboxes, settings, permissions, wakes, dataFolders, protection, transfers, alerts, scenes,
+            activities,
             innerScenes, HoldingPages(self),
             Covers(self), launcher.healthChecks, desktop.soundFocus, desktop.focus,
         ]
@@ -247,8 +250,10 @@ package final class Supervisor: Room {
         settings.takeOver()
         desktop.takeOver()
         wakes.takeOver()
+        activities.claim()
         let fresh = takeover.recover()
         takeover.isOver = true
+        activities.takeOver()
         for app in apps { record(app) }
         suspendUnowned()
         ownershipClock.begin()

@@ -204,6 +204,7 @@ extension Mailboxes {
 
     /// The app's rule for a topic: from its subscription, else from its configuration.
     func rule(for topic: String, _ app: AppRuntime) -> TopicRule? {
+        if topic == ActivityMail.topic { return hearsActivities(app) ? Self.urlRule : nil }
         if topic == OpenedURL.topic { return urlRoute(app) == nil ? nil : Self.urlRule }
         return app.subscriptions?.rule(for: topic) ?? app.specification.topics.rule(for: topic)
     }

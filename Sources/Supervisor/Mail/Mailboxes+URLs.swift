@@ -112,11 +112,11 @@ extension Mailboxes {
         }
     }
 
-    /// The number of the URL that was queued by a request with this key. Nil unless the URL still waits, or is the
-    /// one that the app answered last.
+    /// The number of the URL or activity that was queued by a request with this key. Nil unless it still waits, or is
+    /// the one that the app answered last.
     package func url(askedForAs key: String, of app: AppRuntime) -> Int64? {
-        if let waiting = waitingURLs(app).first(where: { $0.draft.key == key }) { return waiting.id }
-        return app.lastAnswered.flatMap { $0.key == key ? $0.id : nil }
+        if let waiting = waiting(for: app).first(where: { $0.isAwaited && $0.draft.key == key }) { return waiting.id }
+        return [app.failedActivity, app.lastAnswered].compactMap(\.self).first { $0.key == key }?.id
     }
 
     private func waitingURLs(_ app: AppRuntime) -> [Mail] {
@@ -172,7 +172,7 @@ extension Mailboxes {
 
     /// Whether the mail may be delivered now: URLs are only opened in the foreground.
     func isTime(for mail: Mail, _ app: AppRuntime, comesToForeground: Bool) -> Bool {
-        let isForForeground = mail.draft.topic == OpenedURL.topic || mail.draft.topic == Self.refreshTopic
+        let isForForeground = [OpenedURL.topic, Self.refreshTopic, ActivityMail.topic].contains(mail.draft.topic)
         guard isForForeground, !comesToForeground else { return true }
         let machine = machine(app)
         return machine.state == .active && machine.transition == nil

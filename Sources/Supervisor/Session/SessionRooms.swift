@@ -9,6 +9,8 @@ package final class SessionRooms {
     private(set) lazy var ownershipClock = OwnershipClock(supervisor)
     /// The helper process in a user's desktop session.
     private(set) lazy var desktop = Desktop(supervisor)
+    /// What users are doing in apps.
+    private(set) lazy var activities = Activities(supervisor.engine, supervisor.recorder, supervisor)
     /// Alerts that apps show to users. The helper process displays them.
     private(set) lazy var alerts = {
         let alerts = AppAlerts(supervisor.engine, supervisor.recorder, supervisor)

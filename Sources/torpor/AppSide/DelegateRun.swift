@@ -178,18 +178,21 @@ final class DelegateRun {
         current?.pipe = read
     }
 
-    /// Whether another app may get a message of this kind if this app cannot use it. Other messages concern only this
-    /// app.
+    /// Whether another app may get a message of this kind if this app cannot use it, or its sender learns that. Other
+    /// messages concern only this app.
     private static func isForOthers(_ name: String) -> Bool {
         switch Message(rawValue: name) {
-        case nil, .openURL, .didReceiveEvent, .didReceiveNotification, .didReceiveRemoteNotification: true
+        case nil, .openURL, .continueActivity, .didReceiveEvent, .didReceiveNotification,
+            .didReceiveRemoteNotification:
+            true
         case .willFinishLaunching, .restoreState, .didFinishLaunching, .didBecomeActive, .willResignActive,
             .didEnterBackground, .willEnterForeground, .resumed, .willTerminate, .didReceiveMemoryWarning,
             .taskExpiring, .settingsDidChange, .identityDidChange, .significantTimeChange, .performFetch,
             .protectedDataWillBecomeUnavailable, .protectedDataDidBecomeAvailable, .handleEventsForBackgroundTransfer,
             .transferDidFinish, .transferNeedsLogin, .didReceiveLocalNotification, .sceneWillConnect,
             .sceneDidBecomeActive, .sceneWillResignActive,
-            .sceneDidEnterBackground, .sceneWillEnterForeground, .sceneDidDisconnect, .didDiscardScenes, .refresh:
+            .sceneDidEnterBackground, .sceneWillEnterForeground, .sceneDidDisconnect, .didDiscardScenes, .refresh,
+            .willContinueActivity, .didFailToContinueActivity, .activityWasContinued:
             false
         }
     }
@@ -218,6 +221,10 @@ final class DelegateRun {
             // These parameters are null if no user was asked. Set the variables all the same, for scripts under ‘set
             // -u’.
             for name in ["ACTION", "ACTIVATION_TOKEN", "PAYLOAD"] { variables["TORPOR_MESSAGE_" + name] = "" }
+        }
+        if message.name == Message.continueActivity.rawValue {
+            // An activity may have none of these.
+            for name in ["TITLE", "PAYLOAD", "URL", "SOURCE"] { variables["TORPOR_MESSAGE_" + name] = "" }
         }
         for member in message.parameters.objectValue?.members ?? [] where !member.value.isNull {
             let text = member.value.stringValue ?? "\(member.value)"

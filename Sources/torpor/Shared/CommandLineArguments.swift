@@ -4,9 +4,10 @@ import CommandLinePages
 import Linux
 
 extension CommandLineArguments {
-    /// Former names of verbs. They still work but are not documented.
+    /// Former names of verbs, which still work but are not documented, and short ones of verbs about activities.
     private static let earlier = [
         "policies": ["policy", "list"], "delegate": ["app", "delegate"], "task": ["app", "task"],
+        "activities": ["activity", "list"], "continue": ["activity", "continue"],
         "state": ["app", "state"], "subscribe": ["app", "subscribe"],
     ]
 

@@ -50,13 +50,15 @@ extension ManagerRequest {
         switch self {
         case .verb(let request): request.verb != .wait
         case .apply(let request): !request.diff
+        case .continueActivity(let request): !request.asksOnly
         case .signal, .post, .open, .openScene, .replayUnhandled, .dropUnhandled, .cancelTransfers, .scheduleAlert,
             .cancelAlerts, .answerAlert, .setBadge, .purgeData, .answerPermissions, .setSettings, .reloadPolicy,
             .lockData, .unlockData, .importState, .upgrade:
             true
         case .list, .listOf, .status, .scenes, .handlers, .mailbox, .unhandled, .transfers, .alerts, .data,
             .permissions, .settings, .logs, .events, .reports, .snapshot, .icon, .desktopApps, .doctor, .policies,
-            .evictionOrder, .memory, .timers, .recordPolicies, .graph, .metrics, .describe, .protection, .exportState:
+            .evictionOrder, .memory, .timers, .recordPolicies, .graph, .metrics, .describe, .protection, .exportState,
+            .activities:
             false
         }
     }

@@ -8,17 +8,16 @@ import TorporAPI
 import Varlink
 import WireText
 
-/// An app's saved state and its mail, as a document for another machine.
-///
-/// Its first line is a JSON object, followed by the bytes of the state, a line break, and a line with the SHA-256 of
-/// everything before, in hexadecimal.
+/// An app's saved state and its mail, as a document for another machine (``SealedDocument``).
 struct StateDocument {
     /// The largest document: the largest state, and as much mail.
     static let mostBytes = 2 * StatePart.mostState
-    private static let format = "torpor-state"
-    private static let version: Int64 = 1
-    /// The line break, the digest and another line break at the end.
-    private static let tailBytes = 66
+    private static let form = SealedDocument.Form(
+        format: "torpor-state",
+        version: 1,
+        writer: "torpor state export",
+        wrong: "no exported state"
+    )
 
     var app: String
     /// When the state was saved, microseconds since 1970; nil if the app has none.
@@ -42,47 +41,32 @@ struct StateDocument {
     ///
     /// - Throws: ``Failure`` with a sentence if it is damaged, cut off, or of another version.
     init(_ bytes: [UInt8]) throws(Failure) {
-        func bad(_ why: String) -> Failure {
-            Failure(status: .usage, message: "the input \(why): it must be what ‘torpor state export’ wrote")
-        }
-        guard let line = bytes.firstIndex(of: 10), let header = try? JSON.parse(bytes[..<line]),
-            header["format"]?.stringValue == Self.format
-        else { throw bad("is no exported state") }
-        guard header["version"]?.intValue == Self.version else {
-            throw bad("has another version than this torpor reads (\(Self.version))")
-        }
-        let end = bytes.count - Self.tailBytes
-        guard end > line, bytes[end] == 10, bytes.last == 10 else { throw bad("is cut off") }
-        let digest = bytes[..<end].withUnsafeBytes { Digest.sha256($0) }
-        guard Array(bytes[(end + 1)..<(bytes.count - 1)]) == Hex.text(digest) else { throw bad("is damaged") }
+        let document = try SealedDocument(bytes, Self.form)
         do throws(FieldError) {
-            let fields = try Fields(header)
+            let fields = try Fields(document.header)
             app = try fields.string("app")
             savedAt = try fields.optionalInt("saved_at")
             let count = try fields.optionalInt("bytes")
-            let body = bytes[(line + 1)..<end]
-            guard Int64(body.count) == count ?? 0, body.count <= StatePart.mostState else {
+            guard Int64(document.body.count) == count ?? 0, document.body.count <= StatePart.mostState else {
                 throw FieldError(field: "bytes", problem: "is not the size of the state")
             }
-            state = count == nil ? nil : Array(body)
+            state = count == nil ? nil : Array(document.body)
             mail = nil
             if fields["mail"].map({ !$0.isNull }) ?? false {
                 mail = try fields.list("mail") { json throws(FieldError) in try MailInfo(json: json) }
             }
         } catch {
-            throw bad("cannot be read (\(error))")
+            throw Self.form.bad("cannot be read (\(error))")
         }
     }
 
     /// The document.
     func encoded() throws(Failure) -> [UInt8] {
-        let header: JSON = [
-            "format": .string(Self.format), "version": .int(Self.version), "app": .string(app),
-            "saved_at": .optional(savedAt), "bytes": .optional(state.map { Int64($0.count) }),
+        let members: JSONObject = [
+            "app": .string(app), "saved_at": .optional(savedAt), "bytes": .optional(state.map { Int64($0.count) }),
             "mail": mail.map { .array($0.map(\.json)) } ?? .null,
         ]
-        var bytes = header.serialised() + [10] + (state ?? [])
-        bytes += [10] + Hex.text(bytes.withUnsafeBytes { Digest.sha256($0) }) + [10]
+        let bytes = SealedDocument.encoded(members, state ?? [], Self.form)
         guard bytes.count <= Self.mostBytes else {
             throw Failure(
                 status: .failed,

@@ -38,6 +38,17 @@ enum VerbRunner {
         }
     }
 
+    /// Asks an app to continue an activity.
+    package static func run(_ request: ContinueActivityRequest, _ options: GlobalOptions, wait: WaitOptions) throws {
+        try run("continue: under way", limit: wait.timeout?.milliseconds, options) { left, token in
+            var request = request
+            request.wait = !wait.noWait
+            request.timeoutMilliseconds = left
+            request.token = token
+            return .continueActivity(request)
+        }
+    }
+
     package static func run(_ request: OpenSceneRequest, _ options: GlobalOptions, wait: WaitOptions) throws {
         let words = Terminal.harmless("open \(request.template)@\(request.name): under way")
         try run(words, limit: wait.timeout?.milliseconds, options) { left, token in

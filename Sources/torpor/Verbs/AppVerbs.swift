@@ -14,6 +14,7 @@ struct AppVerbs: ParsableCommand {
         subcommands: [
             DelegateVerb.self, TaskVerb.self, StateVerb.self, Subscribe.self, CanOpen.self, TransferVerb.self,
             AppNotify.self, AppAlertsVerb.self, AppBadge.self, AppPermissionsVerb.self, AppRequestPermission.self,
+            AppActivity.self,
         ]
     )
     .examples(

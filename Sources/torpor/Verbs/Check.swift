@@ -92,7 +92,18 @@ struct Check: ParsableCommand {
             names[schedule, default: []].append(app.name)
         }
         for schedule in order { text += "  \(names[schedule, default: []].joined(separator: ", ")): \(schedule)\n" }
-        return text + sleepless(configuration)
+        return text + announced(configuration) + sleepless(configuration)
+    }
+
+    /// A line for each service that Avahi announces on the local network.
+    private static func announced(_ configuration: TorporConfiguration) -> String {
+        configuration.apps.flatMap { app in
+            app.announcements.map { announcement in
+                let port = announcement.port(of: app).map { ", port \($0)" } ?? ""
+                let time = announcement.time == .always ? "always" : "while it is \(announcement.time.rawValue)"
+                return "  \(app.name): announced on the local network \(time): \(announcement.type)\(port)\n"
+            }
+        }.joined()
     }
 
     /// A sentence that names the apps which the policy `server` would leave running, because no event could wake

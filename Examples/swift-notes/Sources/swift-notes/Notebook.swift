@@ -29,6 +29,13 @@ actor Notebook: AppDelegate {
         app.say(status: "\(notes.count) notes")
     }
 
+    func didBecomeActive(_ app: TorporApp) async throws { await sayActivity(app) }
+
+    func continueActivity(_ app: TorporApp, activity: ContinuedActivity) async throws {
+        // The notes themselves have come by restoreState.
+        say("continues with \(activity.title)")
+    }
+
     func didEnterBackground(_ app: TorporApp) async throws {
         // From here on it may be stopped, and ended without another word.
         guard notes != saved else { return }
@@ -44,11 +51,18 @@ actor Notebook: AppDelegate {
 
     // MARK: Notes
 
+    /// Says what a user is doing here, so that the notes can move to another machine (torpor activity export).
+    private func sayActivity(_ app: TorporApp) async {
+        // In the background there is none, which is no error here.
+        try? await app.setActivity("org.example.notes", title: "\(notes.count) notes", needsState: true)
+    }
+
     private func reply(to line: String, _ app: TorporApp) async -> String {
         let words = line.split(separator: " ", maxSplits: 1).map(String.init)
         switch (words.first, words.count > 1 ? words[1] : nil) {
         case ("add", let text?):
             notes.append(text)
+            await sayActivity(app)
             app.say(status: "\(notes.count) notes")
             return "ok \(notes.count)"
         case ("list", nil): return (notes + ["end"]).joined(separator: "\n")

@@ -94,6 +94,31 @@ struct NotebookTests {
         #expect(try File.readString(folder + "/out") == "ends (stopped) with 1 notes\n")
     }
 
+    @Test("moves to another supervisor by a pipe, with its notes")
+    func moved() throws {
+        let (here, there) = (
+            try Notebook("activities = [\"org.example.notes\"]"), try Notebook("activities = [\"org.example.notes\"]")
+        )
+        try withDaemon(here.toml) { first in
+            try withDaemon(there.toml) { second in
+                try first.done(.start, "notes")
+                #expect(try here.ask("add buy milk") == "ok 1")
+                #expect(try here.ask("add call home") == "ok 2")
+                try first.done(.background, "notes")
+                let torpor = Built.path("torpor")
+                let (code, output) = try Spawn.run([
+                    "/bin/sh", "-c",
+                    "\(torpor) activity export notes --socket \(first.socket) "
+                        + "| \(torpor) activity continue - --socket \(second.socket)",
+                ])
+                #expect(code == 0, "\(output)")
+                #expect(try second.summary("notes").state == "active")
+                #expect(try there.ask("list", until: "end\n") == "buy milk\ncall home\nend")
+                #expect(try there.ask("add more") == "ok 3")
+            }
+        }
+    }
+
     @Test("is launched also where its supervisor waits for less", arguments: ["exec", "notify"])
     func otherReadiness(ready: String) throws {
         let notebook = try Notebook(ready: ready)

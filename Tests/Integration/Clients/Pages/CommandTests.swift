@@ -312,6 +312,10 @@ import TorporAPI
                 || output.hasPrefix("torpor: web is running: stop it first")
                 || output.hasPrefix("torpor: theme must be one of \"light\", \"dark\", not \"drak\"")
                 || output.hasPrefix("torpor: no message 17 waits for web")
+                // No user is doing anything.
+                || output.contains("no app has the activity org.example.note")
+                || output.contains("notes has no activity") || output.contains("is no exported activity")
+                || output.contains("author is not in the foreground")
                 || output.hasPrefix("torpor: there is no transfer 17")
                 || output.contains("is not a transfer of author")
                 || output.contains("author has no scenes inside")

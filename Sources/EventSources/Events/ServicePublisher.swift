@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import EventLoop
+import SystemBus
+import WireText
+
+/// Announces services on the local network (DNS-SD), by avahi-daemon on the system bus.
+///
+/// avahi-daemon and the bus may come and go: when both are back, all services are announced again. If torpord dies,
+/// Avahi withdraws them, since they belong to torpord's connection. Nothing blocks. Of what Avahi sends, only numbers,
+/// names of errors and the paths of Avahi's own objects are used.
+final class ServicePublisher {
+    struct Service: Hashable {
+        var name: String
+        var type: String
+        var port: UInt16
+        /// The pairs of the TXT record.
+        var text: [String]
+    }
+
+    /// Called when a service is announced under this name, which differs from the wanted one if that is taken.
+    var onPublished: (_ key: String, _ name: String) -> Void = { _, _ in }
+    /// Called when a service cannot be announced, with the reason.
+    var onFailed: (_ key: String, _ reason: String) -> Void = { _, _ in }
+
+    /// The services to announce, by keys of the caller.
+    private(set) var wanted: [String: Service] = [:]
+
+    /// A group of entries in Avahi, one for each service.
+    private final class Group {
+        let service: Service
+        /// The number of names that were taken already.
+        let attempt: Int
+        var path: String?
+        /// The pending call.
+        var slot: BusSlot?
+        var isPublished = false
+
+        init(_ service: Service, attempt: Int) { (self.service, self.attempt) = (service, attempt) }
+
+        /// The name with a number behind it if it was taken (RFC 6762, 9).
+        var name: String {
+            guard attempt > 0 else { return service.name }
+            let mark = " #\(attempt + 1)"
+            return ServicePublisher.shortened(service.name, to: ServicePublisher.longestName - mark.utf8.count) + mark
+        }
+    }
+
+    private let loop: EventLoop
+    private let service: BusService
+    private var groups: [String: Group] = [:]
+    /// Groups that were withdrawn before Avahi had made them.
+    private var abandoned: [Group] = []
+    /// Why services are not announced, by their keys.
+    private var problems: [String: String] = [:]
+    private var slots: [BusSlot?] = []
+    /// Runs until services that failed are tried again.
+    private var retry: TimerSource?
+
+    private static let avahi = "org.freedesktop.Avahi"
+    private static let server = avahi + ".Server"
+    private static let entries = avahi + ".EntryGroup"
+    /// In bytes (RFC 6763, 4.1.1).
+    static let longestName = 63
+    /// After so many taken names, the next one is tried after ``pause``.
+    private static let mostAttempts = 20
+    private static let pause = Duration.seconds(30)
+
+    /// - Parameter address: a D-Bus address; nil for the system bus.
+    init(_ loop: EventLoop, address: String? = nil) {
+        self.loop = loop
+        service = BusService(loop, Self.avahi, address: address)
+        service.onConnect = { [weak self] _ in self?.subscribe() }
+        service.onAppear = { [weak self] _ in self?.publishAll() }
+        service.onDisappear = { [weak self] in
+            guard let self else { return }
+            (self.groups, self.abandoned, self.problems) = ([:], [], [:])
+        }
+        retry = try? loop.timer { [weak self] in
+            self?.retry?.disarm()
+            self?.publishMissing()
+        }
+    }
+
+    deinit { retry?.cancel() }
+
+    /// A name of at most so many bytes.
+    static func shortened(_ name: String, to most: Int) -> String {
+        var name = name
+        while name.utf8.count > most { name.removeLast() }
+        return name
+    }
+
+    /// Announces this service, and withdraws the one that was announced under the key before.
+    func set(_ key: String, _ new: Service?) {
+        guard wanted[key] != new else { return }
+        wanted[key] = new
+        problems[key] = nil
+        withdraw(key)
+        if new != nil { publish(key) }
+    }
+
+    /// The name under which the service is announced, or why it is not.
+    func state(of key: String) -> (name: String?, problem: String?) {
+        if let group = groups[key], group.isPublished { return (group.name, nil) }
+        if let problem = problems[key] { return (nil, problem) }
+        if service.owner != nil { return (nil, "Avahi has not announced it yet") }
+        return (nil, service.trouble.map { "the system bus does not answer: \($0)" } ?? "avahi-daemon does not run")
+    }
+
+    private func subscribe() {
+        slots = [
+            service.subscribe("interface='\(Self.entries)',member='StateChanged'") { [weak self] in
+                self?.groupChanged($0)
+            },
+            service.subscribe("interface='\(Self.server)',member='StateChanged'") { [weak self] message in
+                // AVAHI_SERVER_RUNNING: the host has a name, perhaps another one, and all groups were reset.
+                if message.values().first == .integer(2) { self?.publishAll() }
+            },
+        ]
+    }
+
+    private func publishAll() {
+        for key in Array(groups.keys) { withdraw(key) }
+        publishMissing()
+    }
+
+    private func publishMissing() { for key in wanted.keys.sorted() where groups[key] == nil { publish(key) } }
+
+    private func withdraw(_ key: String) {
+        guard let group = groups.removeValue(forKey: key) else { return }
+        if let path = group.path { free(path) } else { abandoned.append(group) }
+    }
+
+    private func free(_ path: String) {
+        // Nothing depends on the answers, so only the last pending calls are kept.
+        if slots.count > 64 { slots.removeSubrange(2..<34) }
+        slots.append(service.call(path, Self.entries, "Free") { _ in })
+    }
+
+    private func publish(_ key: String, attempt: Int = 0) {
+        guard let wanted = wanted[key], service.owner != nil else { return }
+        let group = Group(wanted, attempt: attempt)
+        groups[key] = group
+        group.slot = service.call("/", Self.server, "EntryGroupNew") { [weak self, weak group] answer in
+            guard let self, let group else { return }
+            let path = (try? answer.get())?.values().first?.text
+            guard self.groups[key] === group else {
+                self.abandoned.removeAll { $0 === group }
+                if let path { self.free(path) }
+                return
+            }
+            guard let path else { return self.failed(key, "Avahi takes no more services") }
+            group.path = path
+            self.add(key, group, path)
+        }
+    }
+
+    private func add(_ key: String, _ group: Group, _ path: String) {
+        let arguments: [BusArgument] = [
+            // All interfaces and protocols, no flags; the domain and the host are Avahi's own.
+            .signed(-1), .signed(-1), .number(0), .text(group.name), .text(group.service.type), .text(""), .text(""),
+            .short(group.service.port), .byteStrings(group.service.text.map { Array($0.utf8) }),
+        ]
+        call(key, group, path, "AddService", arguments) { [weak self, weak group] in
+            if let self, let group { self.call(key, group, path, "Commit") {} }
+        }
+    }
+
+    private func call(
+        _ key: String,
+        _ group: Group,
+        _ path: String,
+        _ member: String,
+        _ arguments: [BusArgument] = [],
+        _ then: @escaping () -> Void
+    ) {
+        group.slot = service.call(path, Self.entries, member, arguments) { [weak self, weak group] answer in
+            guard let self, let group, self.groups[key] === group else { return }
+            guard case .failure(let error) = answer else { return then() }
+            if error.name == Self.avahi + ".CollisionError" { return self.collided(key, group) }
+            self.failed(key, "Avahi refuses it: \(error.name ?? error.description)")
+        }
+    }
+
+    private func groupChanged(_ message: BusMessage) {
+        guard let path = message.object, case .integer(let state)? = message.values().first,
+            let (key, group) = groups.first(where: { $0.value.path == path })
+        else { return }
+        // AvahiEntryGroupState: 2 established, 3 collision, 4 failure.
+        switch state {
+        case 2:
+            group.isPublished = true
+            problems[key] = nil
+            onPublished(key, group.name)
+        case 3: collided(key, group)
+        case 4: failed(key, "Avahi cannot announce it")
+        default: break
+        }
+    }
+
+    /// Another service has the name.
+    private func collided(_ key: String, _ group: Group) {
+        guard group.attempt + 1 < Self.mostAttempts else { return failed(key, "its name is taken, and so are others") }
+        withdraw(key)
+        publish(key, attempt: group.attempt + 1)
+    }
+
+    private func failed(_ key: String, _ reason: String) {
+        withdraw(key)
+        problems[key] = reason
+        onFailed(key, reason)
+        if retry?.deadline == nil { retry?.arm(after: Self.pause) }
+    }
+}

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Configuration
+package import Engine
+import Lifecycle
+package import Mailbox
+import Varlink
+
+/// Activities that apps continue. As URLs they are mail that is delivered in the foreground, in two messages: the
+/// announcement, then the activity.
+extension Mailboxes {
+    /// Queues an activity for an app that continues it. Returns the number of the mail that has the activity.
+    ///
+    /// - Parameter key: identifies the request. If an activity with this key waits already, no other is queued.
+    package func continueActivity(
+        _ activity: Activity,
+        of source: AppRuntime?,
+        from sender: String,
+        key: String?,
+        _ app: AppRuntime
+    ) throws(URLRefusal) -> Int64 {
+        let waiting = waitingActivities(app)
+        if let key, let same = waiting.first(where: { $0.draft.key == key }) { return same.id }
+        if let refusal = refusal(ofActivitiesFor: app) { throw refusal }
+        let announcement = Self.draft(.willContinueActivity, ["type": .string(activity.type)], sender, key)
+        let payload: JSON = [
+            "type": .string(activity.type), "title": .string(activity.title), "payload": activity.payload,
+            "url": .optional(activity.url), "source": .optional(source?.name), "state": .bool(activity.needsState),
+        ]
+        let continuation = Self.draft(.continueActivity, payload, sender, key)
+        do throws(Mailbox.Refusal) {
+            guard case .added(let first) = try add(announcement, for: app) else { return 0 }
+            do throws(Mailbox.Refusal) {
+                guard case .added(let mail) = try add(continuation, for: app) else { return 0 }
+                return mail.id
+            } catch {
+                acknowledged(first.id, by: app)
+                throw error
+            }
+        } catch {
+            throw URLRefusal("\(error)")
+        }
+    }
+
+    /// Why the app takes no further activity; nil if it takes one.
+    package func refusal(ofActivitiesFor app: AppRuntime) -> URLRefusal? {
+        guard hearsActivities(app) else {
+            return URLRefusal(
+                "cannot continue activities: it has no delegate, and no signal for continueActivity in "
+                    + "[apps.\(app.specification.template).signals]"
+            )
+        }
+        let count = waitingActivities(app).count
+        guard count >= ActivityMail.mostWaiting else { return nil }
+        return URLRefusal("has \(count) activities waiting already, which is the most")
+    }
+
+    func hearsActivities(_ app: AppRuntime) -> Bool {
+        mayHaveDelegate(app) || app.specification.signals[.continueActivity] != nil
+    }
+
+    private func waitingActivities(_ app: AppRuntime) -> [Mail] {
+        waiting(for: app).filter { $0.draft.message == ActivityMail.continuing }
+    }
+
+    /// Activities that the app has not been told yet do not come: it is told so, and so is the client that waits.
+    ///
+    /// - Parameter isChosen: whether the activity is meant, by the payload of its mail.
+    func failActivities(of app: AppRuntime, _ reason: String, where isChosen: (_ payload: JSON) -> Bool) {
+        for mail in waitingActivities(app) where !mail.isInFlight {
+            guard isChosen(mail.draft.payload) else { continue }
+            // One message takes the place of another, so no limit is needed.
+            let payload: JSON = ["type": mail.draft.payload["type"] ?? "", "reason": .string(reason)]
+            let failure = Self.draft(.didFailToContinueActivity, payload, mail.draft.sender, mail.draft.key)
+            _ = try? add(failure, for: app, limits: Mailbox.Limits(count: .max, bytes: .max))
+            app.failedActivity = AnsweredMail(id: mail.id, key: mail.draft.key, failure: reason)
+            acknowledged(mail.id, by: app)
+            deliver(to: app)
+        }
+    }
+
+    /// The app has continued an activity: tells the app whose activity it is.
+    func activityWasContinued(_ mail: Mail, by app: AppRuntime) {
+        guard mail.draft.message == ActivityMail.continuing, let type = mail.draft.payload["type"]?.stringValue else {
+            return
+        }
+        let source = mail.draft.payload["source"]?.stringValue
+        note(app, .posted, text: "has continued the activity \(type)" + (source.map { " of \($0)" } ?? ""))
+        guard let id = source.flatMap({ coordinator.id(of: $0) }), apps[id] !== app else { return }
+        var draft = MailDraft(
+            topic: ActivityMail.sourceTopic,
+            message: Message.activityWasContinued.rawValue,
+            payload: ["type": .string(type), "by": .string(app.name)],
+            // The newest one takes the place of one that waits.
+            coalescing: .latest,
+            sender: app.name
+        )
+        draft.isOwnEvent = true
+        _ = try? add(draft, for: apps[id], limits: Mailbox.Limits(count: .max, bytes: .max))
+        deliver(to: apps[id])
+    }
+
+    private static func draft(_ message: Message, _ payload: JSON, _ sender: String, _ key: String?) -> MailDraft {
+        MailDraft(
+            topic: ActivityMail.topic,
+            message: message.rawValue,
+            payload: payload,
+            key: key,
+            sender: sender
+        )
+    }
+}
+
+extension AppRuntime {
+    /// The last activity that was announced to the app and then did not come.
+    package var failedActivity: AnsweredMail? {
+        get { slots[FailedActivitySlot.self] }
+        set { slots[FailedActivitySlot.self] = newValue }
+    }
+}
+
+private enum FailedActivitySlot: Slot { typealias Value = AnsweredMail }

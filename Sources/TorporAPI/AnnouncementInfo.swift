@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+
+public import Varlink
+
+/// A service of an app that is announced on the local network.
+public struct AnnouncementInfo: Hashable, Sendable {
+    /// The service's type, such as `_http._tcp`.
+    public var type: String
+    /// The service's port.
+    public var port: Int64
+    /// When it is announced: `running`, `awake` or `always`.
+    public var time: String
+    /// The name under which it is announced; nil if it is not.
+    public var name: String?
+    /// Why it is not announced although it should be.
+    public var trouble: String?
+
+    /// Memberwise initializer.
+    public init(type: String, port: Int64, time: String, name: String?, trouble: String?) {
+        (self.type, self.port, self.time, self.name, self.trouble) = (type, port, time, name, trouble)
+    }
+
+    /// Decodes a JSON object; throws if a field is missing or has the wrong type.
+    public init(json: JSON) throws(FieldError) {
+        let fields = try Fields(json)
+        type = try fields.string("type")
+        port = try fields.int("port")
+        time = try fields.string("while")
+        name = try fields.optionalString("name")
+        trouble = try fields.optionalString("trouble")
+    }
+
+    /// Encodes a JSON object.
+    public var json: JSON {
+        [
+            "type": .string(type), "port": .int(port), "while": .string(time), "name": .optional(name),
+            "trouble": .optional(trouble),
+        ]
+    }
+
+    /// The announcement in one line, for users.
+    public var text: String {
+        let state = name.map { "as \($0)" } ?? trouble.map { "not now: \($0)" } ?? "not now, only while \(time)"
+        return "\(type), port \(port), \(state)"
+    }
+}

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+
+public import TorporAPI
+public import Varlink
+
+/// What a user was doing in another app, or in this app on another machine.
+public struct ContinuedActivity: Hashable, Sendable {
+    let parameters: JSON
+
+    /// The kind of the activity, such as `org.example.note`.
+    public var type: String { parameters["type"]?.stringValue ?? "" }
+    /// What users see; empty for nothing.
+    public var title: String { parameters["title"]?.stringValue ?? "" }
+    /// What the app whose activity it is has given: an object, or null.
+    public var payload: JSON { parameters["payload"] ?? .null }
+    /// A URL that stands for the activity.
+    public var url: String? { parameters["url"]?.stringValue }
+    /// The app whose activity it is; nil for an activity of another machine.
+    public var source: String? { parameters["source"]?.stringValue }
+}
+
+extension TorporApp {
+    /// Says what a user is doing in the app, which must be in the foreground: another app, or the app on another
+    /// machine, can continue it. It ends with the next one, with ``endActivity()``, with the app, and five minutes after
+    /// the app has left the foreground. Does nothing without a supervisor.
+    public func setActivity(_ activity: SetActivityRequest) async throws(AppError) {
+        guard isSupervised else { return }
+        _ = try await call(.setActivity(activity))
+    }
+
+    /// Says what a user is doing in the app, with a title for the list of activities and no further data.
+    ///
+    /// - Parameter needsState: whether it can only be continued with the state that the app has saved.
+    public func setActivity(_ type: String, title: String, needsState: Bool = false) async throws(AppError) {
+        var activity = SetActivityRequest(type: type)
+        (activity.title, activity.needsState) = (title, needsState)
+        try await setActivity(activity)
+    }
+
+    /// Ends what a user was doing in the app. Does nothing without a supervisor.
+    public func endActivity() async throws(AppError) {
+        guard isSupervised else { return }
+        _ = try await call(.endActivity)
+    }
+}

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import BundleSeals
+import Bundles
+import CommandLinePages
+import Linux
+import Varlink
+import WireText
+
+/// The form of documents that move something to another machine: a line with a JSON object, bytes, a line break, and a
+/// line with the SHA-256 of everything before, in hexadecimal.
+struct SealedDocument {
+    /// What a document says of its own form.
+    struct Form {
+        /// The member `format` of the header.
+        let format: String
+        let version: Int64
+        /// The command that writes such documents.
+        let writer: String
+        /// What any other document is, such as `no exported state`.
+        let wrong: String
+
+        /// The error for a document that is not accepted.
+        func bad(_ why: String) -> Failure {
+            Failure(status: .usage, message: "the input \(why): it must be what ‘\(writer)’ wrote")
+        }
+    }
+
+    /// The line break, the digest and another line break at the end.
+    private static let tailBytes = 66
+
+    let header: JSON
+    let body: ArraySlice<UInt8>
+
+    /// Reads a document.
+    ///
+    /// - Throws: ``Failure`` with a sentence if it is damaged, cut off, or of another form or version.
+    init(_ bytes: [UInt8], _ form: Form) throws(Failure) {
+        guard let line = bytes.firstIndex(of: 10), let header = try? JSON.parse(bytes[..<line]),
+            header["format"]?.stringValue == form.format
+        else { throw form.bad("is \(form.wrong)") }
+        guard header["version"]?.intValue == form.version else {
+            throw form.bad("has another version than this torpor reads (\(form.version))")
+        }
+        let end = bytes.count - Self.tailBytes
+        guard end > line, bytes[end] == 10, bytes.last == 10 else { throw form.bad("is cut off") }
+        let digest = bytes[..<end].withUnsafeBytes { Digest.sha256($0) }
+        guard Array(bytes[(end + 1)..<(bytes.count - 1)]) == Hex.text(digest) else { throw form.bad("is damaged") }
+        self.header = header
+        body = bytes[(line + 1)..<end]
+    }
+
+    /// A document of this form with the members of the header and the bytes.
+    static func encoded(_ members: JSONObject, _ body: [UInt8], _ form: Form) -> [UInt8] {
+        var header: JSONObject = ["format": .string(form.format), "version": .int(form.version)]
+        for member in members.members { header[member.name] = member.value }
+        let bytes = JSON.object(header).serialised() + [10] + body
+        return bytes + [10] + Hex.text(bytes.withUnsafeBytes { Digest.sha256($0) }) + [10]
+    }
+}
