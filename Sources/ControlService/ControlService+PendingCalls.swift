@@ -167,17 +167,6 @@ extension ControlService {
         }
     }
 
-    private func holding(_ app: AppRuntime) -> String {
-        let machine = coordinator.machine(app.id)
-        guard !machine.holders.isEmpty else { return "is held no longer" }
-        let text = "is held by \(machine.holders.joined(separator: ", "))"
-        return switch machine.state {
-        case .active, .inactive: text + ": it stays where it is, and is not suspended once it is in the background"
-        case .suspended: text + ": it stays suspended until it is resumed"
-        case .background, .notRunning: text
-        }
-    }
-
     /// Registers a call. The call replies as soon as all its items have a result, or after the timeout (milliseconds).
     func start(_ waiter: PendingCall, timeoutMilliseconds: Int64?) {
         pendingCalls.append(waiter)

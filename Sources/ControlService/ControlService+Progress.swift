@@ -49,4 +49,16 @@ extension ControlService {
             progress(waiter, index, self.apps[waiter.items[index].app])
         }
     }
+
+    /// Who holds the app, in words, for the reply to a hold.
+    func holding(_ app: AppRuntime) -> String {
+        let machine = coordinator.machine(app.id)
+        guard !machine.holders.isEmpty else { return "is held no longer" }
+        let text = "is held by \(machine.holders.joined(separator: ", "))"
+        return switch machine.state {
+        case .active, .inactive: text + ": it stays where it is, and is not suspended once it is in the background"
+        case .suspended: text + ": it stays suspended until it is resumed"
+        case .background, .notRunning: text
+        }
+    }
 }

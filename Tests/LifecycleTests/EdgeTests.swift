@@ -355,4 +355,28 @@ struct EdgeTests {
         #expect(without.armed == [.backgroundTime: .seconds(5)])
         #expect(without.advance(.seconds(5)) == [.stopProcesses])
     }
+
+    @Test("an app that exits before it is ready has failed, even with status 0", arguments: [Readiness.notify, .probe])
+    func unready(_ readiness: Readiness) throws {
+        var bench = Bench {
+            $0.readiness = readiness
+            $0.backoff.jitter = 0
+        }
+        _ = try bench.ask(.start(background: true))
+        _ = bench.machine.permitLaunch(now: bench.now)
+        _ = bench.tell(.launched)
+        let ending = try bench.end(done)
+        #expect(ending.reason == .exitFailure && ending.next == .restart(after: .milliseconds(100)))
+        var ready = Bench { $0.readiness = readiness }
+        try ready.launch(background: true)
+        #expect(try ready.end(done).reason == .exitSuccess)
+        var oneshot = Bench {
+            $0.readiness = readiness
+            $0.isOneshot = true
+        }
+        _ = try oneshot.ask(.start(background: true))
+        _ = oneshot.machine.permitLaunch(now: oneshot.now)
+        _ = oneshot.tell(.launched)
+        #expect(try oneshot.end(done).reason == .exitSuccess)
+    }
 }
