@@ -44,9 +44,11 @@ package final class ControlService: ShellRoom, ClientService {
         desktopSync = DesktopSync(supervisor)
     }
 
-    /// Called when the app was removed: fails the calls that wait for the app, and ends the streams of its log.
+    /// Called when the app was removed: fails the calls that wait for the app, ends the streams of its log, and removes
+    /// its desktop entry, which stayed as long as the app was listed.
     package func forget(_ app: AppRuntime) {
         endWaiting(for: app)
+        desktopSync.configure()
         for follower in app.outputFollowers { (follower as? LogFollower)?.end() }
         app.outputFollowers = []
     }

@@ -7,8 +7,9 @@ import { titleOf } from "./face.js";
 import { ago } from "./format.js";
 import { appPath, get, on, post, store } from "./store.js";
 
-/** How many are shown; the others are counted. */
+/** How many are shown at first; a button shows the others. */
 const MOST = 5;
+let showsAll = false;
 
 const place = document.getElementById("alerts");
 const seen = new Set();
@@ -49,7 +50,13 @@ async function load() {
   if (place.contains(document.activeElement)) return;
   open.sort((one, other) => (other.urgency === "critical") - (one.urgency === "critical") || other.number - one.number);
   place.hidden = open.length === 0;
-  place.replaceChildren(...open.slice(0, MOST).map(drawn), ...(open.length > MOST ? [h("p", { class: "muted" }, `and ${open.length - MOST} more`)] : []));
+  const rest = open.length - MOST;
+  const toggle = h("button", { type: "button", class: "link", "aria-expanded": String(showsAll), onclick: () => {
+    showsAll = !showsAll;
+    document.activeElement?.blur();
+    load();
+  } }, showsAll ? "Show fewer" : `Show ${rest} more`);
+  place.replaceChildren(...(showsAll ? open : open.slice(0, MOST)).map(drawn), ...(rest > 0 ? [toggle] : []));
   for (const one of open) if (!seen.has(one.number)) announce(`${one.app}: ${one.title}`);
   seen.clear();
   for (const one of open) seen.add(one.number);
