@@ -36,7 +36,12 @@ extension AppAlerts {
                 log.warning("\(app.name) does not get its alert \(alert.id), which is shown: it \(error)")
             }
         }
-        if alert.urgency != .critical, let end = quietEnd(of: host.clocks.wall) { return hold(alert, until: end) }
+        if alert.urgency != .critical, let end = quietEnd(of: host.clocks.wall) { return hold(alert, app, until: end) }
+        // A repeated alert is on the screen once: the newest occurrence replaces the one before.
+        if let parent = opening.parent {
+            let earlier = table.open(of: app.name).filter { $0.opening?.parent == parent && $0.number != number }
+            for other in earlier { close(other.number) }
+        }
         closeOldest(of: app)
         if alert.wake, !isTold {
             do throws(Mailbox.Refusal) {
@@ -54,14 +59,17 @@ extension AppAlerts {
         close(alert.number)
     }
 
-    private func hold(_ alert: Alert, until end: Int64) {
+    private func hold(_ alert: Alert, _ app: AppRuntime, until end: Int64) {
         // For an alert that repeats, hold back only the latest occurrence.
         for other in table.scheduled(of: alert.app) where other.id == alert.id && other.heldUntil != nil {
             close(other.number)
         }
         // The limit of open alerts applies here too, because a held alert becomes open later.
         let held = table.held(of: alert.app).filter { $0.permission == nil }
-        for other in held.prefix(max(0, held.count - AlertRules.mostOpen + 1)) { close(other.number) }
+        for other in held.prefix(max(0, held.count - AlertRules.mostOpen + 1)) {
+            note(app, .alert, text: "drops its alert \(other.id), since quiet hours hold back \(held.count) newer ones")
+            close(other.number)
+        }
         if table.hold(alert.number, until: end, clock) != nil { save(alert.number) }
         arm()
     }
