@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from .cluster import MANY, Cluster
 from .judge import outage
-from .node import Node, until
+from .node import SLOWLY, Node, until
 from .plan import enter, remove_many
 
 APPS = ("hot", "cold")
@@ -223,7 +223,7 @@ def fill(lab: Lab) -> Node:
     cluster = lab.cluster
     couple = ("north", "east")
     enter(cluster, "hot", "many-*", nodes=couple)
-    until("many apps", 120, lambda: all(cluster.owner(app) for app in MANY_APPS))
+    until("many apps", 120, lambda: all(cluster.owner(app) for app in MANY_APPS), SLOWLY)
     for name in couple:
         count = sum(cluster.owner(app) == name for app in MANY_APPS)
         insist(count == MANY // 2, f"{name} owns {count} of {MANY} apps: they are not spread")
@@ -235,7 +235,7 @@ def fill(lab: Lab) -> Node:
 def stand_by(lab: Lab, name: str) -> None:
     """Has a node give all its apps away, and takes it back."""
     lab.cluster.any().run("crm_standby", "--node", name, "--update", "on")
-    until(f"no app on {name}", 120, lambda: all(lab.cluster.owner(app) not in (None, name) for app in MANY_APPS))
+    until(f"no app on {name}", 120, lambda: all(lab.cluster.owner(app) not in (None, name) for app in MANY_APPS), SLOWLY)
     lab.cluster.settled(120)
     lab.cluster.any().run("crm_standby", "--node", name, "--update", "off")
     time.sleep(1)

@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from .judge import Log, faults
-from .node import BRIDGE, Node, Trouble, shell, until
+from .node import BRIDGE, SLOWLY, Node, Trouble, shell, until
 
 HERE = Path(__file__).resolve().parent
 NAMES = ("north", "east", "south")
@@ -160,17 +160,22 @@ class Cluster:
         with ThreadPoolExecutor() as pool:
             list(pool.map(work, self.nodes.values()))
 
-    def end(self) -> None:
+    def end(self) -> list[str]:
+        """Ends everything, and returns what is left behind."""
         self.switch.listener.close()
         with ThreadPoolExecutor() as pool:
             list(pool.map(Node.end, self.nodes.values()))
         shutil.rmtree(self.folder, ignore_errors=True)
+        # scripts/systemd-container names them after itself.
+        groups = [f"torpor-systemd-{node.container.pid}" for node in self.nodes.values()]
+        places = shell("findmnt", "-rn", "-t", "cgroup2,cgroup", "-o", "TARGET").split()
+        return [f"{place}/{group}" for place in places for group in groups if Path(place, group).exists()]
 
     # Setting it up.
 
     def set_up(self) -> None:
         self.each(self.set_up_node)
-        until("a cluster of three with a leader", 90, lambda: len(self.online()) == len(self.nodes))
+        until("a cluster of three with a leader", 90, lambda: len(self.online()) == len(self.nodes), SLOWLY)
 
     def set_up_node(self, node: Node) -> None:
         nodes = "".join(
@@ -210,7 +215,10 @@ class Cluster:
 
     def settled(self, seconds: float = 60) -> None:
         """Waits until the cluster has nothing to do."""
-        until("a cluster at rest", seconds, lambda: self.any().asks("crmadmin", "-q", "-S", self.leader()).strip() == "S_IDLE")
+        until("a cluster at rest", seconds, lambda: self.state() == "S_IDLE", SLOWLY)
+
+    def state(self) -> str:
+        return self.any().asks("crmadmin", "-q", "-S", self.leader()).strip()
 
     def leader(self) -> str:
         return self.any().asks("crmadmin", "-q", "-D").strip()
@@ -234,7 +242,7 @@ class Cluster:
         for node in self.nodes.values():
             if not node.is_on:
                 node.boot()
-        until("all nodes", 90, lambda: len(self.online()) == len(self.nodes))
+        until("all nodes", 90, lambda: len(self.online()) == len(self.nodes), SLOWLY)
         self.any().run("crm_resource", "--cleanup")
         self.settled()
 

@@ -10,15 +10,16 @@ from pathlib import Path
 
 BRIDGE = "lab0"
 CONTAINER = Path(__file__).resolve().parents[1] / "systemd-container"
-# Beside sleeping, how often something is looked at.
-MOMENT = 0.02
+# How often something is looked at, in seconds: it takes processor time from what is measured.
+MOMENT = 0.05
+SLOWLY = 0.5
 
 
 class Trouble(Exception):
     """The lab cannot go on."""
 
 
-def until(what: str, seconds: float, condition):
+def until(what: str, seconds: float, condition, every: float = MOMENT):
     """Waits until a condition is true, and returns what it returned."""
     end = time.monotonic() + seconds
     while True:
@@ -26,7 +27,7 @@ def until(what: str, seconds: float, condition):
             return found
         if time.monotonic() > end:
             raise Trouble(f"{what}: not within {seconds:.0f} s")
-        time.sleep(MOMENT)
+        time.sleep(every)
 
 
 def shell(*command: str) -> str:
