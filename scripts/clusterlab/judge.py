@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 SECOND = 1_000_000_000
-# A process that says nothing for so long was stopped meanwhile. The apps speak every 5 or 20 ms.
+# A process that says nothing for so long may have been stopped meanwhile. The apps speak every 5 or 20 ms.
 SILENCE = SECOND // 4
 # A standby runs until it has been launched and suspended.
 LAUNCH = 15 * SECOND
