@@ -92,7 +92,8 @@ class Lab:
         # The last word before the pause, and the first one after it, are in the log.
         time.sleep(0.2)
         found = outage(self.cluster.log.text(app), self.began)
-        insist(found, f"{app} did not work at all")
+        if found is None:
+            raise Wrong(f"{app} did not work at all")
         return found[0]
 
     def restarted(self, app: str, node: Node) -> None:
@@ -121,7 +122,8 @@ class Lab:
         time.sleep(QUIET)
         # As the monitors would.
         for app in APPS:
-            self.cluster.monitor(app, node)
+            code = self.cluster.monitor(app, node)
+            insist(code == 8, f"the monitor of {app} says {code}, not 8")
         self.cluster.settled()
         found = self.outages()
         for app in APPS:

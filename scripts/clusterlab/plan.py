@@ -10,7 +10,8 @@ from .node import Trouble
 def fence(cluster: Cluster) -> None:
     cluster.configure(
         "property stonith-enabled=true stonith-timeout=20s\n"
-        f'primitive power stonith:fence_lab params path={cluster.folder}/switch pcmk_host_list="{" ".join(NAMES)}" op monitor interval=600s\n'
+        f"primitive power stonith:fence_lab params path={cluster.folder}/switch "
+        f'pcmk_host_list="{" ".join(NAMES)}" op monitor interval=600s\n'
     )
 
 
