@@ -16,6 +16,9 @@ APPS = ("hot", "cold")
 # Where the apps begin, and where each goes from there.
 HOME = "east"
 AWAY = {"hot": "north", "cold": "south"}
+# How pgrep finds Torpor's two programs; the keeper has torpord's path among its arguments.
+TORPORD = ("-x", "torpord")
+KEEPER = ("-f", "torpor-keeper /")
 # The app is served elsewhere after so many seconds, or the case has failed.
 PATIENCE = 60.0
 # How long the cluster is watched where nothing must happen.
@@ -103,16 +106,19 @@ class Lab:
         until(f"{app} works again", PATIENCE, lambda: self.cluster.log.last(app, 0) != before)
         insist(self.owner(app) is node, f"{app} was moved")
 
-    def stays_without(self, pattern: str, most: float) -> dict[str, float]:
+    def stays_without(self, *searches: tuple[str, str]) -> dict[str, float]:
         """Kills programs of the owner, whose apps go on."""
         node = self.gather()
         pids = {app: node.pid(app) for app in APPS}
-        killed = [node.outside(int(pid)) for pid in node.asks("pgrep", "-f", pattern).split()]
-        insist(killed, f"no process is called {pattern}")
+        killed = []
+        for search in searches:
+            found = node.asks("pgrep", *search).split()
+            insist(len(found) == 1, f"pgrep {search} finds {len(found)} processes")
+            killed.append(node.outside(int(found[0])))
         self.begin()
         for pid in killed:
             kill(pid)
-        return self.stays(node, pids, most)
+        return self.stays(node, pids, 300)
 
     def outages(self) -> dict[str, float]:
         return {app: self.outage(app) for app in APPS}
@@ -178,17 +184,17 @@ def given_up(lab: Lab) -> dict[str, float]:
 
 @case("kill -9 of torpord: nothing moves")
 def without_torpord(lab: Lab) -> dict[str, float]:
-    return lab.stays_without("/torpord", 300)
+    return lab.stays_without(TORPORD)
 
 
 @case("kill -9 of torpor-keeper: nothing moves")
 def without_keeper(lab: Lab) -> dict[str, float]:
-    return lab.stays_without("/torpor-keeper", 300)
+    return lab.stays_without(KEEPER)
 
 
 @case("kill -9 of torpord and torpor-keeper at once: nothing moves")
 def without_both(lab: Lab) -> dict[str, float]:
-    return lab.stays_without("/torpord|/torpor-keeper", 300)
+    return lab.stays_without(KEEPER, TORPORD)
 
 
 @case("power of the node off", is_short=True)
