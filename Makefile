@@ -8,6 +8,7 @@ FILTER ?=
 ROUNDS ?= 300
 SEED ?=
 QUICK ?=
+SHORT ?=
 CHECK ?=
 WRITE ?=
 MINUTES ?= 3
@@ -28,7 +29,7 @@ DESKTOP := desktop-file-utils xdg-utils libgtk-3-bin libglib2.0-bin python3-gi s
 	dunst mako-notifier xvfb sway foot i3-wm xterm pipewire pipewire-bin wireplumber
 
 # Servers that tests start by themselves.
-SERVERS := minisign fsverity avahi-daemon avahi-utils nats-server mosquitto mosquitto-clients gpsd python3-flask nginx-light lighttpd caddy haproxy resource-agents openssl iproute2 \
+SERVERS := minisign fsverity avahi-daemon avahi-utils nats-server mosquitto mosquitto-clients gpsd python3-flask nginx-light lighttpd caddy haproxy resource-agents libxml2-utils openssl iproute2 \
 	$(CONTAINERS)
 
 # The browser in which the dashboard is tested, and which takes its pictures.
@@ -52,7 +53,7 @@ DENSITY := gcc mmdebstrap systemd-container
 # What makes machines and boots them.
 MACHINES := dpkg-dev binutils chrpath mmdebstrap systemd-container
 
-.PHONY: help build release check test test-stress test-sanitize fuzz test-parts test-systemd test-vm recordings chaos simulate fuzz-sockets deb apt-repo dist site test-site image test-image test-deb test-reproducible test-demonstrations demo demo-containers demo-memory recordings-demonstrations bench bench-density bench-micro format lint deps screenshots-web clean
+.PHONY: help build release check test test-stress test-sanitize fuzz test-parts test-systemd test-vm test-cluster recordings chaos simulate fuzz-sockets deb apt-repo dist site test-site image test-image test-deb test-reproducible test-demonstrations demo demo-containers demo-memory recordings-demonstrations bench bench-density bench-micro format lint deps screenshots-web clean
 
 help: ## List the targets
 	@grep -E '^[a-z%-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z%-]+):.*## /  make \1|/' | column -t -s '|'
@@ -102,6 +103,16 @@ test-systemd: release ## The package on a booted systemd, in a container (root; 
 test-vm: release ## The package on Debian's own kernel with every cgroup controller, in emulation (root; FILTER=… for some)
 	@scripts/install-packages $(MACHINES) qemu-system-x86 cpio
 	@scripts/run-machine-tests vm $(FILTER)
+
+test-cluster: release ## A cluster of three nodes from which everything is taken away, with Pacemaker (root; SHORT=1; ARGS=--stay)
+	@scripts/install-packages $(DEB) $(MACHINES) iproute2
+	@mkdir -p .build/machines
+	@scripts/systemd-container make cluster .build/machines/cluster-root
+	@rm -rf .build/machines/packages-cluster
+	@for build in build build-pacemaker; do \
+		TORPOR_DEB_FOLDER=.build/machines/packages-cluster TORPOR_DEB_LEVEL=0 packaging/deb/$$build >/dev/null || exit 1; \
+	done
+	@scripts/test-cluster $(if $(SHORT),--short) $(ARGS) .build/machines/cluster-root .build/machines/packages-cluster/*.deb
 
 recordings: deps ## Record real apps in every language and draw what they went through (docs/lifecycles.md)
 	@rm -rf .build/recordings && mkdir -p .build/recordings
