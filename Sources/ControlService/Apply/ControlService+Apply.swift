@@ -348,7 +348,8 @@ extension ControlService {
         switch entry.change?.kind {
         case .removed: return entry.isAlive ? .gone : .done
         case .changed where !entry.isReplaced: return .done
-        case .added, .changed where !entry.isAlive:
+        case .changed where entry.isAlive: return .newIncarnation(after: entry.incarnation ?? machine.incarnation)
+        case .added, .changed:
             // It is not launched if it is to be launched on demand, if a user had stopped it, or if this machine does
             // not own it.
             let isLeftAlone = machine.goal == .notRunning && apps[entry.id].lastEnding == nil
@@ -358,7 +359,7 @@ extension ControlService {
                 return .goal(machine.goal == .notRunning && entry.launch == .foreground ? .active : machine.goal)
             case .onDemand: return .done
             }
-        case .changed, nil: return .newIncarnation(after: entry.incarnation ?? machine.incarnation)
+        case nil: return .newIncarnation(after: entry.incarnation ?? machine.incarnation)
         }
     }
 }
