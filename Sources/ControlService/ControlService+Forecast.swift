@@ -37,7 +37,9 @@ extension ControlService {
         if machine.isForceQuit { status.forceQuit = launchesAfterForceQuit(app) }
         let wakers = wakers(of: app, connections: connects ? listening : [])
         if let reason = machine.blocksWaking {
-            let overriding = machine.isForceQuit ? app.specification.wakeAfterForceQuit : []
+            var overriding = machine.isForceQuit ? app.specification.wakeAfterForceQuit : []
+            // A timer's time is a new occasion: the app has all its restarts again.
+            if machine.blocksTimers == nil { overriding += app.specification.timers.map { "timer \($0.name)" } }
             status.wokenBy = wakers.filter(overriding.contains)
             status.notWokenBy = wakers.filter { !overriding.contains($0) }.map { "\($0) (it \(reason.text))" }
             return

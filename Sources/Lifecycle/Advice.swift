@@ -166,6 +166,7 @@ extension Coordinator {
             }
             return goal == .active ? .foreground : .background
         case .suspended:
+            if machine.awaitsVerdict { throw RequestError("stays awake until its health check has come to a verdict") }
             try requireUnneeded(app, "suspended")
             return .suspend
         case .notRunning:

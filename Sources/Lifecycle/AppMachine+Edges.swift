@@ -229,6 +229,7 @@ extension AppMachine {
         running.state = .suspended
         running.edge = nil
         phase = .running(running)
+        if awaitsVerdict { changeBackgroundTime { $0.awaitsVerdict = false } }
         walk(into: &actions, now: now)
     }
 

@@ -44,6 +44,7 @@ extension AppMachine {
         case .failedToPrepare: isPrepared = false
         case .delivered(let message): delivered(message, now: now)
         case .lockHeld: lockHeld(into: &actions, now: now)
+        case .awaitsVerdict(let isAwaited): awaitVerdict(isAwaited, into: &actions, now: now)
         case .showsNew: takeSnapshot(into: &actions, now: now)
         case .declinedSnapshot: declineSnapshot(into: &actions, now: now)
         case .snapshotOver: endSnapshot(into: &actions, now: now)
@@ -309,7 +310,7 @@ extension AppMachine {
         }
         if let deadline = grant, deadline.at <= now {
             grant = nil
-            if isHeld {
+            if isHeld || awaitsVerdict && !settlesIn {
                 grantIsOver = true
             } else if settlesIn {
                 walk(into: &actions, now: now)

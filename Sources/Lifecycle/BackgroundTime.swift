@@ -66,6 +66,8 @@ struct BackgroundTime: Sendable, Hashable {
     @OptionallyPacked var lockRetry: Duration?
     /// The deadline of the snapshot in progress; nil if there is none.
     @OptionallyPacked var snapshotDue: Duration?
+    /// Whether a health check of the app is under way or failed last. Not recorded: a new torpord checks anew.
+    var awaitsVerdict = false
 
     static let day = Duration.seconds(86_400)
     /// The most background tasks that an app may have at once, so that a faulty app cannot use up torpord's memory.
@@ -77,7 +79,8 @@ struct BackgroundTime: Sendable, Hashable {
     /// Whether all values are the initial ones, so that nothing need be stored.
     var isEmpty: Bool {
         tasks.isEmpty && holds.isEmpty && modes.isEmpty && leaked.isEmpty && budgetBegan == nil && lockedSince == nil
-            && lockRetry == nil && snapshotDue == nil && used == .zero && clock == nil && lastToken == 0
+            && lockRetry == nil && snapshotDue == nil && !awaitsVerdict && used == .zero && clock == nil
+            && lastToken == 0
     }
 
     /// How much longer tasks may run, all together; nil for no limit.
@@ -126,6 +129,10 @@ extension AppMachine {
         guard let time = backgroundTime?.value else { return false }
         return !time.tasks.isEmpty || !time.holds.isEmpty || !time.modes.isEmpty
     }
+
+    /// Whether the app must not fall asleep by itself before its health check has come to a verdict. A user may still
+    /// suspend it.
+    public var awaitsVerdict: Bool { backgroundTime?.value.awaitsVerdict ?? false }
 
     /// What keeps the app in the background, as text such as `the task upload`.
     public var holders: [String] {
@@ -218,9 +225,10 @@ extension AppMachine {
         return actions
     }
 
-    /// Called after a task, hold or mode has ended. Moves the app towards its goal if nothing else keeps it awake.
+    /// Called after a task, hold, mode or health check has ended. Moves the app towards its goal if nothing else keeps
+    /// it awake.
     mutating func released(into actions: inout [Action], now: Duration) {
-        guard !isHeld else { return }
+        guard !isHeld, !awaitsVerdict else { return }
         walk(into: &actions, now: now)
         guard grantIsOver, case .running(let running) = phase, running.state == .background, running.edge == nil else {
             return
@@ -255,6 +263,23 @@ extension AppMachine {
     mutating func releaseHolds(into actions: inout [Action], now: Duration) throws(RequestError) {
         guard !holds.isEmpty else { throw RequestError("is not held: there is nothing to end") }
         changeBackgroundTime { $0.holds = [] }
+        released(into: &actions, now: now)
+    }
+
+    // MARK: Health checks
+
+    /// Keeps the app from falling asleep by itself while its health check is under way or has failed last.
+    mutating func awaitVerdict(_ isAwaited: Bool, into actions: inout [Action], now: Duration) {
+        guard awaitsVerdict != isAwaited else { return }
+        if isAwaited {
+            guard case .running(let running) = phase, running.state != .suspended else { return }
+        }
+        changeBackgroundTime { $0.awaitsVerdict = isAwaited }
+        guard !isAwaited else { return }
+        // A policy may have been refused meanwhile, because of the check: ask it again.
+        if state == .background, transition == nil, grant == nil, !sleepsAgain, rules.backgroundTime != nil {
+            grantIsOver = true
+        }
         released(into: &actions, now: now)
     }
 
@@ -381,6 +406,7 @@ extension AppMachine {
             time.lockedSince = nil
             time.lockRetry = nil
             time.snapshotDue = nil
+            time.awaitsVerdict = false
         }
     }
 

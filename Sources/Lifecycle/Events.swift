@@ -49,6 +49,9 @@ public enum AppEvent: Sendable, Hashable {
     case delivered(Message)
     /// The app holds a lock that another process waits for, and is suspended or about to be.
     case lockHeld
+    /// A health check of the app has begun, or has failed (`true`): the app must not fall asleep by itself before the
+    /// verdict. Or its last check succeeded (`false`).
+    case awaitsVerdict(Bool)
     /// The app changed what it shows while it is in the background.
     case showsNew
     /// The app wants no snapshot of what it shows.

@@ -10,12 +10,21 @@ public struct Wake: Sendable, Hashable {
     /// Whether the event also launches an app that a user force-quit, because the app's `wake_after_force_quit`
     /// contains the event's background mode.
     public var overridesForceQuit: Bool
+    /// Whether the event is a new occasion to do the app's work, as a timer's time is: it forgives earlier restarts,
+    /// so that it also launches an app that was restarted too often.
+    public var startsAfresh: Bool
 
     /// By default, the event wakes the app into the background for the app's `event_time`.
-    public init(foreground: Bool = false, time: Duration? = nil, overridesForceQuit: Bool = false) {
+    public init(
+        foreground: Bool = false,
+        time: Duration? = nil,
+        overridesForceQuit: Bool = false,
+        startsAfresh: Bool = false
+    ) {
         self.foreground = foreground
         self.time = time
         self.overridesForceQuit = overridesForceQuit
+        self.startsAfresh = startsAfresh
     }
 }
 
@@ -27,9 +36,13 @@ extension AppMachine {
         if wake.foreground, !canComeToForeground { wake.foreground = false }
         switch phase {
         case .notRunning(.resting):
-            let isAllowed = allowsLaunchByEvent || (wake.overridesForceQuit && lastEnding == .forceQuit && !failed)
-            guard isAllowed else { throw RequestError("is not launched by events until a user starts it") }
+            let isForgiven = !failed || wake.startsAfresh
+            let isAllowed =
+                mayRun && (lastEnding?.allowsLaunchByEvent ?? true)
+                || (wake.overridesForceQuit && lastEnding == .forceQuit)
+            guard isForgiven, isAllowed else { throw RequestError("is not launched by events until a user starts it") }
             try requireBackground(for: wake)
+            if wake.startsAfresh { forgiveRestarts() }
             start(foreground: wake.foreground, reason: .event, into: &actions, now: now)
             wokenFor = wake.time
         case .terminating(var terminating):
@@ -41,6 +54,7 @@ extension AppMachine {
                     throw RequestError("is ending and is not launched by events until a user starts it")
                 }
                 try requireBackground(for: wake)
+                if wake.startsAfresh { forgiveRestarts() }
                 terminating.relaunch = Relaunch(foreground: wake.foreground, reason: .event)
                 phase = .terminating(terminating)
                 setGoal(wake.foreground ? .active : .background)
@@ -76,6 +90,13 @@ extension AppMachine {
                 wokenFor = wake.time
             }
         }
+    }
+
+    /// Gives the app all its restarts again.
+    private mutating func forgiveRestarts() {
+        failed = false
+        attempt = 0
+        ledger = []
     }
 
     private func requireBackground(for wake: Wake) throws(RequestError) {

@@ -53,14 +53,32 @@ import Testing
         #expect(events.machine("web").blocksWaking == nil)
         try end.end(events)
         #expect(events.machine("web").blocksWaking == end.block)
-        #expect(events.happen(mail: .note()) == "is not launched by events until a user starts it")
+        #expect(events.happen(.path, mail: .note()) == "is not launched by events until a user starts it")
         #expect(events.state("web") == .notRunning && events.mail().count == 1)
         #expect(events.app("web").pendingWake == nil)
-        #expect(events.told("is not woken by its timer: it is not launched").count == 1)
+        #expect(events.told("is not woken by its path: it is not launched").count == 1)
         try events.shell.start("web")
         #expect(events.machine("web").blocksWaking == nil && events.wakeCount() == 0)
         try events.shell.suspend("web")
         #expect(events.happen() == "woken")
+    }
+
+    @Test("Timers launch an app that has failed, and none that a person stopped", arguments: End.allCases)
+    func timer(_ end: End) throws {
+        let events = try FakeEvents(
+            """
+            [apps.web]
+            exec = ["/bin/true"]
+            restart = "always"
+            restart_backoff = { limit = 3 }
+            """
+        )
+        try events.shell.start("web")
+        try end.end(events)
+        #expect(events.machine("web").blocksTimers == (end == .failure ? nil : end.block))
+        #expect((events.happen(.timer) == "woken") == (end == .failure))
+        #expect(events.machine("web").failed == false)
+        #expect(events.state("web") == (end == .failure ? .background : .notRunning))
     }
 
     @Test("Whom a restart ends for a moment is woken") func restarting() throws {

@@ -64,6 +64,68 @@ struct WakeTests {
         #expect(try bench.ask(.wake(Wake(overridesForceQuit: true))) == [.requestLaunch])
     }
 
+    @Test("A timer's time gives an app all its restarts again, also one that was restarted too often")
+    func startsAfresh() throws {
+        var bench = Bench {
+            $0.isOneshot = true
+            $0.backoff.limit = 2
+        }
+        func fail() throws -> Ending.Next {
+            bench.comeUp()
+            return try bench.end(crash).next
+        }
+        func failOften() throws {
+            for _ in 0..<2 {
+                guard case .restart = try fail() else {
+                    Issue.record("it is not restarted")
+                    return
+                }
+                _ = bench.advance(.seconds(1))
+            }
+        }
+        _ = try bench.ask(.wake(Wake(startsAfresh: true)))
+        try failOften()
+        #expect(try fail() == .gaveUp)
+        #expect(bench.machine.failed)
+        #expect(bench.refusal(.wake(Wake()))?.hasPrefix("is not launched by events") == true)
+        #expect(try bench.ask(.wake(Wake(startsAfresh: true))) == [.requestLaunch])
+        #expect(!bench.machine.failed)
+        try failOften()
+        bench.comeUp()
+        #expect(try bench.end(done).next == .rest)
+        // The next time has its own restarts, although these are within the same window.
+        _ = try bench.ask(.wake(Wake(startsAfresh: true)))
+        try failOften()
+        #expect(try fail() == .gaveUp)
+        _ = try bench.ask(.stop(.stopped))
+        #expect(bench.refusal(.wake(Wake(startsAfresh: true)))?.hasPrefix("is not launched by events") == true)
+    }
+
+    @Test("An app whose health check has failed does not fall asleep by itself before the verdict")
+    func awaitsVerdict() throws {
+        var bench = Bench()
+        try bench.launch(background: true)
+        try bench.suspend()
+        #expect(bench.tell(.awaitsVerdict(true)).isEmpty && !bench.machine.awaitsVerdict)
+        _ = try bench.ask(.wake(Wake()))
+        #expect(bench.tell(.awaitsVerdict(true)).isEmpty)
+        #expect(bench.advance(.seconds(30)).isEmpty)
+        #expect(bench.machine.state == .background && bench.machine.goal == .background)
+        #expect(bench.tell(.awaitsVerdict(false)) == [.report(.sleepsAgain), .stopProcesses])
+        _ = bench.tell(.stopConfirmed)
+        // What a person asks is done at once.
+        _ = try bench.ask(.wake(Wake()))
+        _ = bench.tell(.awaitsVerdict(true))
+        #expect(try bench.ask(.suspend) == [.stopProcesses])
+        _ = bench.tell(.stopConfirmed)
+        #expect(bench.machine.state == .suspended && !bench.machine.awaitsVerdict)
+        // A policy is asked again after the verdict.
+        _ = try bench.ask(.background)
+        _ = bench.tell(.awaitsVerdict(true))
+        #expect(bench.advance(.seconds(5)).isEmpty)
+        #expect(bench.tell(.awaitsVerdict(false)) == [.report(.backgroundTimeUsed)])
+    }
+
     @Test("What was woken survives in a record")
     func record() throws {
         var bench = Bench()

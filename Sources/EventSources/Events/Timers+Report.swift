@@ -36,7 +36,8 @@ extension Timers {
             status.wake = WakeManner.background.rawValue
         }
         if status.wake != WakeManner.none.rawValue {
-            status.blocked = machine(app).blocksWaking?.rawValue
+            let machine = machine(app)
+            status.blocked = (key.isFetch ? machine.blocksWaking : machine.blocksTimers)?.rawValue
         }
         if let due = table.due(key, now: now) { status.next = now.wall(atRunning: due) }
         return status

@@ -22,10 +22,18 @@ package enum WakeBlock: String {
 }
 
 extension AppMachine {
-    /// Why no event launches the app until a user starts it; nil if events may launch it.
+    /// Why no event launches the app until a user starts it; nil if events may launch it. Timers also launch an app
+    /// that has failed (``blocksTimers``).
     package var blocksWaking: WakeBlock? {
         if !mayRun { return .unowned }
         if failed { return .failed }
+        if isForceQuit { return .forceQuit }
+        return isStopped ? .stopped : nil
+    }
+
+    /// Why no timer launches the app until a user starts it; nil if timers may launch it.
+    package var blocksTimers: WakeBlock? {
+        if !mayRun { return .unowned }
         if isForceQuit { return .forceQuit }
         return isStopped ? .stopped : nil
     }

@@ -286,6 +286,7 @@ package final class Wakes: Room, LifecycleObserver {
         var order = order
         let modes = app.specification.wakeAfterForceQuit
         if event.modes.contains(where: { modes.contains($0.rawValue) }) { order.overridesForceQuit = true }
+        if event.source == .timer { order.startsAfresh = true }
         do throws(RequestError) {
             try request(.wake(order), of: app.id)
         } catch {

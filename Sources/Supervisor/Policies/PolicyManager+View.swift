@@ -47,7 +47,9 @@ extension PolicyManager {
         view[app.id].last_use = app.times.lastUse
         view[app.id].launched_at = app.run.tree == nil ? never : app.run.launchedAt?.microseconds ?? never
         view[app.id].tasks = UInt32(clamping: machine.tasks.count)
-        view[app.id].holds = UInt32(clamping: machine.holds.count + machine.modes.count)
+        view[app.id].holds = UInt32(
+            clamping: machine.holds.count + machine.modes.count + (machine.awaitsVerdict ? 1 : 0)
+        )
         view[app.id].mail = UInt32(clamping: supervisor.mailboxes.waiting(for: app).count)
         view[app.id].unhandled = UInt32(clamping: supervisor.mailboxes.unhandled.count(of: app))
         view[app.id].grant_ends = never

@@ -10,15 +10,18 @@ import Processes
 /// Checks apps that have `health` in the configuration while they run. Ends an app that fails too many checks in a
 /// row, in the same way as the app's watchdog would.
 ///
-/// An app is not checked while it is suspended or changes its state: a suspended app cannot answer. When the app
-/// wakes, its failures are counted from zero again, since it may need a moment to answer.
+/// An app is not checked while it is suspended or changes its state: a suspended app cannot answer. Its failures, and
+/// the time until its next check, survive the suspension: otherwise an app that hangs and sleeps between its clients
+/// would never fail often enough. For the same reason the app does not fall asleep by itself while its last check has
+/// failed, or while its first check after a suspension is under way.
 package final class HealthChecks: ShellRoom, LifecycleObserver {
     package unowned(unsafe) let supervisor: Supervisor
 
     init(_ supervisor: Supervisor) { self.supervisor = supervisor }
 
     package func entered(_ app: AppRuntime, from: AppState, to: AppState) {
-        if to == .suspended || to == .notRunning { app.run.health?.rest() }
+        if to == .suspended { app.run.health?.pause() }
+        if to == .notRunning { app.run.health?.rest() }
     }
 
     package func touched(_ apps: [AppRuntime]) {
@@ -27,6 +30,7 @@ package final class HealthChecks: ShellRoom, LifecycleObserver {
             guard wanted != nil || app.run.health != nil else { continue }
             if let current = app.run.health, current.specification != wanted, current.verdict == nil {
                 app.run.health = nil
+                awaitVerdict(app, false)
             }
             guard let wanted, isChecked(app) else { continue }
             if app.run.health == nil { app.run.health = HealthCheck(wanted, app, self) }
@@ -53,6 +57,11 @@ package final class HealthChecks: ShellRoom, LifecycleObserver {
         return state == "T" || state == "t" || supervisor.isTraced(app)
     }
 
+    /// Keeps the app from falling asleep by itself until the verdict of its health check; or no longer.
+    func awaitVerdict(_ app: AppRuntime, _ isAwaited: Bool) {
+        if coordinator.machine(app.id).awaitsVerdict != isAwaited { deliver(.awaitsVerdict(isAwaited), to: app.id) }
+    }
+
     /// Ends an app that has reached the permitted number of failed health checks, in the same way as its watchdog
     /// does.
     func failed(_ app: AppRuntime) { deliver(.watchdogTriggered, to: app.id) }
@@ -66,6 +75,10 @@ package final class HealthCheck {
     private unowned(unsafe) let checks: HealthChecks
     private var timer: TimerSource?
     private var current: ProbeTry?
+    /// The running time left until the next check when the checks were paused; nil if they were not paused.
+    private var left: Duration?
+    /// Whether the app was suspended since its last check.
+    private var hasSlept = false
     /// How many checks have failed in a row.
     private(set) var failures = 0
     /// Whether any check has succeeded or failed yet.
@@ -81,26 +94,47 @@ package final class HealthCheck {
         self.checks = checks
     }
 
-    /// Begins to check the app at intervals.
+    /// An app that has just been resumed has this long to get going before it is checked.
+    private static let waking = Duration.seconds(1)
+
+    /// Begins to check the app at intervals, or goes on after ``pause()``.
     func watch() {
-        guard timer == nil, verdict == nil else { return }
+        guard timer == nil, verdict == nil, let app else { return }
+        let interval = specification.probe.interval
         timer = try? checks.loop.timer { [weak self] in self?.check() }
-        timer?.arm(after: specification.probe.interval)
+        timer?.arm(after: left.map { max($0, min(Self.waking, interval)) } ?? interval)
+        left = nil
+        if failures > 0 { checks.awaitVerdict(app, true) }
+    }
+
+    /// Stops the checks until ``watch()``, because the app is suspended, and keeps their results.
+    func pause() {
+        guard let timer else { return }
+        left = current == nil ? timer.deadline.map { max(.zero, $0 - checks.loop.now) } ?? .zero : .zero
+        hasSlept = true
+        stop()
     }
 
     /// Stops the checks until ``watch()``, and forgets their results.
     func rest() {
-        timer?.cancel()
-        timer = nil
-        current = nil
+        stop()
+        left = nil
         failures = 0
         problem = nil
         isKnown = false
     }
 
+    private func stop() {
+        timer?.cancel()
+        timer = nil
+        current = nil
+    }
+
     private func check() {
         guard let app else { return }
         guard checks.isChecked(app) else { return timer?.arm(after: specification.probe.interval) ?? () }
+        if hasSlept { checks.awaitVerdict(app, true) }
+        hasSlept = false
         current = ProbeTry(specification.probe, of: app, checks.supervisor, isQuiet: true) { [weak self] problem in
             self?.checked(problem)
         }
@@ -111,16 +145,21 @@ package final class HealthCheck {
         guard let app, timer != nil else { return }
         timer?.arm(after: specification.probe.interval)
         // Ignore the result if the app was stopped, or began to end, during the check.
-        guard checks.isChecked(app), problem == nil || !checks.isHeld(app) else { return }
+        guard checks.isChecked(app), problem == nil || !checks.isHeld(app) else {
+            if failures == 0 { checks.awaitVerdict(app, false) }
+            return
+        }
         let hadFailed = failures > 0
         isKnown = true
         self.problem = problem
         guard let problem else {
             failures = 0
+            checks.awaitVerdict(app, false)
             if hadFailed { checks.note(app, .healthChecked, text: "passes its health check again") }
             return
         }
         failures += 1
+        checks.awaitVerdict(app, true)
         checks.note(
             app,
             .healthChecked,

@@ -155,4 +155,36 @@ import TorporAPI
             }
         }
     }
+
+    @Test("An app that fails its check is not put to sleep before the verdict, and its failures survive a suspension")
+    func hangs() throws {
+        let folder = try Daemon.makeFolder()
+        defer { try? FileManager.default.removeItem(atPath: folder) }
+        let port = try TestAddress.port()
+        // It never accepts. Sixty failures take longer than its time for an event.
+        let toml = Self.toml(
+            "{ file = \"\(folder)/well\", interval = \"50ms\", failures = 60 }",
+            keys: """
+                event_time = "200ms"
+                sockets = [{ stream = "127.0.0.1:\(port)" }]
+                """
+        )
+        try withDaemon(toml) { daemon throws in
+            try daemon.waitFor("web", "active")
+            func failures() throws -> [Int] {
+                try daemon.events().compactMap { event in
+                    event.text.components(separatedBy: "(failure ").dropFirst().first?.prefix { $0 != " " }
+                }.compactMap { Int($0) }
+            }
+            try daemon.eventually("it has failed some times") { try failures().count >= 2 }
+            try daemon.done(.suspend, "web")
+            #expect(try daemon.summary("web").unhealthy == "has no file \(folder)/well")
+            let client = try Sockets.connectTCP(address: "127.0.0.1", port: port)
+            let ending = try daemon.waitForEvent("web", "failed its health check 60 times in a row")
+            #expect(ending.incarnation == 1)
+            #expect(try !daemon.events().contains { $0.text.contains("is suspended again") })
+            #expect(try failures().prefix(60) == ArraySlice(1...60))
+            withExtendedLifetime(client) {}
+        }
+    }
 }
