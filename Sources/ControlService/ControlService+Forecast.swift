@@ -49,9 +49,15 @@ extension ControlService {
         if connects, app.run.tree == nil, listening.isEmpty, !machine.isWaitingToLaunch {
             status.notWokenBy = ["connections (no process has its port until it is launched)"]
         }
+        let unbound = supervisor.wakes.sockets.unbound(of: app)
+        for socket in app.specification.sockets where socket.wake != .none && unbound.contains(socket.identity) {
+            status.notWokenBy.append("connections to \(socket.plan.address) (torpord cannot listen there)")
+        }
         status.notWokenBy += supervisor.wakes.pathSource?.troubles(of: app) ?? []
         let asksServer = supervisor.policyManager?.chain.slots.contains { $0.settings.name == "server" } ?? false
-        if asksServer, wakers.isEmpty, !app.specification.isWokenByEvents, !coordinator.hasDependents(app.id) {
+        if asksServer, wakers.isEmpty, !app.specification.isWokenByEvents(exceptAt: unbound),
+            !coordinator.hasDependents(app.id)
+        {
             status.notWokenBy.append("any event (so the policy server leaves it running)")
         }
     }
@@ -109,11 +115,13 @@ extension ControlService {
 
     private func wakers(of app: AppRuntime, connections: [String]) -> [String] {
         let specification = app.specification
+        let unbound = supervisor.wakes.sockets.unbound(of: app)
         guard specification.wakeOnConnect != .none, app.run.tree != nil || !connections.isEmpty else {
-            return specification.wakers()
+            return specification.wakers(exceptAt: unbound)
         }
         return specification.wakers(
-            connections: connections.isEmpty ? ["connections"] : connections.map { "connections to \($0)" }
+            connections: connections.isEmpty ? ["connections"] : connections.map { "connections to \($0)" },
+            exceptAt: unbound
         )
     }
 

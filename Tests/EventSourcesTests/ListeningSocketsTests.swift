@@ -227,4 +227,56 @@ import Testing
         _ = try port.connect()
         try Descriptor(owning: Descriptor.duplicate(passed[0].descriptor).take()).awaitInput()
     }
+
+    @Test("of an app that ends without accepting launch it again after growing delays, and at once when a run served")
+    func unserved() throws {
+        let port = try TestPort()
+        let app = "restart_backoff = { initial = \"1s\" }"
+        let events = try FakeEvents(real: Self.web(port.text, app: app))
+        let socket = try #require(events.sockets("web").first?.descriptor)
+        func launches() -> UInt32 { events.shell.engine.machine(0).incarnation }
+        func end() throws {
+            events.shell.engine.deliver(.mainExited(.exited(code: 0)), to: 0)
+            try events.pass(.zero)
+        }
+        let client = try port.connect()
+        for (number, delay) in [1, 2, 4].enumerated() {
+            try events.wait(for: .background, of: "web")
+            try events.pass(.zero)
+            #expect(launches() == number + 1)
+            try end()
+            try events.pass(.seconds(delay) - .milliseconds(1))
+            for _ in 0..<5 { try events.pass(.zero) }
+            #expect(events.shell.state("web") == .notRunning)
+            try events.pass(.milliseconds(1))
+        }
+        #expect(
+            events.shell.told(of: "web").filter { $0.contains("ended without accepting the connection") }.count == 3
+        )
+        try events.wait(for: .background, of: "web")
+        try events.pass(.zero)
+        // This run takes the connection, and leaves one that has come meanwhile.
+        let served = try socket.accepted()
+        let next = try port.connect()
+        try socket.awaitInput()
+        try events.pass(.zero)
+        try end()
+        try events.wait(for: .background, of: "web")
+        #expect(launches() == 5)
+        withExtendedLifetime((client, served, next)) {}
+    }
+
+    @Test("that cannot be bound wake nobody, until they can") func unbound() throws {
+        let port = try TestPort()
+        let other = try port.listen()
+        let events = try FakeEvents(real: Self.web(port.text))
+        let app = events.shell.app("web")
+        #expect(events.wakes.sockets.unbound(of: app).count == 1)
+        #expect(!app.specification.isWokenByEvents(exceptAt: events.wakes.sockets.unbound(of: app)))
+        #expect(app.specification.wakers(exceptAt: events.wakes.sockets.unbound(of: app)) == [])
+        other.close()
+        try events.pass(.seconds(60))
+        #expect(events.wakes.sockets.unbound(of: app) == [])
+        #expect(app.specification.isWokenByEvents(exceptAt: []))
+    }
 }

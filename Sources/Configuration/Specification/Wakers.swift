@@ -7,11 +7,15 @@ import Linux
 extension AppSpecification {
     /// Whether any event can wake the app: a connection, a timer, a changed path, a device, a post, a transfer, or an
     /// event of one of its background modes. If not, only users, policies and apps that require the app resume it.
-    public var isWokenByEvents: Bool {
+    public var isWokenByEvents: Bool { isWokenByEvents(exceptAt: []) }
+
+    /// Whether any event can wake the app while these sockets (``SocketSpecification/identity``) are not bound.
+    public func isWokenByEvents(exceptAt unbound: Set<String>) -> Bool {
         // The background modes `audio` and `external-accessory` wake no app: they only keep a running app awake.
         self.wakeOnConnect != .none || !self.subscriptions.isEmpty
             || self.backgroundModes.contains { $0 != .audio && $0 != .externalAccessory }
-            || sockets.contains { $0.wake != .none } || self.timers.contains { $0.wake != .none }
+            || sockets.contains { $0.wake != .none && !unbound.contains($0.identity) }
+            || self.timers.contains { $0.wake != .none }
             || self.paths.contains { $0.wake != .none } || self.devices.contains { $0.wake != .none }
             || self.topics.values.contains { $0.wake != .none && !$0.refresh }
     }
@@ -20,10 +24,13 @@ extension AppSpecification {
     public var maySleep: Bool { !self.rules.isOneshot && !self.rules.exitsOnSuspend }
 
     /// The events that wake the app, as words for people. `connections`: the addresses that `wake_on_connect`
-    /// watches, which are known only while the app runs.
-    public func wakers(connections: [String] = []) -> [String] {
+    /// watches, which are known only while the app runs. `unbound`: the sockets (``SocketSpecification/identity``) that
+    /// are not bound, so that no connection arrives there.
+    public func wakers(connections: [String] = [], exceptAt unbound: Set<String> = []) -> [String] {
         var wakers: [String] = []
-        for socket in sockets where socket.wake != .none { wakers.append("connections to \(socket.plan.address)") }
+        for socket in sockets where socket.wake != .none && !unbound.contains(socket.identity) {
+            wakers.append("connections to \(socket.plan.address)")
+        }
         wakers += connections
         for timer in self.timers where timer.wake != .none { wakers.append("timer \(timer.name)") }
         for path in self.paths where path.wake != .none { wakers.append("path \(path.name)") }

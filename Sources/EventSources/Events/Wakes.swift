@@ -418,7 +418,10 @@ package final class Wakes: Room, LifecycleObserver {
     }
 
     /// Called when a user asked for the app. Forgets earlier wake-ups, so that they do not count towards a wake storm.
-    package func startedByPerson(_ app: AppRuntime) { app.wakes?.forget() }
+    package func startedByPerson(_ app: AppRuntime) {
+        app.wakes?.forget()
+        sockets.startedByPerson(app)
+    }
 
     /// Retries held-back events and queued messages of all apps, because apps may be woken again or because torpord
     /// has just started.

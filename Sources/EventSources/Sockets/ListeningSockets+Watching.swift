@@ -3,7 +3,7 @@
 import Configuration
 package import Engine
 import EventLoop
-import Lifecycle
+package import Lifecycle
 import Linux
 import Processes
 
@@ -32,7 +32,7 @@ extension ListeningSockets {
             if let warning = socket.withhold(isInactive, standsBy: machine.standsBySockets) { warn(set.app, [warning]) }
         }
         guard isBegun, sleeps(set.app, machine) else {
-            for socket in set.sockets { stopWatching(socket) }
+            for socket in set.sockets where !isCounted(socket, of: set, machine) { stopWatching(socket) }
             return
         }
         let mayWake = machine.mayRun && mayWake(set, machine)
@@ -53,6 +53,10 @@ extension ListeningSockets {
     /// Whether a connection should wake the app: the last wake-up was not refused, or the reason for refusing it may
     /// no longer hold.
     private func mayWake(_ set: SocketSet, _ machine: AppMachine) -> Bool {
+        if let until = set.unserved.until {
+            guard until <= self.now else { return false }
+            set.unserved.until = nil
+        }
         guard let refusal = set.refusal else { return true }
         let now = now
         let isOver = refusal.until.map { $0 <= now } ?? (refusal.at + SocketSet.patience <= now)
@@ -67,7 +71,7 @@ extension ListeningSockets {
 
     private func watch(_ socket: ListeningSocket, of set: SocketSet, toWake: Bool) {
         if socket.source != nil {
-            if socket.wakes == toWake { return }
+            if socket.wakes == toWake, set.unserved.run?.counter !== socket.source { return }
             stopWatching(socket)
         }
         guard !socket.isShutDown else { return renew(socket, of: set) }
@@ -99,7 +103,7 @@ extension ListeningSockets {
         if bind(socket, of: set.app) { look(set) } else { arrangeRetry() }
     }
 
-    private func stopWatching(_ socket: ListeningSocket) {
+    func stopWatching(_ socket: ListeningSocket) {
         guard socket.source != nil else { return }
         socket.source?.cancel()
         socket.source = nil
@@ -115,9 +119,14 @@ extension ListeningSockets {
             wake: socket.specification.wake.wake(),
             at: now
         )
+        if !machine(app).isAlive {
+            let waiting = socket.backlog.map { Int($0.waiting) }
+            set.unserved.run = SocketSet.Unserved.Run(socket: socket, waiting: waiting, since: now)
+        }
         // Only an event with a message can be refused, and this event has none.
         let outcome = try? wakes.happened(event, for: app)
         if case .heldBack(_, let until) = outcome {
+            set.unserved.run = nil
             let machine = machine(app)
             set.refusal = SocketSet.Refusal(at: now, until: until, of: situation(machine))
         }
@@ -135,5 +144,62 @@ extension ListeningSockets {
             .backlogNearlyFull,
             text: "is not awake, and \(what) wait at \(socket.label): its backlog is nearly full"
         )
+    }
+
+    // MARK: Launches that served nobody
+
+    /// Called when a run of the app has ended. If a connection had launched it, and it accepted none, the connection
+    /// still waits and would launch it again at once: connections then launch it only after the delay of a restart,
+    /// which grows with each such run.
+    package func ended(_ app: AppRuntime, _ ending: Ending) {
+        guard let set = sets[app.id], let run = set.unserved.run else { return }
+        set.unserved.run = nil
+        if run.counter != nil { stopWatching(run.socket) }
+        let backoff = app.specification.rules.backoff
+        guard ending.next == .rest, run.servedNone, now - run.since < backoff.stableAfter else {
+            set.unserved.count = 0
+            return
+        }
+        let delay = backoff.delay(attempt: set.unserved.count)
+        set.unserved.count += 1
+        let until = now + delay
+        set.unserved.until = until
+        set.unserved.timer = try? loop.timer { [weak self, weak set] in
+            guard let self, let set else { return }
+            set.unserved.timer = nil
+            self.look(set)
+        }
+        set.unserved.timer?.arm(at: until)
+        let label = run.socket.label
+        // Later, because a policy that has ended the app says itself that events wait.
+        loop.later { [weak self, weak app] in
+            guard let self, let app, app.wakes?.heldUntil.map({ $0 <= self.now }) ?? true else { return }
+            self.note(
+                app,
+                .notWoken,
+                text:
+                    "ended without accepting the connection at \(label) that had launched it: connections launch it "
+                    + "again in \(Quantity.text(delay))"
+            )
+        }
+    }
+
+    /// Called when a user has asked for the app.
+    func startedByPerson(_ app: AppRuntime) { sets[app.id]?.unserved = SocketSet.Unserved() }
+
+    /// Whether new connections at the socket are counted, because a connection has launched the app and earlier
+    /// launches of this kind served none. If that is so, begins to count.
+    private func isCounted(_ socket: ListeningSocket, of set: SocketSet, _ machine: AppMachine) -> Bool {
+        guard set.unserved.count > 0, let run = set.unserved.run, run.socket === socket,
+            machine.isAlive || machine.isWaitingToLaunch, let descriptor = socket.descriptor
+        else { return false }
+        if let counter = run.counter, socket.source === counter { return true }
+        stopWatching(socket)
+        // What waits already is reported once.
+        run.arrivals = -1
+        let wanted: IOEvents = [.readable, .edgeTriggered]
+        socket.source = try? loop.watch(descriptor.raw, wanted) { [weak run] _ in run?.arrivals += 1 }
+        run.counter = socket.source
+        return true
     }
 }

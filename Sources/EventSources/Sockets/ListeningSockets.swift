@@ -59,6 +59,7 @@ package final class ListeningSockets: EventRoom, EventSource {
             return
         }
         socket.toldTrouble = trouble
+        tellPolicies(app)
         note(
             app,
             .socketNotBound,
@@ -67,12 +68,28 @@ package final class ListeningSockets: EventRoom, EventSource {
         )
     }
 
+    /// Has policies look at the app again: whether a socket is bound decides whether connections wake the app.
+    private func tellPolicies(_ app: AppRuntime) {
+        let id = app.id
+        loop.later { [weak self] in
+            guard let self, self.sets[id] != nil, !self.isEnding else { return }
+            self.engine.touch(id)
+        }
+    }
+
     /// An error text if a socket of the app is not bound; nil if all are bound, or if they are closed because the app
     /// has failed or is not owned.
     package func trouble(of app: AppRuntime) -> String? {
         guard isBegun, let set = sets[app.id], set.isTroubled, set.refused == nil else { return nil }
         let socket = set.sockets.first { $0.descriptor == nil && $0.trouble != nil }
         return socket.map { "cannot listen at \($0.label): \($0.trouble ?? "")" }
+    }
+
+    /// The sockets (``SocketSpecification/identity``) that torpord could not bind for the app, which runs: connections
+    /// reach the app, but do not wake it. Empty while it is unknown.
+    package func unbound(of app: AppRuntime) -> Set<String> {
+        guard isBegun, let set = sets[app.id], set.refused == nil else { return [] }
+        return Set(set.sockets.filter { $0.descriptor == nil && $0.trouble != nil }.map(\.specification.identity))
     }
 
     private func lookAtAll() { for set in Array(sets.values) { look(set) } }
@@ -138,7 +155,10 @@ package final class ListeningSockets: EventRoom, EventSource {
             let warnings = try socket.bind(host.socketAccounts)
             if let descriptor = socket.descriptor { host.hold(socket.heldName, descriptor.raw) }
             warn(app, warnings)
-            if socket.toldTrouble != nil { note(app, .socketBound, text: "listens at \(socket.label) now") }
+            if socket.toldTrouble != nil {
+                note(app, .socketBound, text: "listens at \(socket.label) now")
+                tellPolicies(app)
+            }
             socket.toldTrouble = nil
             let machine = machine(app)
             if machine.standsBySockets == true { warn(app, [socket.withhold(false, standsBy: true)].compactMap { $0 }) }
@@ -415,56 +435,6 @@ package final class ListeningSockets: EventRoom, EventSource {
             }
         )
     }
-}
-
-/// The sockets that torpord binds for one app.
-final class SocketSet {
-    let app: AppRuntime
-    /// The configuration of `sockets`.
-    var specifications: [SocketSpecification] = []
-    var sockets: [ListeningSocket] = []
-    /// When to try the failed binds again; nil if all sockets are bound.
-    var retryAt: Duration?
-    var retryDelay: Duration = .zero
-    /// When the last wake-up by a connection was refused, and the app's state then; nil if it was not refused.
-    var refusal: Refusal?
-    /// Why none of the app's sockets is bound; nil if they should be.
-    var refused: ListeningSockets.Refusal?
-    /// Whether the app accepted connections at shared ports, at the last check; nil before the first check.
-    var portStanding: ListeningSockets.PortStanding?
-
-    /// A refused wake-up is retried after this time if it is unknown how long the reason lasts.
-    static let patience = Duration.seconds(1)
-
-    struct Refusal {
-        let at: Duration
-        let until: Duration?
-        let of: Situation
-    }
-
-    /// The app's state at the time of a refusal. If the state changes, a wake-up is tried again.
-    struct Situation: Equatable {
-        let state: AppState
-        let incarnation: UInt32
-        let generation: UInt32
-        let failed: Bool
-        let ending: TerminationReason?
-        let isBeforeFirstUnlock: Bool
-
-        init(_ machine: AppMachine, isBeforeFirstUnlock: Bool) {
-            self.isBeforeFirstUnlock = isBeforeFirstUnlock
-            state = machine.state
-            incarnation = machine.incarnation
-            generation = UInt32(truncatingIfNeeded: machine.goalGeneration)
-            failed = machine.failed
-            ending = machine.lastEnding
-        }
-    }
-
-    init(_ app: AppRuntime) { self.app = app }
-
-    /// Whether a socket that should be bound is not bound.
-    var isTroubled: Bool { refused == nil && sockets.contains { $0.descriptor == nil && !$0.isYielded } }
 }
 
 extension AppMachine {

@@ -3,6 +3,7 @@
 import Configuration
 import Engine
 import EventLoop
+import EventSources
 package import Lifecycle
 import Linux
 import Policies
@@ -80,7 +81,8 @@ extension PolicyManager {
             (machine.deadlines.contains { $0.kind == .watchdog }, TORPOR_APP_WATCHED),
             (machine.isTraced, TORPOR_APP_TRACED), (machine.interruptions > 0, TORPOR_APP_INTERRUPTED),
             (
-                !app.specification.isWokenByEvents && !supervisor.coordinator.hasDependents(app.id),
+                !app.specification.isWokenByEvents(exceptAt: supervisor.wakes.sockets.unbound(of: app))
+                    && !supervisor.coordinator.hasDependents(app.id),
                 TORPOR_APP_NEVER_WOKEN
             ),
         ]
