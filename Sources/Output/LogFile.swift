@@ -120,6 +120,24 @@ public final class LogFile {
         if failure != nil || droppedNow > 0 { recovered() }
     }
 
+    /// After an error, tries to write again although there is no new output, so that a log is known to work before its
+    /// app writes the next line. Returns whether writing works.
+    func tryAgain(now: Int64, using out: Scratch) -> Bool {
+        guard let failure else { return true }
+        // On a full disk a few bytes may still fit into the last block of the file: that is no room.
+        if failure == .noSpace, let room = try? FilesystemSpace(of: File.parent(of: path) ?? "/").free,
+            room < LogFile.leastRoom
+        {
+            return false
+        }
+        guard prepare(for: 0, now: now) else { return false }
+        append(UnsafeRawBufferPointer(start: nil, count: 0), stamp: now, using: out)
+        return self.failure == nil
+    }
+
+    /// A filesystem with less than this available, in bytes, counts as full.
+    private static let leastRoom: UInt64 = 64 << 10
+
     /// A line up to this length is never split between two writes.
     private static let longestPiece = 16 << 10
 

@@ -130,6 +130,9 @@ public final class OutputBatch {
         return count
     }
 
+    /// Tries to write to a log that has failed. Returns whether it works.
+    func tryAgain(_ log: LogFile) -> Bool { log.tryAgain(now: Clock.realtimeMicroseconds(), using: out) }
+
     /// Reserves a place for one more enlarged FIFO; false if none is left.
     func takeLargeFIFO() -> Bool {
         guard largeFIFOs > 0 else { return false }

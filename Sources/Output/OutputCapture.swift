@@ -60,6 +60,11 @@ public final class OutputCapture {
     private var largeBatches = 0
     private var isLarge = false
     private var troubled = false
+    /// Tries a log again that cannot be written; nil while writing works.
+    private var retry: TimerSource?
+    private var retryDelay = OutputCapture.retryDelays.first
+    /// The delay before the first retry, and the longest one.
+    private static let retryDelays = (first: Duration.seconds(1), last: Duration.seconds(10))
 
     /// Creates a capture that has not started. Several captures may share one `batch`. `owner` is the app's own user,
     /// if it has one. The delegate must not be freed before `close`.
@@ -152,6 +157,8 @@ public final class OutputCapture {
         drain()
         source?.cancel()
         source = nil
+        retry?.cancel()
+        retry = nil
         fifo = nil
         giveBackLargeFIFO()
         observers.removeAll()
@@ -232,6 +239,7 @@ public final class OutputCapture {
             let count = try batch.move(from: fifo.raw, to: log, limit: OutputBatch.capacity)
             troubled = false
             bytesRead += UInt64(count)
+            if log.failure != nil, retry == nil { beginRetries() }
             if count > 0 {
                 delegate.outputArrived(self)
                 for observer in observers { observer.call() }
@@ -245,6 +253,22 @@ public final class OutputCapture {
             discard(fifo)
             return 0
         }
+    }
+
+    /// Tries the log again at intervals until it can be written, whether or not the app writes something.
+    private func beginRetries() {
+        retryDelay = Self.retryDelays.first
+        retry = try? loop.timer { [weak self] in
+            guard let self, let log = self.log else { return }
+            guard !self.batch.tryAgain(log) else {
+                self.retry?.cancel()
+                self.retry = nil
+                return
+            }
+            self.retryDelay = min(self.retryDelay * 2, Self.retryDelays.last)
+            self.retry?.arm(after: self.retryDelay)
+        }
+        retry?.arm(after: retryDelay)
     }
 
     /// Reads output and discards it, because the journal file has failed. Otherwise the app would block on its full

@@ -358,6 +358,20 @@ func spawn(_ command: String, into writer: Descriptor) throws -> Process {
         #expect(lines.last == "again" && log.failure == nil)
     }
 
+    @Test("a log that works again is known to, before the app writes its next line")
+    func triesAgain() throws {
+        let loop = try EventLoop()
+        try FileManager.default.createDirectory(atPath: folder.path + "/app.log", withIntermediateDirectories: true)
+        let rig = try Rig(folder, loop: loop)
+        try rig.write("one\n")
+        #expect(rig.log.failure != nil && rig.troubles.count == 1)
+        try FileManager.default.removeItem(atPath: folder.path + "/app.log")
+        #expect(try wait(loop) { rig.log.failure == nil })
+        #expect(rig.troubles.count == 2 && rig.troubles.last?.contains("can be written to again; 4 bytes") == true)
+        let lines = folder.lines("app.log")
+        #expect(lines.count == 1 && lines[0]?.hasPrefix("torpor: 4 bytes of output are missing here") == true)
+    }
+
     @Test("a disk that is full costs whole lines, and says how much is missing")
     func full() throws {
         guard getuid() == 0 else {
