@@ -415,7 +415,9 @@ extension ControlService {
         after old: UInt32?
     ) -> VerbResult? {
         guard let (ending, text) = app.lastEnding else { return endedUnseen(item, app, machine) }
-        if let old, ending.incarnation <= old, ending.reason != .dependencyFailed { return nil }
+        // A launch that was refused before it began, for its memory or by a policy, has the number of the last run.
+        let isOfLaunch = ending.reason == .dependencyFailed || ending.reason == .launchFailed
+        if let old, ending.incarnation <= old, !isOfLaunch { return nil }
         if case .relaunch = ending.next { return nil }
         if ending.reason == .exitsOnSuspend { return result(app, ok: true, "opts out of the background: it was ended") }
         return result(app, ok: false, text, ending.reason.rawValue)

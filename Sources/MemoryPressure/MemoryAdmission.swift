@@ -70,7 +70,7 @@ extension MemoryWatch {
             switch decision {
             case .admit: admit(app.id)
             case .refuse(let why):
-                app.run.refusal = "was not launched: \(why)"
+                app.run.refusal = why
                 uninterrupted { [self] in
                     perform(coordinator.refuseMemory(app.id, now: now))
                 }

@@ -43,7 +43,7 @@ extension PolicyManager: PolicyChainDelegate {
         case TORPOR_ADVISE_REFUSE.rawValue:
             guard isAnswer(decision, to: TORPOR_EVENT_LAUNCH) else { break }
             let before = app.run.refusal
-            if !decision.onlyAdvises { app.run.refusal = "was not launched: \(Self.because(decision))" }
+            if !decision.onlyAdvises { app.run.refusal = Self.because(decision) }
             let outcome = follow(.refuse, app, decision, "is not launched")
             // The advice was refused, so the app is launched. Restore the text: otherwise the app's next ending would
             // be reported with the text of this advice.

@@ -143,10 +143,13 @@ import TorporAPI
         let apps = ShortMemory.app("huge", 4, "memory_needed = \"9GiB\"") + ShortMemory.app("old", 32)
         try ShortMemory.with(apps, machine: { $0.available = 7 * Self.gibibyte }) { daemon, _ throws in
             try daemon.bring(["old": "suspended"])
-            let result = try daemon.verb(.start, "huge")
-            #expect(!result.ok)
-            let message = result.message ?? ""
-            #expect(message.contains("it needs 9216 MiB (memory_needed), and the machine has 8192 MiB"), "\(message)")
+            for verb in [Verb.start, .restart] {
+                let result = try daemon.verb(verb, "huge")
+                #expect(!result.ok && result.error == "launch-failed")
+                let message = result.message ?? ""
+                let why = "huge was not launched: it needs 9216 MiB (memory_needed), and the machine has 8192 MiB"
+                #expect(message.hasPrefix(why), "\(message)")
+            }
             #expect(try daemon.summary("huge").state == "not-running" && daemon.endings().isEmpty)
         }
     }
