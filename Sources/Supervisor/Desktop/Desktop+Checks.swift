@@ -15,6 +15,9 @@ extension Desktop {
         return ledger.ids.isEmpty ? nil : trouble ?? unseen
     }
 
+    /// Whether commands of the configuration bring alerts to users, with or without a desktop.
+    var isShownByCommands: Bool { !supervisor.configuration.supervisor.alerts.commands.isEmpty }
+
     /// Why no user would see a question, as the end of a sentence; nil if users see it, at least by the configured
     /// commands.
     var obstacleToQuestions: String? {
@@ -36,8 +39,9 @@ extension Desktop {
         let session = place.map { "the session of user \($0.user)" }
         var checks: [DoctorCheck] = []
         if !ledger.ids.isEmpty {
-            let problem = obstacle ?? trouble ?? unseen
-            let value = session.map { "in \($0), by \(program)" }
+            let problem = isShownByCommands && obstacle != nil ? nil : obstacle ?? trouble ?? unseen
+            let commands = obstacle.map { "by the configured commands alone: \($0)" }
+            let value = commands ?? session.map { "in \($0), by \(program)" }
             checks.append(
                 DoctorCheck(
                     name: "alerts on the desktop",

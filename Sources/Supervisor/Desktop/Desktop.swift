@@ -207,6 +207,12 @@ package final class Desktop: ShellRoom, AlertScreen {
             case .i3: .i3
             }
         helper?.send(.follow(focus.kind))
+        if supervisor.configuration.supervisor.alerts.desktop == .none {
+            for id in ledger.ids {
+                ledger.forget(id)
+                helper?.send(.close(id: id))
+            }
+        }
         soundFocus.configure()
         sessionChanged()
     }
@@ -410,7 +416,10 @@ package final class Desktop: ShellRoom, AlertScreen {
                 focus.kind.map { _ in "the focus is not followed" },
                 listens ? "streams of PipeWire are not seen" : nil,
             ]
-            log.warning("\(what.compactMap(\.self).joined(separator: ", and ")): \(why)")
+            let sentence = "\(what.compactMap(\.self).joined(separator: ", and ")): \(why)"
+            // Users get alerts by the configured commands then.
+            let isExpected = !isRetried && isShownByCommands && focus.kind == nil && !listens
+            if isExpected { log.info(sentence) } else { log.warning(sentence) }
             supervisor.service.changed()
             for id in ledger.ids { report(.failed(id: id, reason: why)) }
         }

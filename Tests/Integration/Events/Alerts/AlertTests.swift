@@ -427,4 +427,26 @@ struct AlertScene {
             #expect(try scene.told == (0..<6).map { "a\($0) default" })
         }
     }
+
+    @Test("A machine without a desktop lacks nothing where commands bring the alerts, or the configuration wants none")
+    func withoutDesktop() throws {
+        guard Users.effectiveUID == 0 else { return print("skipped: a user's torpord has a session") }
+        let none = "desktop = \"none\"\n"
+        let toml = AlertScene.toml.replacingOccurrences(of: none, with: "")
+        try withDaemon(toml, files: AlertScene.files) { daemon throws in
+            let scene = AlertScene(daemon: daemon)
+            func check() throws -> DoctorCheck? {
+                try (daemon.call(.doctor)["checks"]?.arrayValue ?? []).map { try DoctorCheck(json: $0) }
+                    .first { $0.name == "alerts on the desktop" }
+            }
+            try scene.notify("tea")
+            try daemon.eventually("it is shown") { scene.shown.count == 1 }
+            let shown = try check()
+            let found = try #require(shown)
+            #expect(found.ok && found.value?.hasPrefix("by the configured commands alone") == true, "\(found)")
+            try daemon.apply(AlertScene.toml)
+            #expect(try check() == nil)
+            #expect(try scene.infos.map(\.state) == ["open"])
+        }
+    }
 }
