@@ -203,6 +203,20 @@ void fill(document &owner, ctoml_node &into, const toml::node &node) {
     }
 }
 
+// Whether this place, in lines and characters from 1, is at the end of its line.
+bool ends_line(std::string_view text, uint32_t line, uint32_t column) {
+    for (uint32_t at = 1; at < line; ++at) {
+        const size_t end = text.find('\n');
+        if (end == std::string_view::npos) return false;
+        text.remove_prefix(end + 1);
+    }
+    text = text.substr(0, text.find_first_of("\r\n"));
+    uint32_t characters = 0;
+    for (const char byte : text) characters += (static_cast<unsigned char>(byte) & 0xC0) != 0x80;
+    const bool has_control = !text.empty() && static_cast<unsigned char>(text.back()) < 0x20;
+    return column > characters || (column == characters && !has_control);
+}
+
 }  // namespace
 
 extern "C" ctoml_document *ctoml_parse(const char *bytes, size_t length) {
@@ -216,7 +230,14 @@ extern "C" ctoml_document *ctoml_parse(const char *bytes, size_t length) {
     const toml::parse_result parsed = toml::parse(text);
     if (!parsed) {
         const toml::parse_error &error = parsed.error();
-        result->fail(std::string(error.description()), error.source().begin.line, error.source().begin.column);
+        const auto begin = error.source().begin;
+        std::string description(error.description());
+        // The parser complains of the line break in a text whose closing quote is missing.
+        if (description.find("control characters other than TAB") != std::string::npos
+            && ends_line(text, begin.line, begin.column)) {
+            description = "a text in this line has no closing quote";
+        }
+        result->fail(std::move(description), begin.line, begin.column);
         return result;
     }
     fill(*result, result->root, parsed.table());

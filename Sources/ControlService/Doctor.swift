@@ -95,6 +95,7 @@ struct Doctor {
                 let confinement = slot.description?.confinement ?? []
                 guard slot.settings.isIsolated, !confinement.contains([.files, .systemCalls]) else { break }
                 check.ok = false
+                check.value = "it works, but is not confined"
                 check.message =
                     "its process is not fully confined, since this kernel lacks Landlock or seccomp: use only "
                     + "policies that you would trust with the supervisor's rights"

@@ -11,6 +11,21 @@ struct TOMLTests {
     static let suite = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
         .deletingLastPathComponent().deletingLastPathComponent().appending(path: "shared/toml-test/tests")
 
+    @Test("says that a closing quote is missing, and where")
+    func openText() {
+        for text in ["exec = [\"sleep\", \"10\n", "a = 'x\r\nb = 1\n"] {
+            guard
+                case .failure(let error) = Result(catching: { () throws(DocumentError) in
+                    try Document.parse(Array(text.utf8))
+                })
+            else {
+                Issue.record("\(text) is accepted")
+                continue
+            }
+            #expect(error.message.contains("has no closing quote") && error.position.line == 1, "\(error)")
+        }
+    }
+
     @Test("agrees with every TOML 1.0 file of toml-test")
     func agreesWithTheConformanceSuite() throws {
         guard let list = try? String(contentsOf: Self.suite.appending(path: "files-toml-1.0.0"), encoding: .utf8) else {

@@ -154,7 +154,7 @@ public enum ConfigurationLoader {
         }
         for entry in reader.policies.values {
             let folder = reader.supervisor.policyDirectory
-            MachineHints.checkLibrary(entry.policy, entry.origin, in: folder, reader.system)
+            guard MachineHints.checkLibrary(entry.policy, entry.origin, in: folder, reader.system) else { continue }
             guard reader.supervisor.policies.contains(entry.policy.name) else { continue }
             if let refusal = reader.system.inspection?.refusal(entry.policy, folder) { entry.origin.warning(refusal) }
         }

@@ -17,18 +17,21 @@ enum MachineHints {
         return "path = \"libNAME.so\" (Torpor comes with \(all))"
     }
 
-    /// Warns if the file of a policy's library does not exist although its folder does.
+    /// Warns if the file of a policy's library does not exist although its folder does. Returns whether it may exist.
     static func checkLibrary(
         _ policy: PolicySpecification,
         _ origin: Origin,
         in folder: String,
         _ system: ConfigurationSystem
-    ) {
+    ) -> Bool {
         let path = Path.join(folder, policy.path)
         let name = path.split(separator: "/").last.map(String.init) ?? path
-        guard !policy.path.isEmpty, let names = system.names(Path.folder(path)), !names.contains(name) else { return }
+        guard !policy.path.isEmpty, let names = system.names(Path.folder(path)), !names.contains(name) else {
+            return true
+        }
         let hint = Nearest.hint(name, among: names.filter { $0.hasSuffix(".so") })
         origin.warning("there is no \(quoted(name)) in \(Path.folder(path)) now\(hint)")
+        return false
     }
 
     /// Warns if the file of a picture does not exist although its folder does.

@@ -44,12 +44,14 @@ package final class Recorder {
     /// Records an event. `text` is a sentence without its subject, which is the app or torpord.
     ///
     /// - Parameters:
+    ///   - incarnation: the run of the app to which the event belongs; nil for its current or last one.
     ///   - level: the log level; nil for the usual level of the event.
     ///   - details: what programs learn from the event besides its text.
     ///   - fields: journal fields in addition to those of every event.
     package func note(
         _ app: AppRuntime?,
         _ kind: EventKind,
+        incarnation: UInt32? = nil,
         from: String? = nil,
         to: String? = nil,
         text: String,
@@ -58,12 +60,12 @@ package final class Recorder {
         details: JSON = .emptyObject,
         fields: @autoclosure () -> [(name: String, value: String)] = []
     ) {
-        let incarnation = app.map { Int64(engine.machine($0.id).incarnation) }
+        let run = app.map { Int64(incarnation ?? engine.machine($0.id).incarnation) }
         let record = events.append(
             EventRecord(
                 at: Clock.realtimeMicroseconds(),
                 app: app?.name,
-                incarnation: incarnation,
+                incarnation: run,
                 kind: kind.category,
                 from: from,
                 to: to,
@@ -103,7 +105,7 @@ package final class Recorder {
         if let app {
             let machine = engine.machine(app.id)
             fields.append(("TORPOR_APP", app.name))
-            if machine.incarnation > 0 { fields.append(("TORPOR_INCARNATION", "\(machine.incarnation)")) }
+            if let run = record.incarnation, run > 0 { fields.append(("TORPOR_INCARNATION", "\(run)")) }
             if kind == .changing {
                 fields.append(("TORPOR_STATE", machine.state.rawValue))
                 fields.append(("TORPOR_TRANSITION", record.to ?? ""))

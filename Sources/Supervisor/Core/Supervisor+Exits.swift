@@ -164,9 +164,11 @@ extension Supervisor {
             missing: missingRequirements(of: app)
         )
         if ending.reason.isFailure, let guilt = mailboxes.guilt(of: app, reason: ending.reason) { text += guilt }
-        note(
+        // The next run may have been launched already.
+        recorder.note(
             app,
             EventKind(ending),
+            incarnation: ending.incarnation,
             to: AppState.notRunning.rawValue,
             text: text,
             reason: ending.reason.rawValue,
