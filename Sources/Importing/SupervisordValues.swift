@@ -33,7 +33,8 @@ struct SupervisordExpansion {
         }
         if let missing {
             throw Failure(
-                message: "%(ENV_\(missing))s is supervisord's own \(missing), which is not set here: set it for the import"
+                message:
+                    "%(ENV_\(missing))s is supervisord's own \(missing), which is not set here: set it for the import"
             )
         }
         return result

@@ -133,7 +133,9 @@ struct SupervisordTests {
         #expect(try found["web"].exec == ["/root/bin/run", "outer", "sup"])
         #expect(try found["web"].environment == ["A": "inner", "B": "sup-x", "C": "own", "D": "outer"])
         let remarks = found.remarks("web")
-        #expect(remarks.contains { $0.contains("command: %(ENV_HOME)s becomes \"/root\", %(ENV_C)s becomes \"outer\"") })
+        #expect(
+            remarks.contains { $0.contains("command: %(ENV_HOME)s becomes \"/root\", %(ENV_C)s becomes \"outer\"") }
+        )
         let missing = try Imported("supervisord.conf", "[program:web]\ncommand=%(ENV_HOME)s/run\n")
         #expect(missing.apps.isEmpty && missing.remarks("web").contains { $0.contains("HOME, which is not set here") })
     }

@@ -121,7 +121,7 @@ public enum ConfigurationLoader {
         ]
         for (key, groups) in keys {
             for group in groups where reader.system.groupID(group) == nil {
-                let sentence = MissingAccount.sentence(group: group, "nobody gets these rights by it")
+                let sentence = MissingAccount.sentence(group: group, "no user has these rights through the group")
                 reader.supervisorOrigins[key]?.warning(sentence)
             }
         }

@@ -169,7 +169,8 @@ enum BundleNeeds {
             case "kernel":
                 return BundleWord.isLower(KernelRelease.version, than: words[2]) ? .missing("Linux \(words[2])") : nil
             case "landlock":
-                return Int(words[2]).map { KernelRelease.landlock >= $0 } ?? false ? nil : .missing("Landlock \(words[2])")
+                return Int(words[2]).map { KernelRelease.landlock >= $0 } ?? false
+                    ? nil : .missing("Landlock \(words[2])")
             default: break
             }
         }

@@ -44,7 +44,8 @@ struct BundleBuild: ParsableCommand {
     func run() throws {
         let plan = try BundleFiles.complain { () throws(BundleFault) in try BundleBuilder.plan(directory) }
         let manifest = try BundleFiles.manifest(plan.text, plan.files, file: directory + "/manifest.toml")
-        if let program = manifest.program, !plan.files.entries.contains(where: { $0.path.bytes == Array(program.utf8) }) {
+        if let program = manifest.program, !plan.files.entries.contains(where: { $0.path.bytes == Array(program.utf8) })
+        {
             Complaint.say("the bundle has no file \(program), which exec names: add it to \(directory)", .warning)
         }
         for need in BundleNeeds.unknown(manifest.needs) {

@@ -100,10 +100,15 @@ struct FocusTests {
             try scene.start("one")
             // A window of no app takes the focus, and goes once the app is on its way.
             let socket = daemon.directory + "/run/wayland-1"
-            let menu = "touch @M; until [ -e @M.end ]; do sleep 0.1; done".replacing("@M", with: daemon.directory + "/menu")
+            let menu = "touch @M; until [ -e @M.end ]; do sleep 0.1; done".replacing(
+                "@M",
+                with: daemon.directory + "/menu"
+            )
             let terminal = ["/usr/bin/foot", "-c", "/dev/null", "-a", "menu", "sh", "-c", menu]
             try scene.ask("exec", terminal.map { "'\($0)'" }.joined(separator: " "))
-            try daemon.eventually("the menu is there") { File.exists(daemon.directory + "/menu") && File.exists(socket) }
+            try daemon.eventually("the menu is there") {
+                File.exists(daemon.directory + "/menu") && File.exists(socket)
+            }
             try scene.expectAway("one")
             let before = try scene.moves("one")
             var request = VerbRequest(verb: .foreground, apps: ["slow"])
