@@ -68,7 +68,8 @@ extension ControlService {
         return true
     }
 
-    /// The scenes inside apps that the request names, without duplicates, and the names that are not such scenes.
+    /// The scenes inside apps that match the names in the request, without duplicates, and the names that match no
+    /// such scene.
     private func scenesInside(_ request: VerbRequest) -> (scenes: [(AppRuntime, SceneSession)], others: [String]) {
         let owners = supervisor.innerScenes.owners
         guard !owners.isEmpty, request.apps.count(where: Self.isGlob) <= Selection.mostSearches else {

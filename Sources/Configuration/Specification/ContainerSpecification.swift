@@ -19,7 +19,7 @@ public struct ContainerSpecification: Sendable, Hashable {
     /// The user inside the container (`NAME`, `UID` or `UID:GID`); `nil` for the image's own. This is not the app's
     /// key `user`, which names the user that runs podman.
     public var user: String?
-    /// The published ports: `[[ADDRESS:]PORT:]PORT[/PROTOCOL]`.
+    /// The published ports: `[[ADDRESS:]HOST_PORT:]CONTAINER_PORT[/PROTOCOL]`.
     public var ports: [String] = []
     /// The volumes and bind mounts: `SOURCE:PATH[:OPTIONS]`.
     public var volumes: [String] = []

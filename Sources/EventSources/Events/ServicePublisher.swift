@@ -38,7 +38,8 @@ final class ServicePublisher {
 
         init(_ service: Service, attempt: Int) { (self.service, self.attempt) = (service, attempt) }
 
-        /// The name with a number behind it if it was taken (RFC 6762, 9).
+        /// The name to announce. If other services have the service's name, a number is appended, as in `Printer #2`
+        /// (RFC 6762, section 9).
         var name: String {
             guard attempt > 0 else { return service.name }
             let mark = " #\(attempt + 1)"

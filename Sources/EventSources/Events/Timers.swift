@@ -90,7 +90,8 @@ package final class Timers: EventRoom, EventSource {
         if hasBegun { loop.later { [weak self] in self?.kept = [:] } }
     }
 
-    /// Called when the first launches have begun. From now on timers fire, as soon as the stored state was read.
+    /// Called when the first launches have begun and, if the stored state is read only later, again then. Timers fire
+    /// only after both.
     package func begin() {
         isDue = true
         guard isRemembered, !hasBegun else { return }

@@ -158,8 +158,9 @@ extension AppAlerts {
         }
         let clock = clock
         func isDue(_ alert: Alert) -> Bool { (clock.due(alert) ?? .max) <= clock.wall }
-        // An alert that is due now is opened as soon as it is stored, and the oldest open alert is then closed. So
-        // count only the alerts that are due but not stored yet. For a later alert, count those that are not due yet.
+        // If the alert is due now, it is opened as soon as it is stored, and the oldest open alert is closed if too
+        // many are open. So open alerts need no check: count only the alerts that are due but not stored yet. If the
+        // alert is due later, count the scheduled alerts that are not due yet.
         let isNow = isDue(alert)
         let count = others.count { isDue($0) == isNow }
         guard count < (isNow ? AlertRules.mostOpen : AlertRules.most) else {

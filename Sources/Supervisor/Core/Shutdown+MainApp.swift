@@ -16,8 +16,8 @@ extension Shutdown {
     /// The main app; nil if none is configured.
     var mainApp: AppID? { supervisor.configuration.supervisor.main.flatMap { coordinator.id(of: $0) } }
 
-    /// Updates the main app's facts in the recovery file as the core has decided, before the decision itself is
-    /// recorded.
+    /// Updates the main app's two facts in the recovery file from the core's actions, before these actions are recorded
+    /// and carried out: an ending sets the exit status; a launch or an ending makes the ending count.
     func noteMain(_ outputs: [AppAction]) {
         guard let main = mainApp else { return }
         for output in outputs where output.app == main {

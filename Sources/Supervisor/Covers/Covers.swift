@@ -39,7 +39,7 @@ final class Covers: ShellRoom, LifecycleObserver {
     /// The largest pictures that are copied, in bytes.
     private static let largestSnapshot = 16 << 20
     private static let largestLaunchImage = 4 << 20
-    /// How long a command may take to end by itself.
+    /// The time between SIGTERM and SIGKILL for a command whose cover has ended.
     private static let grace = Duration.seconds(1)
 
     /// Names of copies start with this prefix and torpord's pid. Copies with another pid are left from an earlier

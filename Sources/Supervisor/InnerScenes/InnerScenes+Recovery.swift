@@ -55,7 +55,8 @@ extension InnerScenes {
         }
         engine.whenStarted { [weak self] in
             guard let self else { return }
-            // Forget the scenes of an app that is not launched now: no user wants them any longer.
+            // If an app neither runs nor is about to be launched, drop the goals of its scenes, so that a later launch
+            // does not connect these scenes. Their sessions remain.
             for app in owners
             where !machine(app).isAlive && !machine(app).isWaitingToLaunch && !coordinator.isHeld(app.id) {
                 coordinator.restore(app.id, scenes: [], now: now)

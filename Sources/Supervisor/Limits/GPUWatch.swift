@@ -20,8 +20,9 @@ struct KernelEngineTimes: EngineTimeReader {
 
 /// Finds apps that use a graphics card in the background (`gpu_background`).
 ///
-/// Each time an app has been in the background for ``patience``, it is measured once, over ``interval``: what it drew
-/// as it left the foreground is finished by then. More than ``share`` of an engine's time counts as use.
+/// Each time an app has been in the background for ``patience``, it is measured once, over ``interval``. After
+/// ``patience``, the card has finished what the app drew as it left the foreground, so that does not count. More than
+/// ``share`` of an engine's time counts as use.
 final class GPUWatch: Room, LifecycleObserver {
     let engine: Engine
     let recorder: Recorder

@@ -6,7 +6,8 @@ import Lifecycle
 import Linux
 import Processes
 
-/// Processes of an app that no torpord supervises any longer, until they are gone.
+/// Processes of an app that an earlier torpord left and this torpord does not take over. They are ended before any app
+/// is launched.
 final class OrphanApp {
     private enum Place {
         /// An incarnation whose main process is pinned by a pidfd.
