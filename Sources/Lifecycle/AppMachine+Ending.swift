@@ -160,8 +160,7 @@ extension AppMachine {
             return
         case .launching, .running:
             var reason = wasSuspended && isKill(cause) ? .evicted : reasonOf(cause)
-            // An app that ends before it is ready has failed, whatever its exit status is. (STOPPING=1 makes it a
-            // termination that the app asked for.)
+            // An app that ends before it is ready has failed, whatever its exit status is.
             if isAwaited, reason == .exitSuccess { reason = .exitFailure }
             let (state, interrupted, _) = leave()
             phase = .terminating(

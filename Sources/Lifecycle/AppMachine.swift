@@ -268,10 +268,11 @@ public struct AppMachine: Sendable {
         return false
     }
 
-    /// Whether the app does not run because it failed or exited: no request, eviction or shutdown ended it, and it is
-    /// not a oneshot that is done.
+    /// Whether the app does not run because it failed or exited: no request, eviction or shutdown ended it, it is not a
+    /// oneshot that is done, and it may run on this machine.
     public var isDown: Bool {
-        switch phase {
+        guard mayRun else { return false }
+        return switch phase {
         case .notRunning(.resting): failed || !isDone && lastEnding?.wasAskedFor == false
         case .notRunning(.delayed): true
         case .notRunning(.waiting), .launching, .running, .terminating: false

@@ -40,7 +40,8 @@ public struct AnnouncementInfo: Hashable, Sendable {
 
     /// The announcement in one line, for users.
     public var text: String {
-        let state = name.map { "as \($0)" } ?? trouble.map { "not now: \($0)" } ?? "not now, only while \(time)"
+        let idle = time == "always" ? "not now, since no event may launch the app" : "not now, only while \(time)"
+        let state = name.map { "as \($0)" } ?? trouble.map { "not now: \($0)" } ?? idle
         return "\(type), port \(port), \(state)"
     }
 }

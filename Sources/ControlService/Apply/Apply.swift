@@ -132,6 +132,8 @@ struct Apply {
         /// Whether the app is terminated and launched again with its new definition, or launched if it had gone down.
         var isReplaced = false
         var launch: LaunchMode = .onDemand
+        /// Why a new app is not launched although it starts by itself; nil if it is launched.
+        var leftAlone: String?
         /// The app's incarnation (launch number) when the apply began. A restart terminates this incarnation.
         var incarnation: UInt32?
 

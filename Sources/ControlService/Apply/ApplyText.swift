@@ -36,6 +36,7 @@ extension Apply.Entry {
             return isWaiting ? "removed, terminated" : "removed, is being terminated"
         case .added:
             if launch == .onDemand { return "added, not launched (launch = \"on-demand\")" }
+            if let leftAlone { return "added, not launched: \(leftAlone)" }
             return isWaiting ? "added, launched" : "added, is being launched"
         case .changed: return changed(isPublic: isPublic, restart: restartText(isWaiting: isWaiting))
         }

@@ -295,7 +295,18 @@ extension ControlService {
             entry.isDown = down.contains(id)
             entry.isReplaced = applied.isReplaced(change.name, chosen) && entry.mayBeReplaced
             entry.scene = applied.scenes[change.name]
-            entry.incarnation = coordinator.machine(id).incarnation
+            let machine = coordinator.machine(id)
+            entry.incarnation = machine.incarnation
+            if change.kind == .added, machine.goal == .notRunning {
+                entry.leftAlone =
+                    if !machine.mayRun {
+                        "this machine does not own it"
+                    } else if machine.failed {
+                        "it had failed before"
+                    } else {
+                        "a user had stopped it before"
+                    }
+            }
             entries.append(entry)
         }
         let replaced = Set(entries.filter(\.isReplaced).map(\.id))

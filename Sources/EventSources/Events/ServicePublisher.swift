@@ -151,7 +151,13 @@ final class ServicePublisher {
                 if let path { self.free(path) }
                 return
             }
-            guard let path else { return self.failed(key, "Avahi takes no more services") }
+            guard let path else {
+                // Nothing more comes for this group: it need not be kept until its answer.
+                self.groups[key] = nil
+                var reason = "it answers without a group"
+                if case .failure(let error) = answer { reason = error.name ?? error.description }
+                return self.failed(key, "Avahi takes no more services: \(reason)")
+            }
             group.path = path
             self.add(key, group, path)
         }

@@ -192,8 +192,9 @@ package final class Activities: Room, LifecycleObserver {
                 coordinator.machine(id).isAlive, coordinator.machine(id).incarnation == entry.incarnation
             else { continue }
             current[id] = entry
-            look(at: apps[id])
         }
+        // Look only when all are read: a change is saved with all activities.
+        for id in Array(current.keys) { look(at: apps[id]) }
         arm()
     }
 

@@ -37,11 +37,6 @@ extension AppAlerts {
             }
         }
         if alert.urgency != .critical, let end = quietEnd(of: host.clocks.wall) { return hold(alert, app, until: end) }
-        // A repeated alert is on the screen once: the newest occurrence replaces the one before.
-        if let parent = opening.parent {
-            let earlier = table.open(of: app.name).filter { $0.opening?.parent == parent && $0.number != number }
-            for other in earlier { close(other.number) }
-        }
         closeOldest(of: app)
         if alert.wake, !isTold {
             do throws(Mailbox.Refusal) {
@@ -51,6 +46,12 @@ extension AppAlerts {
             }
         }
         show(alert, app)
+        // A repeated alert is on the screen once: the newest occurrence replaces the one before. That one is closed
+        // last, so that what it interrupts is not resumed in between.
+        if let parent = opening.parent {
+            let earlier = table.open(of: app.name).filter { $0.opening?.parent == parent && $0.number != number }
+            for other in earlier { close(other.number) }
+        }
     }
 
     private func told(_ alert: Alert, _ app: AppRuntime) {

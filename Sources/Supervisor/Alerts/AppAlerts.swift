@@ -95,7 +95,9 @@ package final class AppAlerts: Room, LifecycleObserver {
     /// Loads the stored alerts and badge of an app that was not in the configuration when the store was read.
     package func load(_ contents: StoreContents, of app: AppRuntime) {
         take(contents)
-        if isBegun { goOn() }
+        guard isBegun else { return }
+        goOn(with: table.open(of: app.name))
+        timeHasCome()
     }
 
     private func take(_ contents: StoreContents) {
@@ -137,7 +139,13 @@ package final class AppAlerts: Room, LifecycleObserver {
         closeAnsweredQuestions()
         // Greet the screen before any alert is shown there for the first time.
         if let screen { greet(screen) }
-        for alert in table.allOpen {
+        goOn(with: table.allOpen)
+        releaseHeld()
+        timeHasCome()
+    }
+
+    private func goOn(with alerts: [Alert]) {
+        for alert in alerts {
             guard let app = app(of: alert), let opening = alert.opening else { continue }
             if opening.answer != nil {
                 carryOutAnswer(of: alert.number)
@@ -148,8 +156,6 @@ package final class AppAlerts: Room, LifecycleObserver {
             }
         }
         boundInterruptions()
-        releaseHeld()
-        timeHasCome()
     }
 
     /// Saves all alerts and badges again, because the store's file was lost.

@@ -45,6 +45,8 @@ final class FocusFollower: ShellRoom, LifecycleObserver {
     private var previous: String?
     /// The app that a user has brought to the foreground by other means than the focus, while the focus is elsewhere.
     private var inFront: String?
+    /// What a user had asked of ``last`` when it got the focus; nil if that is not known, after a restart of torpord.
+    private var goalAtFocus: Goal??
     /// Until when the app ``inFront`` may open its first window.
     private var opensUntil = Duration.zero
 
@@ -102,6 +104,7 @@ final class FocusFollower: ShellRoom, LifecycleObserver {
         pending = nil
         let app = pid.flatMap(app(of:))
         guard app?.name != last else { return }
+        goalAtFocus = .some(app?.kept.goalOfPerson)
         if let app, fallsBack(to: app) {
             last = app.name
             return
@@ -146,11 +149,14 @@ final class FocusFollower: ShellRoom, LifecycleObserver {
 
     package func forget(_ app: AppRuntime) { if inFront == app.name { inFront = nil } }
 
-    /// Brings the app of the focused window back to the foreground, unless a user has sent it away.
+    /// Brings the app of the focused window back to the foreground, unless a user has sent it away since it got the
+    /// focus.
     private func bringBack() {
         guard kind != nil, !isEnding, let id = last.flatMap({ coordinator.id(of: $0) }) else { return }
         let (app, machine) = (supervisor.apps[id], coordinator.machine(id))
-        guard machine.isAlive, machine.goal != .active, app.kept.goalOfPerson == .active else { return }
+        let goal = app.kept.goalOfPerson
+        let isSentAway = goalAtFocus.map { $0 != goal } ?? false && goal != nil && goal != .active
+        guard machine.isAlive, machine.goal != .active, !isSentAway else { return }
         supervisor.uninterrupted { [supervisor] in Self.move(app, toForeground: true, supervisor) }
     }
 

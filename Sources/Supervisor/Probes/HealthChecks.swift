@@ -77,8 +77,9 @@ package final class HealthCheck {
     private var current: ProbeTry?
     /// The running time left until the next check when the checks were paused; nil if they were not paused.
     private var left: Duration?
-    /// Whether the app was suspended since its last check.
-    private var hasSlept = false
+    /// Whether the app was suspended since its last check. True at first: an earlier torpord may have kept the app
+    /// awake for a verdict, which the first check then ends.
+    private var hasSlept = true
     /// How many checks have failed in a row.
     private(set) var failures = 0
     /// Whether any check has succeeded or failed yet.
