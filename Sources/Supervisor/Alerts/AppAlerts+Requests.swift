@@ -152,7 +152,8 @@ extension AppAlerts {
                 )
             }
         }
-        // Do not count alerts that quiet hours hold back, because they were due already.
+        // The other scheduled alerts that count against the limits. Alerts that quiet hours hold back do not count,
+        // because they were due already, nor do permission questions, because torpord makes them.
         let others = table.scheduled(of: app.name).filter {
             $0.id != alert.id && $0.heldUntil == nil && $0.permission == nil
         }

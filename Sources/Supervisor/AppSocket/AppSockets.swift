@@ -42,7 +42,8 @@ final class AppSockets: ShellRoom, LifecycleObserver {
     /// How long a delegate (the process that receives messages) or a task outlives its connection. If a process
     /// exits, its connection closes first, and torpord learns of the exit within this time.
     private static let goneAfter = Duration.milliseconds(100)
-    /// How long the delegate of an app has to reconnect to a new torpord, counted while the app runs.
+    /// How long the delegate of an app has to reconnect to a new torpord. The time while the app is suspended does not
+    /// count.
     static let returnTime = Duration.seconds(5)
 
     /// The app's channel, created if it is missing.
@@ -55,7 +56,8 @@ final class AppSockets: ShellRoom, LifecycleObserver {
 
     // MARK: The socket
 
-    /// Listens at the app's own socket; once for all launches. `held`: the socket at which an earlier torpord listened.
+    /// Listens at the app's own socket, unless torpord listens there already: one socket serves all launches. `held`:
+    /// the socket at which an earlier torpord listened.
     func listen(for app: AppRuntime, _ user: User?, taking held: Descriptor?) throws(LaunchError) {
         guard app.server == nil else { return }
         let place = SharedPath(supervisor.runtime.apps, app.name, "/app")

@@ -76,7 +76,7 @@ package final class Desktop: ShellRoom, AlertScreen {
     static let name = ":desktop"
     static let arguments = ["torpor-desktop"]
     private static let idleTime = Duration.seconds(10)
-    /// How long a helper may take to end at the end of torpord.
+    /// When torpord ends, it asks the helper to end, and kills it after this time.
     private static let longestEnd = Duration.seconds(2)
     /// If a helper fails after it has run for this time, the delay before the next start is the shortest one again.
     private static let stableAfter = Duration.seconds(10)
@@ -417,7 +417,8 @@ package final class Desktop: ShellRoom, AlertScreen {
                 listens ? "streams of PipeWire are not seen" : nil,
             ]
             let sentence = "\(what.compactMap(\.self).joined(separator: ", and ")): \(why)"
-            // Users get alerts by the configured commands then.
+            // If no retry is needed and only alerts need the helper, users get them by the configured commands: do not
+            // warn.
             let isExpected = !isRetried && isShownByCommands && focus.kind == nil && !listens
             if isExpected { log.info(sentence) } else { log.warning(sentence) }
             supervisor.service.changed()

@@ -71,14 +71,15 @@ final class FocusFollower: ShellRoom, LifecycleObserver {
         }
     }
 
-    /// How long a window manager may take to move the focus to a window.
+    /// How long after a user has asked for an app a focus on its windows counts as the result: the window manager may
+    /// be slow.
     private static let raiseTime = Duration.seconds(2)
     /// How long an app may take to open a window once it is active.
     private static let openingTime = Duration.seconds(3)
 
-    /// Called when a user has asked for the app by other means than the focus. Returns the processes one of whose
-    /// windows should get the focus. Nil if the focus is not followed, or if the app has no window yet: a new window
-    /// gets the focus anyway.
+    /// Called when a user has asked for the app by other means than the focus. Returns the app's processes, one of
+    /// whose windows should get the focus. Nil if the focus is not followed, or if the app has no window yet: a new
+    /// window gets the focus anyway.
     func raises(_ app: AppRuntime) -> [Int32]? {
         let machine = coordinator.machine(app.id)
         if kind != nil { inFront = app.name == last ? nil : app.name }
@@ -119,8 +120,8 @@ final class FocusFollower: ShellRoom, LifecycleObserver {
         }
     }
 
-    /// Whether the focus returns to this app only because the window that had the focus is gone, such as that of a
-    /// menu, from which a user has started an app that has no window yet.
+    /// Whether the focus returns to this app only because the window that had the focus is gone (for example a menu),
+    /// while another app, which the user has started from that window, has not opened its own window yet.
     private func fallsBack(to app: AppRuntime) -> Bool {
         guard let inFront, inFront != app.name, let id = coordinator.id(of: inFront) else { return false }
         let machine = coordinator.machine(id)

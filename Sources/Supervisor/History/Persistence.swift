@@ -73,8 +73,8 @@ package final class Persistence: ShellRoom, LifecycleObserver {
     /// supervisor.
     package func whenLoaded(_ body: @escaping () -> Void) { if isLoaded { body() } else { afterLoad.append(body) } }
 
-    /// Gives an app that was not in the configuration when the store was read what is known of it, before anything else
-    /// is decided about it.
+    /// Restores the stored state of an app that was not in the configuration when the store was read. Must be called
+    /// before any decision about the app.
     package func recall(_ app: AppRuntime) {
         guard isLoaded, let contents = absent[app.name] else { return }
         if let row = contents.apps[app.name] { take(row, recall(row, app.specification.rules), app) }
@@ -93,7 +93,9 @@ package final class Persistence: ShellRoom, LifecycleObserver {
         loop.later { [weak self] in self?.supervisor.wakes.lookAgain() }
     }
 
-    /// What is stored of an app that is about to be added, which decides how it is launched before all else.
+    /// Adds the stored state of an app to the change that adds this app, since the state decides whether and how the
+    /// app is launched. Does nothing if no state is stored, or if the app was in the configuration when the store was
+    /// read.
     package func prepare(_ change: inout AppChange) {
         guard let row = absent[change.definition.name]?.apps[change.definition.name] else { return }
         change.remembered = recall(row, change.definition.rules)
@@ -153,8 +155,8 @@ package final class Persistence: ShellRoom, LifecycleObserver {
         afterLoad = []
     }
 
-    /// Loads the stored state. `fresh`: the apps that were found neither running nor in the recovery file, and so get
-    /// it.
+    /// Loads the stored state. Only the apps in `fresh`, which were found neither running nor in the recovery file,
+    /// need the stored history.
     func remember(_ fresh: [AppRuntime], _ completion: @escaping () -> Void) {
         store.onNotice = { [weak self] in self?.storeSays($0) }
         store.onRowsWanted = { [weak self] in self?.keepAll() }

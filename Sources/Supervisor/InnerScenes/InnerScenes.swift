@@ -60,7 +60,7 @@ package final class InnerScenes: ShellRoom, LifecycleObserver {
         return (app, session)
     }
 
-    /// The number by which the core knows a scene.
+    /// The number by which the core knows a scene. A scene without a number gets the next one.
     package func number(of name: String) -> SceneID {
         if let number = numbers[name] { return number }
         lastNumber += 1

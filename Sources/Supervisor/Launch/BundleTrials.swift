@@ -156,7 +156,7 @@ extension Launcher {
 /// A failed launch from a bundle's version on trial, until torpor-verify has recorded the failure and, if it is the
 /// second, has put the previous version back. Launches from the bundle wait for that.
 final class BundleTrial {
-    /// How many runs of torpor-verify are unfinished, or the reading of the configuration that follows.
+    /// How many steps are unfinished: runs of torpor-verify, or the reading of the configuration that follows them.
     var open = 0
     var verifiers: [Descriptor] = []
     /// Launches from the bundle that wait for the end of this trial.

@@ -210,7 +210,7 @@ class Companion<Command: CompanionCommand, Report: CompanionReport> {
         patience?.arm(after: bound)
     }
 
-    /// Waits until a companion that was told to end has ended, and kills it if it has not.
+    /// Waits until a companion that was told to end has ended, and kills it if it has not ended within `bound`.
     func awaitEnd(_ bound: Duration) {
         patience = nil
         guard let left else { return }

@@ -121,9 +121,9 @@ extension Launcher {
         return variables
     }
 
-    /// Kills the current command. If a slow disk or keeper still delays its start, calls the completion now, and the
-    /// command is killed when it starts. The end of torpor-verify is not waited for: it changes nothing of the app,
-    /// and a disk that hangs may keep it from ending.
+    /// Kills the current command. If a slow disk or keeper still delays the command's start, calls the completion now,
+    /// and kills the command when it starts. Does not wait for the end of torpor-verify, which changes nothing of the
+    /// app, and may hang with a disk.
     private func end(_ run: HookRun, of app: AppRuntime, _ sentence: String) {
         run.isCancelled = true
         if let pidfd = run.current {

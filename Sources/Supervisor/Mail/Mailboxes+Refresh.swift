@@ -53,8 +53,8 @@ extension Mailboxes {
         return isBad ? "must have names of 1 to \(TopicRule.longestName) bytes without control characters" : nil
     }
 
-    /// Adds names to the waiting refresh mail, and delivers it if the app is in the foreground. Nil if it has the
-    /// names already.
+    /// Adds names to the waiting refresh mail, and delivers the mail if the app is in the foreground. Returns nil if
+    /// the waiting mail has all the names already.
     @discardableResult
     func gather(_ names: [String], of app: AppRuntime, from sender: String) -> Mailbox.Change? {
         let waiting = boxes[app.id]?.items.last { $0.draft.topic == Self.refreshTopic && !$0.isInFlight }

@@ -205,8 +205,8 @@ package final class Mailboxes: Room, LifecycleObserver {
         dropIfEmpty(app)
     }
 
-    /// Removes mail that was added and cannot be stored; false if its delivery has begun or it has coalesced with
-    /// other mail.
+    /// Removes waiting mail because it could not be stored, or because its request was refused. Returns false, and
+    /// keeps the mail, if its delivery has begun or if it has coalesced with other mail.
     func takeBack(_ id: Int64, of app: AppRuntime) -> Bool {
         guard let mail = boxes[app.id]?[id], !mail.isInFlight, mail.count == 1, !isBeingTold(id, to: app) else {
             return false

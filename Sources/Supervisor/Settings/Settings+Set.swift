@@ -213,7 +213,8 @@ extension Settings {
         return true
     }
 
-    /// How the change takes effect, as a sentence; nil if it has no effect now.
+    /// How the change takes effect on the running app, as a sentence; nil if nothing has changed or the app does not
+    /// run.
     private func effect(of names: [String], _ app: AppRuntime) -> String? {
         guard !names.isEmpty else { return nil }
         let machine = coordinator.machine(app.id)
