@@ -283,7 +283,7 @@ final class AppSockets: ShellRoom, LifecycleObserver {
         )
     }
 
-    /// The archive that was offered to the current launch, if it still exists.
+    /// The archive that was offered to the current launch; nil if none was, or if it no longer exists.
     func stateOffered(to app: AppRuntime) -> ArchiveFolder.Found? {
         app.restoration == .offered ? supervisor.savedStates.archives(of: app).found : nil
     }

@@ -204,9 +204,9 @@ package final class Containers: ShellRoom {
 package struct ContainerRun: Equatable {
     /// Whether podman has started the container.
     var isRunning = false
-    /// The signal that ends the container, as its image names it.
+    /// The signal that ends the container, as its image names it; nil if the image names none.
     var stopSignal: Int32?
-    /// The SHA-256 digest of the container's image.
+    /// The SHA-256 digest of the container's image; nil if it is not known.
     var digest: ImageDigest?
 
     package init(isRunning: Bool = false) { self.isRunning = isRunning }

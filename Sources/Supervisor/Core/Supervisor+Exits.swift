@@ -105,7 +105,8 @@ extension Supervisor {
         }
     }
 
-    /// Reads `exit_code`, the last field of /proc/PID/stat (proc(5)), of a process that waits to be reaped.
+    /// Reads `exit_code`, the last field of /proc/PID/stat (proc(5)), of a process that waits to be reaped. Nil if the
+    /// process is gone.
     private static func statusOfZombie(_ pid: Int32) -> ExitStatus? {
         guard let text = try? File.readString("/proc/\(pid)/stat"),
             let code = text.split(whereSeparator: { $0 == " " || $0 == "\n" }).last.flatMap({ Int32($0) })

@@ -30,7 +30,7 @@ package final class Desktop: ShellRoom, AlertScreen {
     /// Reports that arrived before ``onReport`` was set.
     private var early: [DesktopReport] = []
     private(set) var helper: Helper?
-    /// The helper that was told to end.
+    /// The helper that was told to end; nil if none was, or if it was waited for.
     private var leaving: Helper?
     /// The user in whose session the helper runs.
     private var helperUser: UInt32?
@@ -54,7 +54,7 @@ package final class Desktop: ShellRoom, AlertScreen {
     private var idle: TimerSource?
     private var retry: TimerSource?
     private var failures = 0
-    /// Why there is no helper although one is needed, in a sentence.
+    /// Why the helper could not be started, or failed, as a sentence; nil once a helper has answered.
     private(set) var trouble: String?
     /// Why no user sees what the helper shows, as the helper has reported; nil if a user sees it.
     private(set) var unseen: String? {

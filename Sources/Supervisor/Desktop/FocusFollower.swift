@@ -41,15 +41,16 @@ final class FocusFollower: ShellRoom, LifecycleObserver {
             if let oldValue { previous = oldValue }
         }
     }
-    /// The app that had the focus before ``last``.
+    /// The app that had the focus before ``last``; nil if none is known.
     private var previous: String?
-    /// The app that a user has brought to the foreground by other means than the focus, while the focus is elsewhere.
+    /// The app that a user has brought to the foreground by other means than the focus, while another window has the
+    /// focus; nil if there is none.
     private var inFront: String?
-    /// Until when the app ``inFront`` may open its first window.
+    /// Until when the app ``inFront``, which has become active, may open its first window.
     private var opensUntil = Duration.zero
 
-    /// The app that a user has brought to the foreground by other means than the focus, and until when a focus on its
-    /// windows counts as the result of that.
+    /// The app that a user has last asked for by other means than the focus, and until when a focus on the app's
+    /// windows counts as the result of that; nil after the next change of the focus.
     private var raised: (app: String, until: Duration)?
 
     /// How long the focus must stay on a window before the window's app comes to the foreground, so that a window
@@ -74,7 +75,7 @@ final class FocusFollower: ShellRoom, LifecycleObserver {
     /// How long after a user has asked for an app a focus on its windows counts as the result: the window manager may
     /// be slow.
     private static let raiseTime = Duration.seconds(2)
-    /// How long an app may take to open a window once it is active.
+    /// How long after it became active an app may take to open its first window.
     private static let openingTime = Duration.seconds(3)
 
     /// Called when a user has asked for the app by other means than the focus. Returns the app's processes, one of
@@ -155,7 +156,7 @@ final class FocusFollower: ShellRoom, LifecycleObserver {
         supervisor.uninterrupted { [supervisor] in Self.move(app, toForeground: true, supervisor) }
     }
 
-    /// The app that a process belongs to.
+    /// The app that a process belongs to; nil if it belongs to none.
     private func app(of pid: Int32) -> AppRuntime? {
         let cgroup = (try? ProcFS.cgroup(pid)) ?? nil
         return apps.first { $0.run.tree?.contains(pid, in: cgroup) ?? false }

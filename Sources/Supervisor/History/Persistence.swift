@@ -16,7 +16,7 @@ import VarlinkServer
 package struct PersistedApp {
     /// The state that a user requested for the app; nil if none, so that the configuration decides.
     package var goalOfPerson: Goal?
-    /// The hash of the row that was last saved or loaded.
+    /// The hash of the row that was last saved or loaded; nil if there is none.
     private var fingerprint: Int?
     package private(set) var incarnation: Int64 = 0
     package private(set) var ledger: [Int64] = []
@@ -43,7 +43,7 @@ package struct PersistedApp {
 package final class Persistence: ShellRoom, LifecycleObserver {
     package unowned(unsafe) let supervisor: Supervisor
     package let store: Store
-    /// Changes that are not in the store yet.
+    /// Changes that are not in the store yet; nil if no journal could be made.
     package var journal: StoreJournal? { store.journal }
     /// Whether the apps have got their stored data. From then on the store is kept up to date.
     private(set) var isRemembered = false

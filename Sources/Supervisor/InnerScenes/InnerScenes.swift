@@ -40,7 +40,7 @@ package final class InnerScenes: ShellRoom, LifecycleObserver {
     /// Apps that have scenes inside.
     package var owners: [AppRuntime] { apps.filter { $0.specification.innerScenes != nil && $0.isListed } }
 
-    /// The app of that name, if it has scenes inside.
+    /// The app of that name; nil if there is none, or if it has no scenes inside.
     package func owner(named name: String) -> AppRuntime? {
         coordinator.id(of: name).map { apps[$0] }.flatMap {
             $0.specification.innerScenes != nil && $0.isListed ? $0 : nil
@@ -52,7 +52,7 @@ package final class InnerScenes: ShellRoom, LifecycleObserver {
         roster.sessions.values.filter { $0.template == app.name && !$0.isDiscarded }.sorted { $0.app < $1.app }
     }
 
-    /// A scene by its full name, with its app.
+    /// A scene by its full name, with its app; nil if it does not exist or is being discarded.
     package func scene(named name: String) -> (app: AppRuntime, session: SceneSession)? {
         guard let session = roster[name], !session.isDiscarded, let app = owner(named: session.template) else {
             return nil
@@ -78,7 +78,7 @@ package final class InnerScenes: ShellRoom, LifecycleObserver {
         lastNumber = max(lastNumber, number)
     }
 
-    /// A scene's own name.
+    /// A scene's own name; nil if the number belongs to no scene.
     func name(of scene: SceneID) -> String? { names[scene].flatMap(AppName.sceneParts)?.scene }
 
     /// The core's state machine of a scene; nil if the core does not know the scene.

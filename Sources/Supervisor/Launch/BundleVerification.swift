@@ -36,7 +36,7 @@ extension Launcher {
     /// The name for a run of torpor-verify among the commands that run for an app.
     static let bundle = "bundle"
 
-    /// The most time that a verification may take. A bundle of 10 GiB takes less at 50 MB/s.
+    /// How long torpor-verify may take before it is killed. A bundle of 10 GiB takes less at 50 MB/s.
     private static let longestVerification = Duration.seconds(300)
     /// The most bytes of torpor-verify's output: a line, and the manifest before its list of files (256 KiB).
     private static let longestAnswer = 257 << 10

@@ -54,7 +54,7 @@ class Companion<Command: CompanionCommand, Report: CompanionReport> {
     private var outgoing: [UInt8] = []
     private var sent = 0
     private var pidfd: Descriptor?
-    /// The process of a companion that was told to end.
+    /// The process of a companion that was told to end; nil once it was waited for.
     private var left: Descriptor?
     private var isOver = false
     /// Whether torpord has killed the companion. Its end is reported when the process is gone.
@@ -70,7 +70,7 @@ class Companion<Command: CompanionCommand, Report: CompanionReport> {
 
     /// The companion's pid; nil until it is launched.
     private(set) var pid: Int32?
-    /// The companion's process and its children, to which the resource profile is applied.
+    /// The companion's process and its children, to which the resource profile is applied; nil before the launch.
     private var tree: ProcessTree?
     /// The resource profile to apply to the companion.
     var profile: StateProfile {
@@ -384,8 +384,8 @@ final class CompanionCount {
     private var timer: TimerSource?
     private var isPastWaiting = false
 
-    /// How long to wait for companions that were killed. A killed process that waits for a disk ends only when the
-    /// disk answers.
+    /// How long the shutdown waits for companions that were killed or told to end. A killed process that waits for a
+    /// disk ends only when the disk answers.
     private static let longestEnd = Duration.seconds(5)
 
     init(_ supervisor: Supervisor) { self.supervisor = supervisor }

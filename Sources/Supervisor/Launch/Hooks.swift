@@ -218,8 +218,8 @@ extension Launcher {
         }
     }
 
-    /// Makes the cgroup of a check. The session is not enough to find all of a check's processes, because those of
-    /// ‘podman exec’, for example, leave it.
+    /// Makes the cgroup of a check; nil if that is impossible. The session is not enough to find all of a check's
+    /// processes, because those of ‘podman exec’, for example, leave it.
     private func makeCheckCgroup(_ app: AppRuntime) -> (path: String, directory: Descriptor)? {
         do throws(Errno) {
             checks.count += 1

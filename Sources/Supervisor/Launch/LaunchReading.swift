@@ -10,13 +10,13 @@ import Linux
 /// What a launch reads from disks, the user database and the app's files. Each of these may block, so a background
 /// thread reads them.
 struct LaunchFacts: Sendable {
-    /// The account that the app runs as.
+    /// The account that the app runs as; nil for the supervisor's own user.
     var account: Account?
     /// The accounts that own the app's sockets; nil if they were known before the launch.
     var named: SocketAccounts?
     /// The variables from the app's environment files.
     var variables: [String: String] = [:]
-    /// Why the files with the app's settings could not be written.
+    /// Why the files with the app's settings could not be written; nil if they were written, or are not needed.
     var settingsProblem: String?
     var executable: String
     /// The app's working directory.

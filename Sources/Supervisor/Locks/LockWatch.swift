@@ -238,7 +238,7 @@ extension Incarnation {
         set { slots[LockLookSlot.self] = newValue }
     }
 
-    /// The file locks that the app had at the last check.
+    /// The file locks that the app had at the last check; nil if it had none, or was not checked.
     var locks: [HeldLock]? {
         get { slots[LocksSlot.self] }
         set { slots[LocksSlot.self] = newValue }

@@ -160,7 +160,7 @@ extension Mailboxes {
     /// Removes a URL that was queued for a request which was then refused.
     package func withdraw(_ id: Int64, of app: AppRuntime) { _ = takeBack(id, of: app) }
 
-    /// The first URL that waits for the app.
+    /// The first URL that waits for the app; nil if none waits.
     func url(for app: AppRuntime) -> String? { boxes[app.id]?.items.lazy.compactMap(\.url).first }
 
     /// Passes the URLs that wait for the app on to other apps, because this app declines them.

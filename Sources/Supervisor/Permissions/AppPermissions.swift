@@ -267,7 +267,8 @@ package final class AppPermissions: ShellRoom, LifecycleObserver {
         return launchAgain(app)
     }
 
-    /// Restarts a running app, since its sandbox differs from what the answers now allow.
+    /// Restarts the app if it runs, since its sandbox differs from what the answers now allow. Returns a sentence
+    /// about the restart; nil if the app does not run or has no sandbox.
     @discardableResult private func launchAgain(_ app: AppRuntime) -> String? {
         defer { settle(app) }
         outdatedStores.insert(app.id)

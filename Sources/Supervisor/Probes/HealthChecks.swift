@@ -95,7 +95,8 @@ package final class HealthCheck {
         self.checks = checks
     }
 
-    /// An app that has just been resumed has this long to get going before it is checked.
+    /// How long after the end of its suspension an app is checked at the earliest, so that it can continue its work
+    /// first.
     private static let waking = Duration.seconds(1)
 
     /// Begins to check the app at intervals, or goes on after ``pause()``.

@@ -70,7 +70,8 @@ extension RecoveryFile {
 }
 
 extension Incarnation {
-    /// Files of the app's protected folder that the app still had open after the lock, so that torpord ended the app.
+    /// Files of the app's protected folder that the app still had open after the lock, so that torpord ended the app;
+    /// nil if torpord did not end the app for that.
     var openProtectedFiles: [String]? {
         get { slots[OpenProtectedFilesSlot.self] }
         set { slots[OpenProtectedFilesSlot.self] = newValue }

@@ -25,11 +25,11 @@ package struct AppRecord {
     package var tokens = TakenTokens()
     package var lastExit: LastExit?
     var missedDeadline: Deadline?
-    /// The state of the app that a user has requested last.
+    /// The state of the app that a user has requested last; nil if none, or if the request no longer counts.
     package var goalOfPerson: Goal?
     package var status: String?
     package var times = StateTimes()
-    /// The state whose resource profile was applied to the app last.
+    /// The state whose resource profile was applied to the app last; nil if none was.
     var profileState: AppState?
     package var launch = LaunchMoments()
     var missedMessage: Message?

@@ -155,7 +155,7 @@ package final class Scenes: ShellRoom, LifecycleObserver {
     /// Calls back when all changes so far are on disk.
     func whenWritten(_ then: @escaping () -> Void) { disk.ask({ true }) { _ in then() } }
 
-    /// A scene, as clients see it.
+    /// A scene, as clients see it; nil if the app is no scene.
     package func info(of app: AppRuntime) -> SceneInfo? {
         guard let session = session(of: app) else { return nil }
         let machine = machine(app)
@@ -437,7 +437,7 @@ package enum SceneRefusal: Error, Sendable {
 }
 
 extension SceneFolder {
-    /// Calls `work`; returns a sentence if it fails.
+    /// Calls `work`. Returns a sentence about the error; nil if there was none.
     func trouble(_ work: () throws(Errno) -> Void) -> String? {
         do throws(Errno) {
             try work()

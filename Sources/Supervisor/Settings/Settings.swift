@@ -95,7 +95,7 @@ package final class Settings: ShellRoom, LifecycleObserver {
         }
     }
 
-    /// Continues what an earlier torpord did for the app's settings.
+    /// Continues what an earlier torpord has begun for the app's settings and may not have completed.
     private func goOn(_ app: AppRuntime) {
         guard !app.specification.declaredSettings.isEmpty else { return }
         for (names, until) in supervisor.mailboxes.settingsBeingTold(to: app) { markTold(names, until: until, app) }

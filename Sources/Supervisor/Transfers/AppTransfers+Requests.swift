@@ -296,7 +296,8 @@ extension AppTransfers {
         schedule()
     }
 
-    /// Handles an app's answer to a server that asks for a login.
+    /// Handles an app's answer to a server that asks for a login. Returns why the answer is refused; nil if it is
+    /// accepted.
     package func answer(_ request: AnswerLoginRequest, of app: AppRuntime) -> TransferProblem? {
         guard let transfer = queue[request.id], transfer.app == app.name else {
             return .invalid(FieldError(field: "id", problem: "\(request.id) is not a transfer of \(app.name)"))
