@@ -32,8 +32,8 @@ extension AppAlerts {
     package struct Scheduled {
         /// The alert, with the time at which it is due.
         package var info: AlertInfo
-        /// A sentence for the user, or nil: no app can open the alert's URL now, or the notification server plays no
-        /// sounds. The alert is scheduled all the same, since both may change before it is due.
+        /// A sentence for the user, if no app can open the alert's URL now, or if the notification server plays no
+        /// sounds; otherwise nil. The alert is scheduled all the same, since both may change before it is due.
         package var warning: String?
     }
 

@@ -347,8 +347,8 @@ final class AppSockets: ShellRoom, LifecycleObserver {
         pump(app)
     }
 
-    /// A connection was closed. If its process neither exits nor reconnects within ``goneAfter``, the connection's
-    /// tasks end, and its delegate is gone.
+    /// Called when a connection was closed. If its process neither exits nor reconnects within ``goneAfter``, the
+    /// connection's tasks end, and its delegate is gone.
     private func disconnected(_ connection: UInt64, _ app: AppRuntime) {
         guard let channel = app.channel, app.run.tree != nil else { return }
         let wasDelegate = channel.delegate?.reply.connection == connection
@@ -373,7 +373,7 @@ final class AppSockets: ShellRoom, LifecycleObserver {
         channel.delegate = nil
         guard coordinator.machine(app.id).isAlive else { return }
         note(app, .attached, text: "has no delegate any more: its connection was closed")
-        // A launch waits for the next delegate and sends it the same messages.
+        // Keep the messages of a launch: the launch waits for the next delegate, which gets them again.
         let isLaunching = coordinator.machine(app.id).transition == .launching
         if !isLaunching {
             channel.queue = []
@@ -389,7 +389,7 @@ final class AppSockets: ShellRoom, LifecycleObserver {
         guard let channel = app.channel else { return }
         channel.returnTimer = try? loop.timer { [weak self, weak app] in
             guard let self, let app, let channel = app.channel else { return }
-            // A suspended app cannot reconnect. Its time starts again when it is resumed.
+            // A suspended app cannot reconnect. The time to reconnect starts again when the app is resumed.
             if self.coordinator.machine(app.id).state == .suspended { return }
             channel.returnTimer = nil
             for (token, owner) in channel.owners where owner == .lost { self.finish(task: token, app) }

@@ -117,7 +117,8 @@ package final class Containers: ShellRoom {
 
     // MARK: While it runs
 
-    /// torpor-container (`pid`) reports that the container runs, and the signal that stops it according to its image.
+    /// Called when torpor-container (`pid`) reports that the container runs, and the signal that its image names for
+    /// stopping it.
     func runs(_ app: AppRuntime, stopSignal: Int32?, digest: ImageDigest?, saidBy pid: Int32) {
         guard let tree = app.run.tree, tree.isContainer, pid == tree.leader.pid else { return }
         var run = ContainerRun(isRunning: true)

@@ -203,13 +203,14 @@ package final class InnerScenes: ShellRoom, LifecycleObserver {
             }
             try request(.scene(number, goal), of: app.id)
         } catch {
-            // Discard only a new scene. If the core knows the scene already, it belongs to another request.
+            // Discard only a session that this request has made. If the core knows the scene already, another request
+            // made it.
             if machine(of: number, app) == nil { forgetNew(session.app) }
             throw error
         }
         if goal == .active {
             // The user has chosen this scene. Other scenes that were in the foreground when the app ended no longer
-            // return with it.
+            // return to the foreground with the app.
             for other in sessions(of: app) where other.returns && other.app != session.app {
                 supervisor.scenes.change(other.app) { $0.returns = false }
             }

@@ -109,8 +109,8 @@ extension Launcher {
         return run
     }
 
-    /// Reads a manifest again that could not be read before. If it can be read now, applies the configuration with
-    /// it. The present launch is refused in any case; a retry then uses the bundle.
+    /// Reads a manifest that could not be read before. If that succeeds now, applies the configuration together with
+    /// the manifest. The present launch is refused in any case; a retry then uses the bundle.
     private func readManifestAgain(
         _ app: AppRuntime,
         _ bundle: BundleReference,

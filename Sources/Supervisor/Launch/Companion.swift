@@ -42,7 +42,7 @@ class Companion<Command: CompanionCommand, Report: CompanionReport> {
     private static var turn: Int { 64 << 10 }
     /// The most bytes that may wait to be sent. A working companion always reads, so if more wait, it was stopped.
     private static var mostWaiting: Int { 16 << 20 }
-    /// Within this time, a working companion answers `hello`.
+    /// A companion of an earlier torpord that has not answered `hello` after this time does not work, and is killed.
     private static var longestSilence: Duration { .seconds(20) }
 
     let place: CompanionPlace
@@ -61,7 +61,7 @@ class Companion<Command: CompanionCommand, Report: CompanionReport> {
     private var isLeaving = false
     /// Why torpord killed the companion; nil if the companion did nothing wrong.
     private var failure: String?
-    /// Whether an earlier torpord launched the companion, and it has not answered `hello` yet.
+    /// Whether an earlier torpord launched the companion, and the companion has not answered `hello` yet.
     private(set) var isUnheard = false
     /// Whether an earlier torpord launched the companion.
     private(set) var isAdopted = false

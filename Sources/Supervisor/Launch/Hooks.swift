@@ -141,7 +141,8 @@ extension Launcher {
         run.completion(failure)
     }
 
-    /// Cancels commands of `before_start` that still run. Commands of `after_stop` continue.
+    /// Cancels commands of `before_start`, or the verification of a bundle, if these still run. Commands of
+    /// `after_stop` continue.
     func cancelHooks(_ app: AppRuntime) {
         guard let run = app.hooks, run.names == "before_start" || run.names == Self.bundle else { return }
         cancel(run, of: app)

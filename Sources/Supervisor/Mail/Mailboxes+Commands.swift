@@ -100,7 +100,7 @@ extension Mailboxes {
         if !isOver { openCommands[app.id] = run }
     }
 
-    /// The incarnation is over: ends the `open_command` that runs for it.
+    /// Called when the app's incarnation has ended. Ends the `open_command` that still runs for it.
     func endOpenCommand(of app: AppRuntime) {
         if let run = openCommands[app.id] { host.end(run, of: app) }
     }

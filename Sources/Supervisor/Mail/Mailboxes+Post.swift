@@ -215,7 +215,7 @@ extension Mailboxes {
         rule(for: draft.topic, app)?.keep ?? false
     }
 
-    /// An app subscribes to a topic, or ends its subscription.
+    /// Carries out an app's request to subscribe to a topic, or to end a subscription.
     func subscribe(_ request: SubscribeRequest, _ app: AppRuntime) throws(FieldError) {
         if let problem = TopicRule.problem(request.topic) {
             throw FieldError(field: "topic", problem: "cannot be used: \(problem)")

@@ -21,8 +21,8 @@ extension Mailboxes {
     /// The name that means that the app must refresh everything.
     static let allNames = "*"
 
-    /// Tells the app what to refresh: when it comes to the foreground, or now if it is there. `completion` is called
-    /// when that is on disk, or with the reason why it is not.
+    /// Tells the app what to refresh: when it comes to the foreground, or now if it is there. `completion` is
+    /// called when the names are on disk, or with the reason why they are not accepted or stored.
     package func needsRefresh(
         _ names: [String],
         of app: AppRuntime,

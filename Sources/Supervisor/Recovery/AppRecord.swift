@@ -34,7 +34,7 @@ package struct AppRecord {
     package var launch = LaunchMoments()
     var missedMessage: Message?
     var restoration: Restoration?
-    /// Whether a user stops the app and wants the next launch to get its state.
+    /// Whether a user has stopped the app in such a way that the next launch gets the app's saved state.
     var keepsState = false
     /// What torpor-container has reported; nil for an app without a container.
     var container: ContainerRun?

@@ -285,8 +285,8 @@ final class Takeover: ShellRoom {
     private func forgetSlots(of entries: [RecoveryFile.Entry]) {
         for entry in entries {
             // If torpor-keeper has run since before this torpord, a user has removed the app from the configuration,
-            // and the app has ended now: remove its data. After a new start, torpord may only have been given another
-            // configuration: then the app's stored data stays.
+            // and the app has ended now: remove its data. If torpor-keeper is new too, torpord may only have been
+            // started with another configuration: then the app's stored data stays.
             if supervisor.keeper.instance > 1 { supervisor.store.remove(app: entry.name) }
             supervisor.recovery.remove(entry.slot)
         }
@@ -371,8 +371,9 @@ final class Takeover: ShellRoom {
     }
 
     /// Called when the app's notify socket was lost with torpord and torpor-keeper. Messages of the app may have been
-    /// lost with the socket, or refused by the kernel since. Programs send most messages only once. So torpord treats
-    /// a message that the app may have sent as received, or asks the app for the message again.
+    /// lost with the socket, or refused by the kernel while there was no socket. Programs send most messages only
+    /// once. So torpord treats a message that the app may have sent as received, or asks the app for the message
+    /// again.
     private func hearAfterSilence(_ app: AppRuntime) {
         deliver(.heartbeat, to: app.id)
         if !takeForReady(app), let message = coordinator.machine(app.id).awaitedMessage {

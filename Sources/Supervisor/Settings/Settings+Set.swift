@@ -125,7 +125,7 @@ extension Settings {
         return names.count > 10 ? "\(shown) and \(names.count - 10) more settings" : shown
     }
 
-    /// The changes, with their values in normal form.
+    /// The changes, with their values in normal form. Throws the reason if one of them is not permitted or is invalid.
     private func checked(
         _ request: SetSettingsRequest,
         _ app: AppRuntime,

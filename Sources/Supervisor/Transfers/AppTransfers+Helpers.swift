@@ -201,7 +201,7 @@ extension AppTransfers {
         shareRate()
     }
 
-    /// The helper has reported something, so it works: forgets its failed starts.
+    /// Called when the helper has reported something, and so works: forgets its failed starts.
     func works(_ name: String) { failedStarts[name] = nil }
 
     /// Ends the helper of an app (a torpor-transfer process) when it has had no transfer for a while.
