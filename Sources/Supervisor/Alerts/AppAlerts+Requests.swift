@@ -82,7 +82,8 @@ extension AppAlerts {
         }
     }
 
-    /// Replies to a repeated request, whose first reply was lost.
+    /// Replies to a repeated request, whose first reply was lost: `completion` gets the alert that the first request
+    /// made.
     private func repeated(
         _ request: ScheduleAlertRequest,
         _ number: Int64,

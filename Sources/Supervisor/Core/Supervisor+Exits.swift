@@ -32,7 +32,7 @@ extension Supervisor {
             if let failure = record.launchFailure {
                 return launcher.launched(app, machine.launchOrder, .failure(failure), cgroupPath: nil)
             }
-            // The process started and ended while no torpord was running.
+            // The process started and ended while no torpord was running, so this torpord has no tree for it yet.
             let tag = AppTag(app: app.name, incarnation: record.incarnation)
             let main = Identity(pid: record.pid, startTime: record.startTime)
             app.run.tree = takeover.tree(tag, main, nil, takeover.cgroup(of: app), isOurs: true)
@@ -165,7 +165,7 @@ extension Supervisor {
             missing: missingRequirements(of: app)
         )
         if ending.reason.isFailure, let guilt = mailboxes.guilt(of: app, reason: ending.reason) { text += guilt }
-        // The next run may have been launched already.
+        // Name the incarnation that has ended: the next one may have been launched already.
         recorder.note(
             app,
             EventKind(ending),

@@ -32,7 +32,7 @@ extension Supervisor {
         wakes.lookAgain()
     }
 
-    /// Notes that this machine does not own the app. An app that runs is suspended.
+    /// Notes that this machine does not own the app. If the app runs, it is suspended; a launch is cancelled or ended.
     package func disown(_ app: AppRuntime, by whom: String) throws(RequestError) {
         let wasOwned = coordinator.machine(app.id).ownership != .none
         try request(.disown, of: app.id)

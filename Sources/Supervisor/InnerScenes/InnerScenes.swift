@@ -192,7 +192,7 @@ package final class InnerScenes: ShellRoom, LifecycleObserver {
     // MARK: Moving
 
     /// Moves a scene to a goal (the state that it should reach). If the limit of connected scenes is reached, first
-    /// disconnects the least recently used scene in the background.
+    /// disconnects the least recently used scene in the background. Throws, as a sentence, why the scene is not moved.
     package func move(_ session: SceneSession, to goal: SceneGoal, _ app: AppRuntime) throws(RequestError) {
         let number = number(of: session.app)
         refusals[number] = nil

@@ -57,8 +57,8 @@ extension Launcher {
         }
     }
 
-    /// Runs torpor-verify, which compares an app's bundle with its signed manifest. Completes at once for an app
-    /// without a bundle.
+    /// Runs torpor-verify, which compares an app's bundle with its signed manifest. `completion` gets nil, or why the
+    /// bundle must not run; it is called at once for an app without a bundle.
     func verifyBundle(_ app: AppRuntime, _ completion: @escaping (BundleRefusal?) -> Void) {
         guard let bundle = app.specification.bundle else { return completion(nil) }
         guard let version = bundle.version else {
@@ -96,7 +96,8 @@ extension Launcher {
         }
     }
 
-    /// Registers a check as what the app's launch waits for, and cancels the check after ``longestVerification``.
+    /// Makes the app's launch wait for a check of its bundle, and cancels the check after ``longestVerification``.
+    /// `completion` gets nil, or the problem.
     private func beginCheck(of app: AppRuntime, _ completion: @escaping (String?) -> Void) -> HookRun {
         let run = HookRun(names: Self.bundle, [], completion)
         app.hooks = run

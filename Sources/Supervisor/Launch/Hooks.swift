@@ -160,8 +160,9 @@ extension Launcher {
         }
     }
 
-    /// Runs a command for an app, as the app's user and in its directory, and reports the exit status. The command
-    /// writes to the app's log, or to `output`. A check, or a command with `isInside`, runs in the app's sandbox.
+    /// Runs a command for an app, as the app's user and in its directory. The command writes to the app's log, or to
+    /// `output`. A check, or a command with `isInside`, runs in the app's sandbox. `completion` gets the exit status,
+    /// or why the command could not be run.
     ///
     /// When the command has ended, processes that it has left running in its session are killed. After a check that
     /// has a cgroup, all processes in that cgroup are killed.

@@ -92,7 +92,8 @@ final class LaunchReading {
 }
 
 extension Launcher {
-    /// Reads something for an app's launch on a background thread, one thing at a time.
+    /// Runs `work` for an app's launch on a background thread. While an earlier read for the app is in progress, waits
+    /// for its end. `completion` gets the result, and is not called if the launch was superseded in the meantime.
     package func read<Value: Sendable>(
         for app: AppRuntime,
         _ work: @escaping @Sendable () throws(LaunchError) -> Value,

@@ -112,7 +112,7 @@ package final class UnhandledMail: Room {
         shelves[app.id] = shelf
     }
 
-    /// Lists the mail that is kept, oldest first.
+    /// Lists the mail that is kept, oldest first. `completion` gets the mail, or why the store has not answered.
     package func list(
         _ query: UnhandledQuery,
         _ completion: @escaping (Result<[StoredUnhandled], Store.Unavailable>) -> Void

@@ -145,7 +145,7 @@ final class DescriptorReceiver {
         isThere = false
         isStuck = false
         guard waiting != nil else { return }
-        // A request arrived while the last process was about to exit.
+        // The request that waits arrived while this process was about to exit: start another process for it.
         if requests == nil, datagrams != nil { ask() }
     }
 

@@ -77,7 +77,7 @@ package final class AppPermissions: ShellRoom, LifecycleObserver {
         for row in (questions.removeValue(forKey: app.name) ?? [:]).values {
             supervisor.store.removePermission(row.key)
         }
-        // A discarded scene never returns, but a removed app may.
+        // Forget the answers only for a discarded scene, which never returns. A removed app may return.
         if supervisor.scenes.session(of: app)?.isDiscarded ?? false { forgetAnswers(to: app.name) }
     }
 

@@ -146,7 +146,8 @@ package final class HealthCheck {
         current = nil
         guard let app, timer != nil else { return }
         timer?.arm(after: specification.probe.interval)
-        // Ignore the result if the app was stopped, or began to end, during the check.
+        // Ignore any result if the app was suspended or began to change its state during the check, and a failure if a
+        // debugger or SIGSTOP kept the app from answering.
         guard checks.isChecked(app), problem == nil || !checks.isHeld(app) else {
             if failures == 0 { checks.awaitVerdict(app, false) }
             return

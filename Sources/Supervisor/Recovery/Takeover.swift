@@ -130,7 +130,8 @@ final class Takeover: ShellRoom {
         for id in unheard { hearAfterSilence(apps[id]) }
         for (app, incarnation, rest) in unfinished { finish(app, incarnation, rest) }
         for app in unheard.map({ apps[$0] }) {
-            // `finish` may have found out only now that the app was launched.
+            // `finish` may have found out only now that the app was launched, and the app may have sent READY=1
+            // already.
             takeForReady(app)
             // Give torpor-keeper the socket only now: a socket that it holds tells the next torpord that no message
             // was lost.
@@ -157,7 +158,8 @@ final class Takeover: ShellRoom {
 
     // MARK: Machines and processes
 
-    /// Connects the app's record with the processes that exist.
+    /// Connects the app's record with the processes that exist. Returns what must be finished for the app later; nil
+    /// if nothing.
     private func restore(
         _ app: AppRuntime,
         _ record: AppRecord,

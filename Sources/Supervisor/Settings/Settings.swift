@@ -264,7 +264,7 @@ package final class Settings: ShellRoom, LifecycleObserver {
     }
 
     /// The app's specification with the values of settings filled into `exec` and `environment`. A variable whose
-    /// setting has no value is left out.
+    /// setting has no value is left out. Throws if a setting in `exec` has no value.
     func launched(_ app: AppRuntime) throws(LaunchError) -> AppSpecification {
         let specification = app.specification
         guard !specification.declaredSettings.isEmpty, !specification.settingsAtLaunch.isEmpty else {
