@@ -6,7 +6,7 @@ import Lifecycle
 import Linux
 
 /// Shortens ownerships that have a time (`torpor own --for`) by the time that the machine sleeps. The loop's clock
-/// stands still during a sleep, but when the time is over, another machine may own the app.
+/// stands still during a sleep, but the ownership must end in time: after that, another machine may own the app.
 final class OwnershipClock: ShellRoom {
     unowned(unsafe) let supervisor: Supervisor
     private var slept = OwnershipClock.sleep

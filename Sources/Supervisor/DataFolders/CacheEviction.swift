@@ -22,7 +22,7 @@ final class CacheEviction {
     private static let interval = Duration.seconds(60)
     /// The time between two checks, if space is missing but the first of them found nothing to remove.
     private static let longInterval = Duration.seconds(600)
-    /// How long after the end of an app the next check runs: several apps may end together.
+    /// The next check waits this long after the end of an app, since several apps may end together.
     private static let soon = Duration.seconds(2)
 
     init(_ room: DataFolders) { self.room = room }

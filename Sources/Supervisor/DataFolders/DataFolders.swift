@@ -174,7 +174,7 @@ package final class DataFolders: ShellRoom, LifecycleObserver {
         } _: { [weak self] error in
             guard let self else { return }
             if let error {
-                // torpord tries again to record the launch before the next launch of the app.
+                // Before the next launch of the app, torpord tries again to record this launch.
                 return self.log.warning("\(name): cannot record its launch in \(place.root): \(error)")
             }
             if self.unkept[name] == launch { self.unkept[name] = nil }

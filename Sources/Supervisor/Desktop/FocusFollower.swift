@@ -72,10 +72,10 @@ final class FocusFollower: ShellRoom, LifecycleObserver {
         }
     }
 
-    /// How long after a user has asked for an app a focus on its windows counts as the result: the window manager may
-    /// be slow.
+    /// If a user has asked for an app, a focus on its windows within this time counts as the result: the window
+    /// manager may be slow.
     private static let raiseTime = Duration.seconds(2)
-    /// How long after it became active an app may take to open its first window.
+    /// How long an app that has become active may take to open its first window.
     private static let openingTime = Duration.seconds(3)
 
     /// Called when a user has asked for the app by other means than the focus. Returns the app's processes, one of

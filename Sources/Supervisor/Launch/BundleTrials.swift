@@ -15,8 +15,8 @@ import WireText
 /// app was ready, or when the app has ended successfully.
 extension Launcher {
     private static let trial = Duration.seconds(10)
-    /// How long after a failed launch other launches from the bundle wait at most until torpor-verify has recorded the
-    /// failure and put the previous version back. Both take milliseconds, unless a disk hangs.
+    /// After a failed launch, how long other launches from the bundle wait at most until torpor-verify has recorded
+    /// the failure and put the previous version back. Both take milliseconds, unless a disk hangs.
     private static let longestTrial = Duration.seconds(10)
 
     /// Called for all changed apps. Starts the timer after which the launch of a version on trial counts as successful.

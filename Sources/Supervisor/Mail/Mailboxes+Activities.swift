@@ -63,8 +63,8 @@ extension Mailboxes {
         waiting(for: app).filter { $0.draft.message == ActivityMail.continuing }
     }
 
-    /// Removes waiting activities whose delivery has not begun. Tells the app that announced activities failed, and
-    /// the client that waits for the result.
+    /// Removes waiting activities whose delivery has not begun. The app is told that they failed, and so is the client
+    /// that waits for the result.
     ///
     /// - Parameter isChosen: whether to remove the activity whose mail has this payload.
     func failActivities(of app: AppRuntime, _ reason: String, where isChosen: (_ payload: JSON) -> Bool) {

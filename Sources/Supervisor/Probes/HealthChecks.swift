@@ -95,7 +95,7 @@ package final class HealthCheck {
         self.checks = checks
     }
 
-    /// How long after the end of its suspension an app is checked at the earliest, so that it can continue its work
+    /// An app is checked at the earliest this long after the end of its suspension, so that it can continue its work
     /// first.
     private static let waking = Duration.seconds(1)
 

@@ -31,8 +31,8 @@ extension ProtectedData {
         handle(.lockSoon(max(left / 2, left - Self.closingTime)))
     }
 
-    /// How long before the sleep of the machine torpord stops waiting for apps, to have time to close their folders.
-    /// If less than twice this time is left before the sleep, half of that is used.
+    /// The time before the sleep of the machine that is kept for closing the folders: torpord waits for the answers of
+    /// apps only until then. If less than twice this time is left, half of what is left is kept.
     private static let closingTime = Duration.seconds(2)
 
     /// Kills a running unlock command, which would undo the lock that was just requested. The command may have given

@@ -106,10 +106,10 @@ extension Scenes {
 
         static let shortest = Duration.seconds(1)
         static let longest = Duration.seconds(30)
-        /// How long after a browser was last told to try again a scene keeps its place. Browsers try again after two
+        /// How long a scene keeps its place after a browser was last told to try again. Browsers try again after two
         /// seconds.
         static let untilItComesAgain = Duration.seconds(5)
-        /// How long after a client was first told to try again a scene keeps its place at most, if no client connects.
+        /// How long a scene keeps its place at most after a client was first told to try again, if no client connects.
         static let longestInVain = Duration.seconds(150)
         /// How often waiting connections are checked.
         static let again = Duration.milliseconds(100)
