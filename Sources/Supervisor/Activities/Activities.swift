@@ -14,8 +14,8 @@ import WireText
 /// What users are doing in apps (`SetActivity`): each app has at most one current activity, which other apps can
 /// continue.
 ///
-/// An activity ends with the next one of its app, at the app's request, when the app ends, and some time after the app
-/// has left the foreground. Activities outlive torpord, but not a boot: torpor-keeper holds their bytes.
+/// An activity ends when its app sets another one or requests the end, when the app ends, and when the app has been out
+/// of the foreground for five minutes. Activities outlive torpord, but not a boot: torpor-keeper holds their bytes.
 package final class Activities: Room, LifecycleObserver {
     package let engine: Engine
     package let recorder: Recorder
@@ -28,17 +28,17 @@ package final class Activities: Room, LifecycleObserver {
     /// An app's current activity.
     struct Entry {
         var activity: Activity
-        /// When it became the app's current one, in microseconds since 1970.
+        /// When the activity became the app's current one, in microseconds since 1970.
         var since: Int64
         /// The run of the app that the activity belongs to.
         var incarnation: UInt32
-        /// When the app left the foreground; nil while it is there.
+        /// When the app left the foreground; nil while the app is in the foreground.
         var leftAt: Duration?
     }
 
     /// An activity ends when its app has been out of the foreground for this time.
     static let background = Duration.seconds(300)
-    /// The most bytes of the activities of all apps of a user.
+    /// The most bytes of the activities of all apps that run as the same user.
     static let mostOfUser = 1 << 20
     /// The most bytes of all activities together, as torpor-keeper holds them.
     static let mostBytes = 16 << 20
@@ -49,12 +49,12 @@ package final class Activities: Room, LifecycleObserver {
         self.host = host
     }
 
-    /// The memory file that torpor-keeper holds.
+    /// The memory file with the activities, which torpor-keeper holds for the next torpord.
     var held: [(name: String, descriptors: [Int32])] { kept.held }
 
     // MARK: What apps say
 
-    /// Sets the app's current activity. Returns why it is refused, or nil.
+    /// Sets the app's current activity. Returns nil, or why the activity is refused.
     func set(_ request: SetActivityRequest, of app: AppRuntime) -> ActivityRefusal? {
         let activity = Activity(request)
         if let problem = activity.problem { return .invalid(FieldError(field: problem.field, problem: problem.text)) }
@@ -82,14 +82,16 @@ package final class Activities: Room, LifecycleObserver {
         save()
     }
 
-    /// The app could not restore its state, or declined to: activities that came with it do not come.
+    /// Called when the app could not restore its state, or declined to. Removes waiting activities that were sent
+    /// together with that state: without it the app cannot continue them.
     func stateNotRestored(by app: AppRuntime) {
         host.mailboxes.failActivities(of: app, "the state that came with it was not restored") { payload in
             payload["source"]?.isNull ?? true && payload["state"]?.boolValue ?? false
         }
     }
 
-    /// Activities that other apps were to continue, and of which they have not been told yet, do not come.
+    /// Called when the app has ended its activity of this type, or begun another. Removes the activity from the
+    /// mailboxes of other apps, unless its delivery has begun.
     private func fail(_ type: String, of app: AppRuntime, _ reason: String) {
         for other in apps where other !== app {
             host.mailboxes.failActivities(of: other, reason) { payload in
@@ -115,7 +117,7 @@ package final class Activities: Room, LifecycleObserver {
         return info
     }
 
-    /// The activity of this type: that of `from`, or the latest; nil if there is none.
+    /// The latest activity of this type, or the one of the app `from` if that is given; nil if there is none.
     package func find(_ type: String, from: AppRuntime?) -> (app: AppRuntime, activity: Activity)? {
         let fitting = current.filter { $0.value.activity.type == type && (from == nil || from?.id == $0.key) }
         guard let (id, entry) = fitting.max(by: { ($0.value.since, $0.key) < ($1.value.since, $1.key) }) else {
@@ -181,10 +183,11 @@ package final class Activities: Room, LifecycleObserver {
 
     // MARK: The next torpord
 
-    /// Takes the memory file of an earlier torpord before torpor-keeper closes what no room has taken.
+    /// Claims the memory file of an earlier torpord, before torpord closes inherited descriptors that no part has
+    /// claimed.
     func claim() { _ = kept.exists }
 
-    /// Takes over the activities of an earlier torpord, whose apps are known again.
+    /// Takes over the activities that an earlier torpord has stored, of apps that are still in the same run.
     func takeOver() {
         for line in (kept.bytes ?? []).split(separator: 10) {
             guard let json = try? JSON.parse(line), let entry = Entry(json),
@@ -213,7 +216,7 @@ protocol ActivityHost: DescriptorKeeping {
     func isInForeground(_ app: AppRuntime) -> Bool
 }
 
-/// Why an app's activity is not taken.
+/// Why a request to set an app's activity is refused.
 enum ActivityRefusal: Error {
     case invalid(FieldError)
     case failed(String)

@@ -41,7 +41,8 @@ protocol AlertHost: AnyObject {
         by person: String,
         _ completion: @escaping (String?) -> Void
     )
-    /// Whether the app declares the permission, and no user has answered yet.
+    /// Whether the question about this permission is still open: the app declares the permission, and no user has
+    /// answered.
     func isAsked(_ permission: String, of app: AppRuntime) -> Bool
     /// Runs a command as the supervisor's user. The completion gets nil, or a sentence if the command failed.
     func runAlertCommand(
@@ -67,7 +68,7 @@ extension Supervisor: AlertHost {
     }
 
     /// Carries out a request that a user made in the desktop session, not by a command. If the request changes the
-    /// app's goal, policies learn of it, and may advise about the app without the earlier limits again.
+    /// app's goal, tells policies of it, and lifts the limits on how often they may give advice about the app.
     func personRequests(_ request: Request, of app: AppRuntime) throws(RequestError) {
         let before = coordinator.machine(app.id)
         try self.request(request, of: app.id)

@@ -107,7 +107,7 @@ extension AppAlerts {
 
     // MARK: Reports of the screen
 
-    /// Starts to use a screen: receives its reports, and shows the badges and alerts that it lacks.
+    /// Starts to use a screen: receives the screen's reports, and shows the badges and alerts that are not on it yet.
     func greet(_ screen: any AlertScreen) {
         // Before the alerts are loaded, every alert on the screen would seem unknown, and would be closed.
         guard isLoaded else { return }
@@ -165,7 +165,7 @@ extension AppAlerts {
             // Log a reason only when it changes: without a desktop, each alert would fail for the same reason.
             guard reason != lastFailure else { return }
             lastFailure = reason
-            // If there are commands, users get the alert all the same.
+            // If there are commands, users get the alert through them all the same.
             let level: LogLevel = host.alertRules.commands.isEmpty ? .warning : .info
             note(app, .alert, text: "has an alert, \(alert.id), that is not on the screen: \(reason)", level: level)
         case .closed(let id, let why):

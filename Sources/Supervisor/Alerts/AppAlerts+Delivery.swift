@@ -141,8 +141,8 @@ extension AppAlerts {
         return machine.transition == nil || machine.goal == .active
     }
 
-    /// When the quiet hours end during which a scheduled alert will be held back, in microseconds since 1970; nil if
-    /// it will not be held back.
+    /// If quiet hours will hold back a scheduled alert when it is due, the time at which these quiet hours end, in
+    /// microseconds since 1970; otherwise nil.
     func heldUntil(_ alert: Alert, _ due: Int64?, _ app: AppRuntime) -> Int64? {
         guard let due, alert.urgency != .critical else { return nil }
         let isTold =
@@ -156,7 +156,8 @@ extension AppAlerts {
     }
 
     private func closeOldest(of app: AppRuntime) {
-        // Permission questions do not count: otherwise an app could push out its own question by other alerts.
+        // Permission questions do not count: otherwise an app could have its own question closed by sending many
+        // alerts.
         let open = table.open(of: app.name).filter { $0.opening?.isDelivered ?? false && $0.permission == nil }
         for alert in open.prefix(max(0, open.count - AlertRules.mostOpen + 1)) { close(alert.number) }
     }

@@ -58,7 +58,7 @@ extension AppAlerts {
         }
         let isAllowed = action == PermissionQuestion.allow
         host.answerQuestion(permission, isAllowed: isAllowed, of: app, by: person) { [weak self] problem in
-            // If there was no problem, the question was answered, or is no longer asked.
+            // If nothing failed, the question was answered just now, or needs no answer any longer.
             if problem == nil { self?.close(alert.number) }
             completion(problem.map { .failed($0) })
         }

@@ -32,8 +32,8 @@ extension AppAlerts {
     package struct Scheduled {
         /// The alert, with the time at which it is due.
         package var info: AlertInfo
-        /// A sentence for the user, or nil: no app can open the alert's URL now, or the notification server plays no
-        /// sounds. The alert is scheduled all the same, since both may change before it is due.
+        /// A sentence for the user, if no app can open the alert's URL now, or if the notification server plays no
+        /// sounds; otherwise nil. The alert is scheduled all the same, since both may change before it is due.
         package var warning: String?
     }
 
@@ -82,7 +82,8 @@ extension AppAlerts {
         }
     }
 
-    /// Replies to a repeated request, whose first reply was lost.
+    /// Replies to a repeated request, whose first reply was lost: `completion` gets the alert that the first request
+    /// made.
     private func repeated(
         _ request: ScheduleAlertRequest,
         _ number: Int64,
@@ -152,7 +153,8 @@ extension AppAlerts {
                 )
             }
         }
-        // Do not count alerts that quiet hours hold back, because they were due already.
+        // The other scheduled alerts that count against the limits. Alerts that quiet hours hold back do not count,
+        // because they were due already, nor do permission questions, because torpord makes them.
         let others = table.scheduled(of: app.name).filter {
             $0.id != alert.id && $0.heldUntil == nil && $0.permission == nil
         }

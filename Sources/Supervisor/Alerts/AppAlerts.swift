@@ -250,7 +250,7 @@ package final class AppAlerts: Room, LifecycleObserver {
                 table.remove(number)
                 continue
             }
-            // A permission question is not missed: it concerns the present, however late it comes.
+            // Show a permission question however late it is: the app still lacks the permission.
             guard !arrival.isMissed || arrival.alert.permission != nil else {
                 note(app, .alert, text: "missed its alert \(arrival.alert.id), which is too old to be shown")
                 if let parent = arrival.parent { save(parent.number) }

@@ -44,7 +44,8 @@ final class AppChannel {
         case connection(UInt64)
         /// No connection: sd_notify began the task, and it ends by sd_notify or with the app.
         case notify
-        /// A connection to an earlier torpord: the task ends unless a connection claims it in time.
+        /// A connection to an earlier torpord: the task ends unless a connection claims it within
+        /// ``AppSockets/returnTime``.
         case lost
     }
 

@@ -208,7 +208,8 @@ extension AppSockets {
         }
         if let mail = first.mail {
             let content = supervisor.mailboxes.mail(mail, of: app)
-            // No other app gets an activity: it was for this one.
+            // If the app does not handle an activity, report a failure: unlike other mail, an activity goes to no
+            // other app.
             let isRefused = answer.result == .unhandled && message == .continueActivity
             let failure: String? =
                 answer.result == .failed ? answer.text ?? "" : isRefused ? "it does not handle it" : nil

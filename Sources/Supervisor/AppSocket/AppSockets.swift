@@ -42,7 +42,8 @@ final class AppSockets: ShellRoom, LifecycleObserver {
     /// How long a delegate (the process that receives messages) or a task outlives its connection. If a process
     /// exits, its connection closes first, and torpord learns of the exit within this time.
     private static let goneAfter = Duration.milliseconds(100)
-    /// How long the delegate of an app has to reconnect to a new torpord, counted while the app runs.
+    /// How long the delegate of an app has to reconnect to a new torpord. The time while the app is suspended does not
+    /// count.
     static let returnTime = Duration.seconds(5)
 
     /// The app's channel, created if it is missing.
@@ -55,7 +56,8 @@ final class AppSockets: ShellRoom, LifecycleObserver {
 
     // MARK: The socket
 
-    /// Listens at the app's own socket; once for all launches. `held`: the socket at which an earlier torpord listened.
+    /// Listens at the app's own socket, unless torpord listens there already: one socket serves all launches. `held`:
+    /// the socket at which an earlier torpord listened.
     func listen(for app: AppRuntime, _ user: User?, taking held: Descriptor?) throws(LaunchError) {
         guard app.server == nil else { return }
         let place = SharedPath(supervisor.runtime.apps, app.name, "/app")
@@ -281,7 +283,7 @@ final class AppSockets: ShellRoom, LifecycleObserver {
         )
     }
 
-    /// The archive that was offered to the current launch, if it still exists.
+    /// The archive that was offered to the current launch; nil if none was, or if it no longer exists.
     func stateOffered(to app: AppRuntime) -> ArchiveFolder.Found? {
         app.restoration == .offered ? supervisor.savedStates.archives(of: app).found : nil
     }
@@ -345,8 +347,8 @@ final class AppSockets: ShellRoom, LifecycleObserver {
         pump(app)
     }
 
-    /// A connection was closed. If its process neither exits nor reconnects within ``goneAfter``, the connection's
-    /// tasks end, and its delegate is gone.
+    /// Called when a connection was closed. If its process neither exits nor reconnects within ``goneAfter``, the
+    /// connection's tasks end, and its delegate is gone.
     private func disconnected(_ connection: UInt64, _ app: AppRuntime) {
         guard let channel = app.channel, app.run.tree != nil else { return }
         let wasDelegate = channel.delegate?.reply.connection == connection
@@ -371,7 +373,7 @@ final class AppSockets: ShellRoom, LifecycleObserver {
         channel.delegate = nil
         guard coordinator.machine(app.id).isAlive else { return }
         note(app, .attached, text: "has no delegate any more: its connection was closed")
-        // A launch waits for the next delegate and sends it the same messages.
+        // Keep the messages of a launch: the launch waits for the next delegate, which gets them again.
         let isLaunching = coordinator.machine(app.id).transition == .launching
         if !isLaunching {
             channel.queue = []
@@ -387,7 +389,7 @@ final class AppSockets: ShellRoom, LifecycleObserver {
         guard let channel = app.channel else { return }
         channel.returnTimer = try? loop.timer { [weak self, weak app] in
             guard let self, let app, let channel = app.channel else { return }
-            // A suspended app cannot reconnect. Its time starts again when it is resumed.
+            // A suspended app cannot reconnect. The time to reconnect starts again when the app is resumed.
             if self.coordinator.machine(app.id).state == .suspended { return }
             channel.returnTimer = nil
             for (token, owner) in channel.owners where owner == .lost { self.finish(task: token, app) }

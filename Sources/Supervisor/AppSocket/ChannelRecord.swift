@@ -125,8 +125,8 @@ extension AppSockets {
         if let url = ledger?.url { _ = try? supervisor.mailboxes.open(.url(url), from: "", key: nil, app) }
         let tasks = isSame ? ledger?.tasks ?? [] : []
         coordinator.restore(app.id, tasks: tasks.map(\.task), holds: ledger?.holds ?? [])
-        // The ledger is written before the record. If the ledger is of a later launch, that launch was not recorded:
-        // it is over.
+        // The ledger is written before the record. If the ledger is of a later launch, torpord died before it recorded
+        // that launch, which is over now.
         if let ledger, ledger.incarnation >= machine.incarnation, !ledger.scenes.isEmpty {
             let isOver = ledger.incarnation > machine.incarnation
             supervisor.innerScenes.restore(ledger.scenes, isOver: isOver, of: app)

@@ -4,8 +4,8 @@ import Engine
 package import Lifecycle
 package import TorporAPI
 
-/// The tokens of the last requests that were accepted for an app, newest first. By them, a request that a client
-/// repeats after it lost its connection is not carried out twice.
+/// The tokens of the last requests that were accepted for an app, newest first. They show that a request was repeated
+/// by a client that had lost its connection, so that torpord does not carry it out twice.
 ///
 /// The lowest bit of a stored token is set while it is unknown whether its request was carried out. Only requests to
 /// send a signal need this bit: sending a signal and recording that cannot be done in one step.

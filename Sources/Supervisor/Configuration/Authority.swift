@@ -98,7 +98,8 @@ extension ManagerRequest {
             .describe:
             true
         case .verb(let request): request.verb == .wait
-        // The content of an activity is for those who may continue it.
+        // With an app's name, the reply contains the payload of the app's activity. Only operators may read it, since
+        // only they may continue the activity.
         case .activities(let app): app == nil
         case .mailbox(let request): !request.take && request.drop.isEmpty
         case .signal, .post, .open, .openScene, .replayUnhandled, .dropUnhandled, .cancelTransfers, .scheduleAlert,

@@ -18,7 +18,8 @@ package final class ConfigurationInForce: Room {
     package let roster: SceneRoster
     /// The users and groups that the configuration names.
     package var accounts: NamedAccounts
-    /// The file with the configuration's texts, from which the next torpord reads them.
+    /// The file with the configuration's texts, from which the next torpord reads them; nil if it could not be
+    /// written.
     package private(set) var file: Descriptor?
     /// The errors of the configuration on disk at the start; nil if it was valid.
     private let invalid: DiagnosticList?

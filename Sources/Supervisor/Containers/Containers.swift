@@ -117,7 +117,8 @@ package final class Containers: ShellRoom {
 
     // MARK: While it runs
 
-    /// torpor-container (`pid`) reports that the container runs, and the signal that stops it according to its image.
+    /// Called when torpor-container (`pid`) reports that the container runs, and the signal that its image names for
+    /// stopping it.
     func runs(_ app: AppRuntime, stopSignal: Int32?, digest: ImageDigest?, saidBy pid: Int32) {
         guard let tree = app.run.tree, tree.isContainer, pid == tree.leader.pid else { return }
         var run = ContainerRun(isRunning: true)
@@ -204,9 +205,9 @@ package final class Containers: ShellRoom {
 package struct ContainerRun: Equatable {
     /// Whether podman has started the container.
     var isRunning = false
-    /// The signal that ends the container, as its image names it.
+    /// The signal that ends the container, as its image names it; nil if the image names none.
     var stopSignal: Int32?
-    /// The SHA-256 digest of the container's image.
+    /// The SHA-256 digest of the container's image; nil if it is not known.
     var digest: ImageDigest?
 
     package init(isRunning: Bool = false) { self.isRunning = isRunning }

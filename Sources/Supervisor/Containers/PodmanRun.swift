@@ -77,8 +77,8 @@ struct PodmanRun {
         }
     }
 
-    /// Adds the file of variables that podman itself would obey, if there are any. It comes after the configuration's
-    /// files, since the last file wins.
+    /// Adds the file of variables that podman itself would obey, if there are any. The file comes after the
+    /// configuration's files, since the last file wins.
     mutating func addFile(_ path: String) {
         if needsFile { options.append("--env-file=\(path)") }
     }

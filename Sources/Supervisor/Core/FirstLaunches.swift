@@ -13,7 +13,7 @@ extension Supervisor {
     func launchAtStart(_ app: AppRuntime) -> (app: AppID, foreground: Bool)? {
         let machine = coordinator.machine(app.id)
         guard !app.specification.lacksTemplate else { return nil }
-        // A client or an event has launched or stopped the app already.
+        // If a client or an event has launched or stopped the app already, leave the app alone.
         guard machine.goalGeneration == 0, !machine.isAlive else { return nil }
         if !machine.mayRun {
             note(app, .keptDown, text: "is not launched at the start: this machine does not own it (‘torpor own’)")

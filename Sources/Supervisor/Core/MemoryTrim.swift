@@ -23,7 +23,8 @@ package final class MemoryTrim: ShellRoom {
     private static let settlingTime = Duration.milliseconds(250)
     private static let mostTries = 240
 
-    /// Releases memory once the launches in progress are over and 250 ms pass without another.
+    /// Releases memory once the launches in progress are over and 250 ms pass without another launch. Gives up after a
+    /// minute.
     package func soon() {
         if timer == nil { timer = try? loop.timer { [weak self] in self?.rest() } }
         tries = 0

@@ -5,8 +5,8 @@ import EventLoop
 import Lifecycle
 import Linux
 
-/// Lets the time of ownerships (`torpor own --for`) go on while the machine sleeps, which the loop's clock does not count:
-/// the owner may have been another machine in the meantime.
+/// Shortens ownerships that have a time (`torpor own --for`) by the time that the machine sleeps. The loop's clock
+/// stands still during a sleep, but the ownership must end in time: after that, another machine may own the app.
 final class OwnershipClock: ShellRoom {
     unowned(unsafe) let supervisor: Supervisor
     private var slept = OwnershipClock.sleep
@@ -37,11 +37,11 @@ final class OwnershipClock: ShellRoom {
         look()
     }
 
-    /// Ends ownerships sooner by the time that the machine has slept.
+    /// Shortens ownerships by the time that the machine has slept since the last call.
     private func look() {
         let now = Self.sleep
         let more = now - slept
-        // The two clocks are read one after the other.
+        // The two clocks are read one after the other, so a tiny difference is no sleep.
         guard more > .milliseconds(1) else { return }
         slept = now
         for app in apps where coordinator.machine(app.id).ownedUntil != nil {

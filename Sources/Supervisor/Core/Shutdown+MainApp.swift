@@ -73,7 +73,7 @@ extension Shutdown {
 
     var exitStatus: Int32 {
         guard supervisor.configuration.supervisor.main != nil else { return 0 }
-        // torpord was stopped before the main app had ended: report a failure, since its work was not completed.
+        // torpord was stopped before the main app had ended: report a failure, since the app's work was not completed.
         return supervisor.recovery.mainStatus ?? MainStatus.signal + Signal.terminate
     }
 }

@@ -70,9 +70,9 @@ package final class Shutdown: ShellRoom {
         }
     }
 
-    /// Stops the loop once all apps, their hooks, checks and transfers have ended. If an app has a persistent timer
-    /// (kept across restarts), first waits until the store was read or that has timed out, since new timers are saved
-    /// only then.
+    /// Stops the loop once all apps, their hooks, checks and transfers have ended and protected data is locked. If an
+    /// app has a persistent timer (kept across restarts), first waits until the stored timers are loaded, or that has
+    /// timed out, since new timers are saved only after that.
     func finishWhenGone() {
         guard isFinishing, coordinator.isEverythingGone, apps.allSatisfy({ $0.hooks == nil }) else { return }
         guard supervisor.persistence.isRemembered || !supervisor.wakes.timers.arePersistent else { return }

@@ -32,7 +32,7 @@ extension Supervisor {
             if let failure = record.launchFailure {
                 return launcher.launched(app, machine.launchOrder, .failure(failure), cgroupPath: nil)
             }
-            // The process started and ended while no torpord was running.
+            // The process started and ended while no torpord was running, so this torpord has no tree for it yet.
             let tag = AppTag(app: app.name, incarnation: record.incarnation)
             let main = Identity(pid: record.pid, startTime: record.startTime)
             app.run.tree = takeover.tree(tag, main, nil, takeover.cgroup(of: app), isOurs: true)
@@ -105,7 +105,8 @@ extension Supervisor {
         }
     }
 
-    /// Reads `exit_code`, the last field of /proc/PID/stat (proc(5)), of a process that waits to be reaped.
+    /// Reads `exit_code`, the last field of /proc/PID/stat (proc(5)), of a process that waits to be reaped. Nil if the
+    /// process is gone.
     private static func statusOfZombie(_ pid: Int32) -> ExitStatus? {
         guard let text = try? File.readString("/proc/\(pid)/stat"),
             let code = text.split(whereSeparator: { $0 == " " || $0 == "\n" }).last.flatMap({ Int32($0) })
@@ -164,7 +165,7 @@ extension Supervisor {
             missing: missingRequirements(of: app)
         )
         if ending.reason.isFailure, let guilt = mailboxes.guilt(of: app, reason: ending.reason) { text += guilt }
-        // The next run may have been launched already.
+        // Name the incarnation that has ended: the next one may have been launched already.
         recorder.note(
             app,
             EventKind(ending),

@@ -32,7 +32,7 @@ extension Supervisor {
         wakes.lookAgain()
     }
 
-    /// Notes that this machine does not own the app. An app that runs is suspended.
+    /// Notes that this machine does not own the app. If the app runs, it is suspended; a launch is cancelled or ended.
     package func disown(_ app: AppRuntime, by whom: String) throws(RequestError) {
         let wasOwned = coordinator.machine(app.id).ownership != .none
         try request(.disown, of: app.id)
@@ -60,14 +60,14 @@ extension Supervisor {
         }
     }
 
-    /// Ends ownerships that an earlier supervisor has left behind although nobody can have relied on them since: those
-    /// whose time is over, and those without a time of an app that has ended together with that supervisor. The cluster
-    /// may have taken such an app elsewhere.
+    /// Ends the ownership of an app that no longer runs after an earlier supervisor has ended, if another machine may
+    /// own the app by now: because the ownership's time is over, or because the ownership has no time and there may
+    /// have been no supervisor for a while.
     ///
     /// - Parameter isGone: whether no process of the app was found.
     func endStaleOwnership(of app: AppRuntime, isGone: Bool) {
         let machine = coordinator.machine(app.id)
-        // The ownership of an app that runs ends in the first turn of the loop.
+        // If the app runs, an ownership whose time is over ends in the first turn of the event loop.
         guard machine.ownership != .none, machine.rules.owner == .external, isGone else { return }
         if machine.isOwnershipOver(at: loop.now) {
             coordinator.disownUnseen(app.id, now: loop.now)
@@ -88,8 +88,8 @@ extension Supervisor {
         )
     }
 
-    /// Whether there may have been no supervisor for any time: torpor-keeper was started anew, and not by a restart of
-    /// the service, which takes a moment.
+    /// Whether there may have been no supervisor for a while: this is the first torpord of its torpor-keeper, and was
+    /// not started by a restart of the service, which takes only a moment.
     private var mayHaveBeenAway: Bool {
         let isRestart = recovery.readsConfiguration && configuration.supervisor.onExit != .leave
         return keeper.instance == 1 && !isRestart

@@ -78,8 +78,8 @@ final class Covers: ShellRoom, LifecycleObserver {
 
     // MARK: Showing
 
-    /// The picture to show: the snapshot if the app returns to the state that it shows, else the launch image
-    /// (`isGiven`).
+    /// The picture to show: the snapshot if the app returns to the state that the snapshot shows, else the launch
+    /// image (`isGiven`). Nil if there is none.
     private func picture(for app: AppRuntime) -> (path: String, isGiven: Bool)? {
         let comesBack = machine(app).isAlive && machine(app).transition != .launching || app.restoration == .offered
         if comesBack, let picture = supervisor.snapshots.picture(of: app) { return (picture.path, false) }

@@ -20,9 +20,9 @@ final class CacheEviction {
     private var isSaid = false
 
     private static let interval = Duration.seconds(60)
-    /// How long to wait for the next check after one that found nothing to remove.
+    /// The time between two checks, if space is missing but the first of them found nothing to remove.
     private static let longInterval = Duration.seconds(600)
-    /// How long to wait for a check after an app has ended, since several apps may end together.
+    /// The next check waits this long after the end of an app, since several apps may end together.
     private static let soon = Duration.seconds(2)
 
     init(_ room: DataFolders) { self.room = room }

@@ -174,7 +174,7 @@ package final class DataFolders: ShellRoom, LifecycleObserver {
         } _: { [weak self] error in
             guard let self else { return }
             if let error {
-                // torpord tries that again before the next launch of the app.
+                // Before the next launch of the app, torpord tries again to record this launch.
                 return self.log.warning("\(name): cannot record its launch in \(place.root): \(error)")
             }
             if self.unkept[name] == launch { self.unkept[name] = nil }
@@ -233,7 +233,8 @@ package final class DataFolders: ShellRoom, LifecycleObserver {
 
     package static let isBusy = "the disk is slow, and \(mostAsked) requests wait for it: try again in a moment"
 
-    /// How much space the folders of some apps take, or of all if none is named; nil if too many requests wait.
+    /// How much space the folders of some apps take, or of all apps if none is named. `completion` gets nil if too
+    /// many requests wait already.
     package func usage(of names: [String], _ completion: @escaping ([DataFoldersInfo]?) -> Void) {
         let root = root
         let configured = Set(apps.lazy.filter { $0.specification.data.isWanted }.map(\.name))
@@ -249,7 +250,7 @@ package final class DataFolders: ShellRoom, LifecycleObserver {
         if !isTaken { completion(nil) }
     }
 
-    /// Removes data of an app; a failure says why in a sentence.
+    /// Removes data of an app. `completion` gets what was removed, or why the request failed, as a sentence.
     package func purge(
         _ request: PurgeDataRequest,
         by person: String,

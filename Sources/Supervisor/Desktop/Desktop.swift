@@ -30,7 +30,7 @@ package final class Desktop: ShellRoom, AlertScreen {
     /// Reports that arrived before ``onReport`` was set.
     private var early: [DesktopReport] = []
     private(set) var helper: Helper?
-    /// The helper that was told to end.
+    /// The helper that was told to end; nil if none was, or if it was waited for.
     private var leaving: Helper?
     /// The user in whose session the helper runs.
     private var helperUser: UInt32?
@@ -54,7 +54,7 @@ package final class Desktop: ShellRoom, AlertScreen {
     private var idle: TimerSource?
     private var retry: TimerSource?
     private var failures = 0
-    /// Why there is no helper although one is needed, in a sentence.
+    /// Why the helper could not be started, or failed, as a sentence; nil once a helper has answered.
     private(set) var trouble: String?
     /// Why no user sees what the helper shows, as the helper has reported; nil if a user sees it.
     private(set) var unseen: String? {
@@ -76,7 +76,7 @@ package final class Desktop: ShellRoom, AlertScreen {
     static let name = ":desktop"
     static let arguments = ["torpor-desktop"]
     private static let idleTime = Duration.seconds(10)
-    /// How long a helper may take to end at the end of torpord.
+    /// When torpord ends, it asks the helper to end, and kills it after this time.
     private static let longestEnd = Duration.seconds(2)
     /// If a helper fails after it has run for this time, the delay before the next start is the shortest one again.
     private static let stableAfter = Duration.seconds(10)
@@ -417,7 +417,8 @@ package final class Desktop: ShellRoom, AlertScreen {
                 listens ? "streams of PipeWire are not seen" : nil,
             ]
             let sentence = "\(what.compactMap(\.self).joined(separator: ", and ")): \(why)"
-            // Users get alerts by the configured commands then.
+            // If no retry is needed and only alerts need the helper, users get them by the configured commands: do not
+            // warn.
             let isExpected = !isRetried && isShownByCommands && focus.kind == nil && !listens
             if isExpected { log.info(sentence) } else { log.warning(sentence) }
             supervisor.service.changed()

@@ -41,17 +41,18 @@ final class FocusFollower: ShellRoom, LifecycleObserver {
             if let oldValue { previous = oldValue }
         }
     }
-    /// The app that had the focus before ``last``.
+    /// The app that had the focus before ``last``; nil if none is known.
     private var previous: String?
-    /// The app that a user has brought to the foreground by other means than the focus, while the focus is elsewhere.
+    /// The app that a user has brought to the foreground by other means than the focus, while another window has the
+    /// focus; nil if there is none.
     private var inFront: String?
     /// What a user had asked of ``last`` when it got the focus; nil if that is not known, after a restart of torpord.
     private var goalAtFocus: Goal??
-    /// Until when the app ``inFront`` may open its first window.
+    /// Until when the app ``inFront``, which has become active, may open its first window.
     private var opensUntil = Duration.zero
 
-    /// The app that a user has brought to the foreground by other means than the focus, and until when a focus on its
-    /// windows counts as the result of that.
+    /// The app that a user has last asked for by other means than the focus, and until when a focus on the app's
+    /// windows counts as the result of that; nil after the next change of the focus.
     private var raised: (app: String, until: Duration)?
 
     /// How long the focus must stay on a window before the window's app comes to the foreground, so that a window
@@ -73,14 +74,15 @@ final class FocusFollower: ShellRoom, LifecycleObserver {
         }
     }
 
-    /// How long a window manager may take to move the focus to a window.
+    /// If a user has asked for an app, a focus on its windows within this time counts as the result: the window
+    /// manager may be slow.
     private static let raiseTime = Duration.seconds(2)
-    /// How long an app may take to open a window once it is active.
+    /// How long an app that has become active may take to open its first window.
     private static let openingTime = Duration.seconds(3)
 
-    /// Called when a user has asked for the app by other means than the focus. Returns the processes one of whose
-    /// windows should get the focus. Nil if the focus is not followed, or if the app has no window yet: a new window
-    /// gets the focus anyway.
+    /// Called when a user has asked for the app by other means than the focus. Returns the app's processes, one of
+    /// whose windows should get the focus. Nil if the focus is not followed, or if the app has no window yet: a new
+    /// window gets the focus anyway.
     func raises(_ app: AppRuntime) -> [Int32]? {
         let machine = coordinator.machine(app.id)
         if kind != nil { inFront = app.name == last ? nil : app.name }
@@ -122,8 +124,8 @@ final class FocusFollower: ShellRoom, LifecycleObserver {
         }
     }
 
-    /// Whether the focus returns to this app only because the window that had the focus is gone, such as that of a
-    /// menu, from which a user has started an app that has no window yet.
+    /// Whether the focus returns to this app only because the window that had the focus is gone (for example a menu),
+    /// while another app, which the user has started from that window, has not opened its own window yet.
     private func fallsBack(to app: AppRuntime) -> Bool {
         guard let inFront, inFront != app.name, let id = coordinator.id(of: inFront) else { return false }
         let machine = coordinator.machine(id)
@@ -160,7 +162,7 @@ final class FocusFollower: ShellRoom, LifecycleObserver {
         supervisor.uninterrupted { [supervisor] in Self.move(app, toForeground: true, supervisor) }
     }
 
-    /// The app that a process belongs to.
+    /// The app that a process belongs to; nil if it belongs to none.
     private func app(of pid: Int32) -> AppRuntime? {
         let cgroup = (try? ProcFS.cgroup(pid)) ?? nil
         return apps.first { $0.run.tree?.contains(pid, in: cgroup) ?? false }

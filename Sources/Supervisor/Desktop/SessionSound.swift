@@ -36,7 +36,7 @@ final class SessionSound: ShellRoom, SoundSource {
     private var waiting: [([Int32]) -> Void] = []
     private var timer: TimerSource?
 
-    /// How long callers wait for a helper that has just been started.
+    /// How long callers wait at most for the first report of a helper, counted from the first call.
     static let patience = Duration.seconds(2)
 
     init(_ supervisor: Supervisor) { self.supervisor = supervisor }

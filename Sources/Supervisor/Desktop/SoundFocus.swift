@@ -42,8 +42,8 @@ package final class SoundFocus: ShellRoom, LifecycleObserver {
 
     /// Roles of streams that take precedence over all others (PipeWire's `media.role`).
     static let roles: Set<String> = ["Alarm", "Communication", "Notification"]
-    /// How long no stream may take precedence before interrupted apps continue. Some programs make a new stream for
-    /// each piece of sound, and pw-dump may have to be started again.
+    /// How long interrupted apps wait after the last stream that takes precedence has ended. Some programs make a new
+    /// stream for each piece of sound, and pw-dump may have to be started again.
     static let pause = Duration.seconds(2)
 
     init(_ supervisor: Supervisor, _ sound: SessionSound) {

@@ -16,7 +16,7 @@ import VarlinkServer
 package struct PersistedApp {
     /// The state that a user requested for the app; nil if none, so that the configuration decides.
     package var goalOfPerson: Goal?
-    /// The hash of the row that was last saved or loaded.
+    /// The hash of the row that was last saved or loaded; nil if there is none.
     private var fingerprint: Int?
     package private(set) var incarnation: Int64 = 0
     package private(set) var ledger: [Int64] = []
@@ -43,7 +43,7 @@ package struct PersistedApp {
 package final class Persistence: ShellRoom, LifecycleObserver {
     package unowned(unsafe) let supervisor: Supervisor
     package let store: Store
-    /// Changes that are not in the store yet.
+    /// Changes that are not in the store yet; nil if no journal could be made.
     package var journal: StoreJournal? { store.journal }
     /// Whether the apps have got their stored data. From then on the store is kept up to date.
     private(set) var isRemembered = false
@@ -73,8 +73,8 @@ package final class Persistence: ShellRoom, LifecycleObserver {
     /// supervisor.
     package func whenLoaded(_ body: @escaping () -> Void) { if isLoaded { body() } else { afterLoad.append(body) } }
 
-    /// Gives an app that was not in the configuration when the store was read what is known of it, before anything else
-    /// is decided about it.
+    /// Restores the stored state of an app that was not in the configuration when the store was read. Must be called
+    /// before any decision about the app.
     package func recall(_ app: AppRuntime) {
         guard isLoaded, let contents = absent[app.name] else { return }
         if let row = contents.apps[app.name] { take(row, recall(row, app.specification.rules), app) }
@@ -93,7 +93,9 @@ package final class Persistence: ShellRoom, LifecycleObserver {
         loop.later { [weak self] in self?.supervisor.wakes.lookAgain() }
     }
 
-    /// What is stored of an app that is about to be added, which decides how it is launched before all else.
+    /// Adds the stored state of an app to the change that adds this app, since the state decides whether and how the
+    /// app is launched. Does nothing if no state is stored, or if the app was in the configuration when the store was
+    /// read.
     package func prepare(_ change: inout AppChange) {
         guard let row = absent[change.definition.name]?.apps[change.definition.name] else { return }
         change.remembered = recall(row, change.definition.rules)
@@ -153,8 +155,8 @@ package final class Persistence: ShellRoom, LifecycleObserver {
         afterLoad = []
     }
 
-    /// Loads the stored state. `fresh`: the apps that were found neither running nor in the recovery file, and so get
-    /// it.
+    /// Loads the stored state. Only the apps in `fresh`, which were found neither running nor in the recovery file,
+    /// need the stored history.
     func remember(_ fresh: [AppRuntime], _ completion: @escaping () -> Void) {
         store.onNotice = { [weak self] in self?.storeSays($0) }
         store.onRowsWanted = { [weak self] in self?.keepAll() }

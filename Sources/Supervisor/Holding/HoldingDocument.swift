@@ -45,7 +45,7 @@ enum HoldingDocument {
         return Array(text.utf8)
     }
 
-    /// The app's icon as a `data:` URL.
+    /// The app's icon as a `data:` URL; nil if the icon's file type is unknown.
     static func icon(_ icon: AppIcon) -> String? {
         icon.mediaType.map { "data:\($0);base64,\(Base64.encode(icon.data))" }
     }

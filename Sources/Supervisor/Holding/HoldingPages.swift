@@ -43,7 +43,7 @@ final class HoldingPages: ShellRoom, LifecycleObserver {
         disk = BackgroundWorker(supervisor.loop, named: "holding", isInOrder: false)
     }
 
-    /// How long an app without a readiness signal may take to accept its first connection.
+    /// How long after its launch an app without a readiness signal may take to accept its first connection.
     private static let longestSilence = Duration.seconds(120)
     private static let lookAgain = Duration.seconds(10)
     /// How long torpor-holding waits at most before it answers the connections that it finds queued at its start:

@@ -18,7 +18,7 @@ extension InnerScenes {
         return entries
     }
 
-    /// The full name, `APP@NAME`, of the scene with that number.
+    /// The full name, `APP@NAME`, of the scene with that number; nil if the number belongs to no scene.
     func fullName(of scene: SceneID) -> String? { names[scene] }
 
     /// Restores the scenes that an earlier torpord stored. `isOver`: the launch that the entries belong to has ended.

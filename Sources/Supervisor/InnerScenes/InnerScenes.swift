@@ -40,7 +40,7 @@ package final class InnerScenes: ShellRoom, LifecycleObserver {
     /// Apps that have scenes inside.
     package var owners: [AppRuntime] { apps.filter { $0.specification.innerScenes != nil && $0.isListed } }
 
-    /// The app of that name, if it has scenes inside.
+    /// The app of that name; nil if there is none, or if it has no scenes inside.
     package func owner(named name: String) -> AppRuntime? {
         coordinator.id(of: name).map { apps[$0] }.flatMap {
             $0.specification.innerScenes != nil && $0.isListed ? $0 : nil
@@ -52,7 +52,7 @@ package final class InnerScenes: ShellRoom, LifecycleObserver {
         roster.sessions.values.filter { $0.template == app.name && !$0.isDiscarded }.sorted { $0.app < $1.app }
     }
 
-    /// A scene by its full name, with its app.
+    /// A scene by its full name, with its app; nil if it does not exist or is being discarded.
     package func scene(named name: String) -> (app: AppRuntime, session: SceneSession)? {
         guard let session = roster[name], !session.isDiscarded, let app = owner(named: session.template) else {
             return nil
@@ -60,7 +60,7 @@ package final class InnerScenes: ShellRoom, LifecycleObserver {
         return (app, session)
     }
 
-    /// The number by which the core knows a scene.
+    /// The number by which the core knows a scene. A scene without a number gets the next one.
     package func number(of name: String) -> SceneID {
         if let number = numbers[name] { return number }
         lastNumber += 1
@@ -78,7 +78,7 @@ package final class InnerScenes: ShellRoom, LifecycleObserver {
         lastNumber = max(lastNumber, number)
     }
 
-    /// A scene's own name.
+    /// A scene's own name; nil if the number belongs to no scene.
     func name(of scene: SceneID) -> String? { names[scene].flatMap(AppName.sceneParts)?.scene }
 
     /// The core's state machine of a scene; nil if the core does not know the scene.
@@ -192,7 +192,7 @@ package final class InnerScenes: ShellRoom, LifecycleObserver {
     // MARK: Moving
 
     /// Moves a scene to a goal (the state that it should reach). If the limit of connected scenes is reached, first
-    /// disconnects the least recently used scene in the background.
+    /// disconnects the least recently used scene in the background. Throws, as a sentence, why the scene is not moved.
     package func move(_ session: SceneSession, to goal: SceneGoal, _ app: AppRuntime) throws(RequestError) {
         let number = number(of: session.app)
         refusals[number] = nil
@@ -203,13 +203,14 @@ package final class InnerScenes: ShellRoom, LifecycleObserver {
             }
             try request(.scene(number, goal), of: app.id)
         } catch {
-            // Discard only a new scene. If the core knows the scene already, it belongs to another request.
+            // Discard only a session that this request has made. If the core knows the scene already, another request
+            // made it.
             if machine(of: number, app) == nil { forgetNew(session.app) }
             throw error
         }
         if goal == .active {
             // The user has chosen this scene. Other scenes that were in the foreground when the app ended no longer
-            // return with it.
+            // return to the foreground with the app.
             for other in sessions(of: app) where other.returns && other.app != session.app {
                 supervisor.scenes.change(other.app) { $0.returns = false }
             }

@@ -237,7 +237,7 @@ final class SceneCgroups {
     private func kill(_ path: String, _ app: AppRuntime) {
         keepMainOut(of: path, app)
         if (try? Cgroup.kill(path)) != nil { return }
-        // Linux before 5.14 has no cgroup.kill.
+        // Linux before 5.14 has no cgroup.kill: kill each process instead.
         for pid in (try? Cgroup.procs(path)) ?? [] {
             guard let process = try? Pidfd.open(pid), let place = try? ProcFS.cgroup(pid), let mount = Cgroup.mount,
                 Self.isWithin(mount + place, path)

@@ -15,8 +15,8 @@ import WireText
 /// app was ready, or when the app has ended successfully.
 extension Launcher {
     private static let trial = Duration.seconds(10)
-    /// How long launches wait until torpor-verify has recorded a failure and put the previous version back. Both take
-    /// milliseconds, unless a disk hangs.
+    /// After a failed launch, how long other launches from the bundle wait at most until torpor-verify has recorded
+    /// the failure and put the previous version back. Both take milliseconds, unless a disk hangs.
     private static let longestTrial = Duration.seconds(10)
 
     /// Called for all changed apps. Starts the timer after which the launch of a version on trial counts as successful.
@@ -156,7 +156,7 @@ extension Launcher {
 /// A failed launch from a bundle's version on trial, until torpor-verify has recorded the failure and, if it is the
 /// second, has put the previous version back. Launches from the bundle wait for that.
 final class BundleTrial {
-    /// How many runs of torpor-verify are unfinished, or the reading of the configuration that follows.
+    /// How many steps are unfinished: runs of torpor-verify, or the reading of the configuration that follows them.
     var open = 0
     var verifiers: [Descriptor] = []
     /// Launches from the bundle that wait for the end of this trial.

@@ -36,7 +36,7 @@ extension Launcher {
     /// The name for a run of torpor-verify among the commands that run for an app.
     static let bundle = "bundle"
 
-    /// The most time that a verification may take. A bundle of 10 GiB takes less at 50 MB/s.
+    /// How long torpor-verify may take before it is killed. A bundle of 10 GiB takes less at 50 MB/s.
     private static let longestVerification = Duration.seconds(300)
     /// The most bytes of torpor-verify's output: a line, and the manifest before its list of files (256 KiB).
     private static let longestAnswer = 257 << 10
@@ -57,8 +57,8 @@ extension Launcher {
         }
     }
 
-    /// Runs torpor-verify, which compares an app's bundle with its signed manifest. Completes at once for an app
-    /// without a bundle.
+    /// Runs torpor-verify, which compares an app's bundle with its signed manifest. `completion` gets nil, or why the
+    /// bundle must not run; it is called at once for an app without a bundle.
     func verifyBundle(_ app: AppRuntime, _ completion: @escaping (BundleRefusal?) -> Void) {
         guard let bundle = app.specification.bundle else { return completion(nil) }
         guard let version = bundle.version else {
@@ -96,7 +96,8 @@ extension Launcher {
         }
     }
 
-    /// Registers a check as what the app's launch waits for, and cancels the check after ``longestVerification``.
+    /// Makes the app's launch wait for a check of its bundle, and cancels the check after ``longestVerification``.
+    /// `completion` gets nil, or the problem.
     private func beginCheck(of app: AppRuntime, _ completion: @escaping (String?) -> Void) -> HookRun {
         let run = HookRun(names: Self.bundle, [], completion)
         app.hooks = run
@@ -109,8 +110,8 @@ extension Launcher {
         return run
     }
 
-    /// Reads a manifest again that could not be read before. If it can be read now, applies the configuration with
-    /// it. The present launch is refused in any case; a retry then uses the bundle.
+    /// Reads a manifest that could not be read before. If that succeeds now, applies the configuration together with
+    /// the manifest. The present launch is refused in any case; a retry then uses the bundle.
     private func readManifestAgain(
         _ app: AppRuntime,
         _ bundle: BundleReference,

@@ -42,7 +42,7 @@ class Companion<Command: CompanionCommand, Report: CompanionReport> {
     private static var turn: Int { 64 << 10 }
     /// The most bytes that may wait to be sent. A working companion always reads, so if more wait, it was stopped.
     private static var mostWaiting: Int { 16 << 20 }
-    /// Within this time, a working companion answers `hello`.
+    /// A companion of an earlier torpord that has not answered `hello` after this time does not work, and is killed.
     private static var longestSilence: Duration { .seconds(20) }
 
     let place: CompanionPlace
@@ -54,14 +54,14 @@ class Companion<Command: CompanionCommand, Report: CompanionReport> {
     private var outgoing: [UInt8] = []
     private var sent = 0
     private var pidfd: Descriptor?
-    /// The process of a companion that was told to end.
+    /// The process of a companion that was told to end; nil once it was waited for.
     private var left: Descriptor?
     private var isOver = false
     /// Whether torpord has killed the companion. Its end is reported when the process is gone.
     private var isLeaving = false
     /// Why torpord killed the companion; nil if the companion did nothing wrong.
     private var failure: String?
-    /// Whether an earlier torpord launched the companion, and it has not answered `hello` yet.
+    /// Whether an earlier torpord launched the companion, and the companion has not answered `hello` yet.
     private(set) var isUnheard = false
     /// Whether an earlier torpord launched the companion.
     private(set) var isAdopted = false
@@ -70,7 +70,7 @@ class Companion<Command: CompanionCommand, Report: CompanionReport> {
 
     /// The companion's pid; nil until it is launched.
     private(set) var pid: Int32?
-    /// The companion's process and its children, to which the resource profile is applied.
+    /// The companion's process and its children, to which the resource profile is applied; nil before the launch.
     private var tree: ProcessTree?
     /// The resource profile to apply to the companion.
     var profile: StateProfile {
@@ -210,7 +210,7 @@ class Companion<Command: CompanionCommand, Report: CompanionReport> {
         patience?.arm(after: bound)
     }
 
-    /// Waits until a companion that was told to end has ended, and kills it if it has not.
+    /// Waits until a companion that was told to end has ended, and kills it if it has not ended within `bound`.
     func awaitEnd(_ bound: Duration) {
         patience = nil
         guard let left else { return }
@@ -384,8 +384,8 @@ final class CompanionCount {
     private var timer: TimerSource?
     private var isPastWaiting = false
 
-    /// How long to wait for companions that were killed. A killed process that waits for a disk ends only when the
-    /// disk answers.
+    /// How long the shutdown waits for companions that were killed or told to end. A killed process that waits for a
+    /// disk ends only when the disk answers.
     private static let longestEnd = Duration.seconds(5)
 
     init(_ supervisor: Supervisor) { self.supervisor = supervisor }

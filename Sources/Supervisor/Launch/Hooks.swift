@@ -121,9 +121,9 @@ extension Launcher {
         return variables
     }
 
-    /// Kills the current command. If a slow disk or keeper still delays its start, calls the completion now, and the
-    /// command is killed when it starts. The end of torpor-verify is not waited for: it changes nothing of the app,
-    /// and a disk that hangs may keep it from ending.
+    /// Kills the current command. If a slow disk or keeper still delays the command's start, calls the completion now,
+    /// and kills the command when it starts. Does not wait for the end of torpor-verify, which changes nothing of the
+    /// app, and may hang with a disk.
     private func end(_ run: HookRun, of app: AppRuntime, _ sentence: String) {
         run.isCancelled = true
         if let pidfd = run.current {
@@ -141,7 +141,8 @@ extension Launcher {
         run.completion(failure)
     }
 
-    /// Cancels commands of `before_start` that still run. Commands of `after_stop` continue.
+    /// Cancels commands of `before_start`, or the verification of a bundle, if these still run. Commands of
+    /// `after_stop` continue.
     func cancelHooks(_ app: AppRuntime) {
         guard let run = app.hooks, run.names == "before_start" || run.names == Self.bundle else { return }
         cancel(run, of: app)
@@ -159,8 +160,9 @@ extension Launcher {
         }
     }
 
-    /// Runs a command for an app, as the app's user and in its directory, and reports the exit status. The command
-    /// writes to the app's log, or to `output`. A check, or a command with `isInside`, runs in the app's sandbox.
+    /// Runs a command for an app, as the app's user and in its directory. The command writes to the app's log, or to
+    /// `output`. A check, or a command with `isInside`, runs in the app's sandbox. `completion` gets the exit status,
+    /// or why the command could not be run.
     ///
     /// When the command has ended, processes that it has left running in its session are killed. After a check that
     /// has a cgroup, all processes in that cgroup are killed.
@@ -218,8 +220,8 @@ extension Launcher {
         }
     }
 
-    /// Makes the cgroup of a check. The session is not enough to find all of a check's processes, because those of
-    /// ‘podman exec’, for example, leave it.
+    /// Makes the cgroup of a check; nil if that is impossible. The session is not enough to find all of a check's
+    /// processes, because those of ‘podman exec’, for example, leave it.
     private func makeCheckCgroup(_ app: AppRuntime) -> (path: String, directory: Descriptor)? {
         do throws(Errno) {
             checks.count += 1

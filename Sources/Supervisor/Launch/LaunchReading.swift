@@ -10,13 +10,13 @@ import Linux
 /// What a launch reads from disks, the user database and the app's files. Each of these may block, so a background
 /// thread reads them.
 struct LaunchFacts: Sendable {
-    /// The account that the app runs as.
+    /// The account that the app runs as; nil for the supervisor's own user.
     var account: Account?
     /// The accounts that own the app's sockets; nil if they were known before the launch.
     var named: SocketAccounts?
     /// The variables from the app's environment files.
     var variables: [String: String] = [:]
-    /// Why the files with the app's settings could not be written.
+    /// Why the files with the app's settings could not be written; nil if they were written, or are not needed.
     var settingsProblem: String?
     var executable: String
     /// The app's working directory.
@@ -92,7 +92,8 @@ final class LaunchReading {
 }
 
 extension Launcher {
-    /// Reads something for an app's launch on a background thread, one thing at a time.
+    /// Runs `work` for an app's launch on a background thread. While an earlier read for the app is in progress, waits
+    /// for its end. `completion` gets the result, and is not called if the launch was superseded in the meantime.
     package func read<Value: Sendable>(
         for app: AppRuntime,
         _ work: @escaping @Sendable () throws(LaunchError) -> Value,

@@ -102,7 +102,7 @@ package final class Launcher: ShellRoom, LifecycleObserver {
         }
     }
 
-    /// Goes on with a launch, as soon as the app's protected data is readable.
+    /// Continues a launch with `next`: at once, or if the app's protected data is locked, when it is readable again.
     private func whileReadable(_ app: AppRuntime, _ order: LaunchOrder, _ next: @escaping (Launcher) -> Void) {
         let isStopped = supervisor.protection.stops(app, order) { [weak self] in
             guard let self else { return }
@@ -136,7 +136,8 @@ package final class Launcher: ShellRoom, LifecycleObserver {
         return machine.transition == .launching && machine.incarnation == order.incarnation
     }
 
-    /// Continues a launch that waits for the store, or ends it if it was superseded.
+    /// Returns a function that continues a launch with `next`, or ends the launch if it was superseded in the
+    /// meantime.
     private func continuation(
         of app: AppRuntime,
         _ order: LaunchOrder,
@@ -195,8 +196,8 @@ package final class Launcher: ShellRoom, LifecycleObserver {
                 finish
             )
         }
-        // No account, file or socket owner must be looked up here, only the program, with the supervisor's own
-        // rights. This does not block.
+        // The launch needs no account, file or socket owner to be looked up. Finding the program with the supervisor's
+        // own rights does not block.
         do throws(LaunchError) {
             finish(.success(try LaunchFacts.find(specification)))
         } catch {

@@ -83,7 +83,7 @@ final class ProfileQueue {
         if again.isEmpty { againTimer = nil } else { againTimer?.arm(after: Self.pause) }
     }
 
-    /// Whether to log this failure: each kind of failure is logged once.
+    /// Whether to log this failure: each kind is logged once, and never that a thread keeps a value of its own choice.
     func tells(_ failure: ProfileFailure) -> Bool { failure.kind != .ownChoice && told.insert(failure.kind).inserted }
 }
 

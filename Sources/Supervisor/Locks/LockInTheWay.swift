@@ -46,9 +46,9 @@ extension HeldLock {
     /// The lock, as reports show it.
     package var info: LockInfo { LockInfo(file: shownPath, kind: lock.kind.rawValue, holder: holder) }
 
-    /// Whether the lock is on one of these files, or on a file in one of these folders (`shared_resources`). In that
-    /// case, the app must not stay suspended while it holds the lock, even if no process waits for it. `others`: the
-    /// app's other locks.
+    /// Whether the lock is on one of these files, or on a file in one of these folders (`shared_resources`), and is
+    /// not merely that of an idle SQLite connection. If so, the app must not stay suspended while it holds the lock,
+    /// even if no process waits for it. `others`: the app's other locks.
     func isOn(_ resources: [String], others: [HeldLock]) -> Bool {
         guard !resources.isEmpty, let path, !path.hasSuffix(" (deleted)"), !isOfMereConnection(others) else {
             return false

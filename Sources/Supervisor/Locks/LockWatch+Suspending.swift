@@ -27,8 +27,8 @@ extension LockWatch {
         if app.specification.rules.onLock != .ignore { follow(app) }
     }
 
-    /// Called when an app that another process had continued was stopped again. This may have cancelled a check of
-    /// its locks, and since the app enters no new state, no other event starts the checks again.
+    /// Called when torpord has again stopped an app that another process had continued. The stop may have cancelled a
+    /// check of the app's locks, and since the app enters no new state, no other event starts the checks again.
     func followOn(_ app: AppRuntime) { if isStillToBeLookedAt(app.id) { followLocks(app) } }
 
     func isStillToBeLookedAt(_ id: AppID) -> Bool {

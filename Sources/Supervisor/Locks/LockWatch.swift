@@ -129,8 +129,8 @@ final class LockWatch: Room, LifecycleObserver {
         )
         reader.ask(question) { [weak self] table in
             guard let self, look.isWanted else { return }
-            // The locks of unreadable processes come from the kernel's table, as far as they name the pid of their
-            // holder.
+            // The kernel's table also has the locks of processes that cannot be read, if an entry names the holder's
+            // pid.
             let others = table.locks.compactMap { lock in
                 lock.pid.flatMap { pid in question.holders.contains(pid) ? HeldLock(lock, path: nil, holder: pid) : nil
                 }
@@ -238,7 +238,7 @@ extension Incarnation {
         set { slots[LockLookSlot.self] = newValue }
     }
 
-    /// The file locks that the app had at the last check.
+    /// The file locks that the app had at the last check; nil if it had none, or was not checked.
     var locks: [HeldLock]? {
         get { slots[LocksSlot.self] }
         set { slots[LocksSlot.self] = newValue }

@@ -6,8 +6,8 @@ import Lifecycle
 package import Mailbox
 import Varlink
 
-/// Activities that apps continue. As URLs they are mail that is delivered in the foreground, in two messages: the
-/// announcement, then the activity.
+/// Activities that apps continue. Like URLs, they are mail that is delivered in the foreground. An activity comes in
+/// two messages: the announcement, then the activity itself.
 extension Mailboxes {
     /// Queues an activity for an app that continues it. Returns the number of the mail that has the activity.
     ///
@@ -42,7 +42,7 @@ extension Mailboxes {
         }
     }
 
-    /// Why the app takes no further activity; nil if it takes one.
+    /// Why the app's mailbox accepts no further activity; nil if it accepts one.
     package func refusal(ofActivitiesFor app: AppRuntime) -> URLRefusal? {
         guard hearsActivities(app) else {
             return URLRefusal(
@@ -63,13 +63,14 @@ extension Mailboxes {
         waiting(for: app).filter { $0.draft.message == ActivityMail.continuing }
     }
 
-    /// Activities that the app has not been told yet do not come: it is told so, and so is the client that waits.
+    /// Removes waiting activities whose delivery has not begun. The app is told that they failed, and so is the client
+    /// that waits for the result.
     ///
-    /// - Parameter isChosen: whether the activity is meant, by the payload of its mail.
+    /// - Parameter isChosen: whether to remove the activity whose mail has this payload.
     func failActivities(of app: AppRuntime, _ reason: String, where isChosen: (_ payload: JSON) -> Bool) {
         for mail in waitingActivities(app) where !mail.isInFlight {
             guard isChosen(mail.draft.payload) else { continue }
-            // One message takes the place of another, so no limit is needed.
+            // The failure replaces the activity in the mailbox, so no limit is needed.
             let payload: JSON = ["type": mail.draft.payload["type"] ?? "", "reason": .string(reason)]
             let failure = Self.draft(.didFailToContinueActivity, payload, mail.draft.sender, mail.draft.key)
             _ = try? add(failure, for: app, limits: Mailbox.Limits(count: .max, bytes: .max))
@@ -79,7 +80,7 @@ extension Mailboxes {
         }
     }
 
-    /// The app has continued an activity: tells the app whose activity it is.
+    /// Called when the app has continued an activity: notifies the app in which the user began it, if there is one.
     func activityWasContinued(_ mail: Mail, by app: AppRuntime) {
         guard mail.draft.message == ActivityMail.continuing, let type = mail.draft.payload["type"]?.stringValue else {
             return
@@ -91,7 +92,7 @@ extension Mailboxes {
             topic: ActivityMail.sourceTopic,
             message: Message.activityWasContinued.rawValue,
             payload: ["type": .string(type), "by": .string(app.name)],
-            // The newest one takes the place of one that waits.
+            // A newer message replaces one that still waits.
             coalescing: .latest,
             sender: app.name
         )
@@ -112,7 +113,7 @@ extension Mailboxes {
 }
 
 extension AppRuntime {
-    /// The last activity that was announced to the app and then did not come.
+    /// The last activity for the app that failed: it was removed from the mailbox before its delivery.
     package var failedActivity: AnsweredMail? {
         get { slots[FailedActivitySlot.self] }
         set { slots[FailedActivitySlot.self] = newValue }

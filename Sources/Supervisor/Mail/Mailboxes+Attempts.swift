@@ -38,8 +38,8 @@ extension Mailboxes {
         endAttempts(app, run: run, counts: counts) { $0 == run }
     }
 
-    /// The incarnation whose processes exist, or existed last. While that incarnation ends, the core may have decided
-    /// on the next one already.
+    /// The incarnation whose processes exist, or existed last; nil if none is known. While that incarnation ends, the
+    /// core may have decided on the next one already.
     static func run(of app: AppRuntime) -> UInt32? { app.run.tree?.tag.incarnation }
 
     /// What to add to the text of an ending about the mail that the app was handling; nil if it was handling none.

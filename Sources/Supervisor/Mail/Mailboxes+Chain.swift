@@ -28,8 +28,8 @@ extension Mailboxes {
         while let name = chain.takeNext() {
             guard let id = coordinator.id(of: name) else { continue }
             guard let (draft, order) = draft(mail, chain, from: app, to: apps[id]) else { continue }
-            // An earlier torpord may have been killed after it gave the mail to that app, and before it removed the
-            // mail from this app's mailbox.
+            // An earlier torpord may have been killed after it gave the mail to the next app, and before it removed
+            // the mail from this app's mailbox.
             let isThere = waiting(for: apps[id]).contains { $0.draft.chain?.source == mail.id }
             if !isThere, (try? add(draft, for: apps[id])) == nil { continue }
             if !isThere {

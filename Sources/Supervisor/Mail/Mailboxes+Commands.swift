@@ -86,7 +86,7 @@ extension Mailboxes {
             isOver = true
             guard let self, let app else { return }
             self.openCommands[app.id] = nil
-            // If the URL is no longer being delivered, the app has ended or the URL was dropped.
+            // If the URL is no longer being delivered, the app has ended or the URL was dropped: ignore the result.
             guard self.isBeingTold(id, to: app) else { return self.deliver(to: app) }
             app.lastAnswered = AnsweredMail(id: id, key: mail.draft.key, failure: failure)
             if let failure {
@@ -100,7 +100,7 @@ extension Mailboxes {
         if !isOver { openCommands[app.id] = run }
     }
 
-    /// The incarnation is over: ends the `open_command` that runs for it.
+    /// Called when the app's incarnation has ended. Ends the `open_command` that still runs for it.
     func endOpenCommand(of app: AppRuntime) {
         if let run = openCommands[app.id] { host.end(run, of: app) }
     }

@@ -202,7 +202,8 @@ extension Mailboxes {
 
     // MARK: Topics
 
-    /// The app's rule for a topic: from its subscription, else from its configuration.
+    /// The app's rule for a topic: from its subscription, else from its configuration. Nil if the app does not accept
+    /// the topic.
     func rule(for topic: String, _ app: AppRuntime) -> TopicRule? {
         if topic == ActivityMail.topic { return hearsActivities(app) ? Self.urlRule : nil }
         if topic == OpenedURL.topic { return urlRoute(app) == nil ? nil : Self.urlRule }
@@ -214,7 +215,7 @@ extension Mailboxes {
         rule(for: draft.topic, app)?.keep ?? false
     }
 
-    /// An app subscribes to a topic, or ends its subscription.
+    /// Carries out an app's request to subscribe to a topic, or to end a subscription.
     func subscribe(_ request: SubscribeRequest, _ app: AppRuntime) throws(FieldError) {
         if let problem = TopicRule.problem(request.topic) {
             throw FieldError(field: "topic", problem: "cannot be used: \(problem)")
@@ -358,7 +359,7 @@ extension MailInfo {
 }
 
 extension AppRuntime {
-    /// The topics that the app itself has subscribed to, with their rules.
+    /// The topics that the app itself has subscribed to, with their rules; nil if there are none.
     var subscriptions: [String: TopicRule]? {
         get { slots[SubscriptionsSlot.self] }
         set { slots[SubscriptionsSlot.self] = newValue }

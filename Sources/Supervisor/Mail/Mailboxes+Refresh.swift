@@ -21,8 +21,8 @@ extension Mailboxes {
     /// The name that means that the app must refresh everything.
     static let allNames = "*"
 
-    /// Tells the app what to refresh: when it comes to the foreground, or now if it is there. `completion` is called
-    /// when that is on disk, or with the reason why it is not.
+    /// Tells the app what to refresh: when it comes to the foreground, or now if it is there. `completion` is
+    /// called when the names are on disk, or with the reason why they are not accepted or stored.
     package func needsRefresh(
         _ names: [String],
         of app: AppRuntime,
@@ -53,8 +53,8 @@ extension Mailboxes {
         return isBad ? "must have names of 1 to \(TopicRule.longestName) bytes without control characters" : nil
     }
 
-    /// Adds names to the waiting refresh mail, and delivers it if the app is in the foreground. Nil if it has the
-    /// names already.
+    /// Adds names to the waiting refresh mail, and delivers the mail if the app is in the foreground. Returns nil if
+    /// the waiting mail has all the names already.
     @discardableResult
     func gather(_ names: [String], of app: AppRuntime, from sender: String) -> Mailbox.Change? {
         let waiting = boxes[app.id]?.items.last { $0.draft.topic == Self.refreshTopic && !$0.isInFlight }

@@ -113,7 +113,7 @@ extension Mailboxes {
     }
 
     /// The number of the URL or activity that was queued by a request with this key. Nil unless it still waits, or is
-    /// the one that the app answered last.
+    /// the last mail that the app has answered, or the last activity that failed before its delivery.
     package func url(askedForAs key: String, of app: AppRuntime) -> Int64? {
         if let waiting = waiting(for: app).first(where: { $0.isAwaited && $0.draft.key == key }) { return waiting.id }
         return [app.failedActivity, app.lastAnswered].compactMap(\.self).first { $0.key == key }?.id
@@ -160,7 +160,7 @@ extension Mailboxes {
     /// Removes a URL that was queued for a request which was then refused.
     package func withdraw(_ id: Int64, of app: AppRuntime) { _ = takeBack(id, of: app) }
 
-    /// The first URL that waits for the app.
+    /// The first URL that waits for the app; nil if none waits.
     func url(for app: AppRuntime) -> String? { boxes[app.id]?.items.lazy.compactMap(\.url).first }
 
     /// Passes the URLs that wait for the app on to other apps, because this app declines them.
@@ -170,7 +170,8 @@ extension Mailboxes {
         }
     }
 
-    /// Whether the mail may be delivered now: URLs are only opened in the foreground.
+    /// Whether the mail may be delivered now: URLs, activities and what to refresh are delivered only in the
+    /// foreground.
     func isTime(for mail: Mail, _ app: AppRuntime, comesToForeground: Bool) -> Bool {
         let isForForeground = [OpenedURL.topic, Self.refreshTopic, ActivityMail.topic].contains(mail.draft.topic)
         guard isForForeground, !comesToForeground else { return true }

@@ -196,17 +196,17 @@ package final class Mailboxes: Room, LifecycleObserver {
         told[app.id]?.remove(id)
         let mail = boxes[app.id]?.remove(id)
         guard mail != nil || !isLoaded else { return }
-        // A client's call may wait until this is answered: let the engine check the call.
+        // A client's call may wait until this mail is answered or removed: let the engine check the call.
         if mail?.isAwaited ?? false { engine.touch(app.id) }
-        // Protected data may wait for this answer before it is locked: let the engine check that.
+        // Protected data may wait for the answer to this mail before it is locked: let the engine check that.
         if mail?.draft.message == Message.protectedDataWillBecomeUnavailable.rawValue { engine.touch(app.id) }
         if let mail, mail.draft.topic == Self.settingsTopic { host.toldOfSettings(mail, app) }
         host.store.removeMail(id, of: app.name)
         dropIfEmpty(app)
     }
 
-    /// Removes mail that was added and cannot be stored; false if its delivery has begun or it has coalesced with
-    /// other mail.
+    /// Removes waiting mail because it could not be stored, or because its request was refused. Returns false, and
+    /// keeps the mail, if its delivery has begun or if it has coalesced with other mail.
     func takeBack(_ id: Int64, of app: AppRuntime) -> Bool {
         guard let mail = boxes[app.id]?[id], !mail.isInFlight, mail.count == 1, !isBeingTold(id, to: app) else {
             return false

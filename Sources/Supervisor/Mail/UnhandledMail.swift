@@ -53,7 +53,7 @@ package final class UnhandledMail: Room {
         shelves[app.id]?.items.contains { $0.id == id } ?? false
     }
 
-    /// The app for which the mail with that number is kept.
+    /// The app for which the mail with that number is kept; nil if no such mail is kept.
     package func app(of id: Int64) -> AppRuntime? { apps.first { has(id, of: $0) } }
 
     /// Loads the list of unhandled mail from the store.
@@ -112,7 +112,7 @@ package final class UnhandledMail: Room {
         shelves[app.id] = shelf
     }
 
-    /// Lists the mail that is kept, oldest first.
+    /// Lists the mail that is kept, oldest first. `completion` gets the mail, or why the store has not answered.
     package func list(
         _ query: UnhandledQuery,
         _ completion: @escaping (Result<[StoredUnhandled], Store.Unavailable>) -> Void

@@ -15,9 +15,9 @@ final class DescriptorReceiver {
     /// The descriptors of one datagram; the warnings say which were not opened.
     typealias Completion = (_ opened: [Descriptor], _ warnings: [String]) -> Void
 
-    /// The longest wait for an answer: only a close that blocks takes long.
+    /// How long to wait for the answer to a request: only a close that blocks takes long.
     private static let patience = Duration.seconds(10)
-    /// How long the process stays for further requests.
+    /// How long after its last answer the process stays for further requests.
     private static let idle = Duration.seconds(1)
 
     private unowned(unsafe) let supervisor: Supervisor
@@ -26,7 +26,7 @@ final class DescriptorReceiver {
     private var requests: Descriptor?
     private var source: IOSource?
     private var timer: TimerSource?
-    /// The app's notify socket, which the process reads.
+    /// The app's notify socket, which the process reads; nil if no process is needed.
     private var datagrams: Descriptor?
     /// Whether a process was started and has not ended.
     private var isThere = false
@@ -145,7 +145,7 @@ final class DescriptorReceiver {
         isThere = false
         isStuck = false
         guard waiting != nil else { return }
-        // A request arrived while the last process was about to exit.
+        // The request that waits arrived while this process was about to exit: start another process for it.
         if requests == nil, datagrams != nil { ask() }
     }
 

@@ -98,7 +98,7 @@ extension AppPermissions {
             return completion(.success(reply))
         }
         let family = Self.family(app.name)
-        // The wall clock may have been set back since the last question.
+        // If the wall clock was set back since the last question, count the hour from now.
         if let last = lastQuestions[family].map({ min($0, now) }), now < last + Self.hour {
             lastQuestions[family] = last
             reply.nextAt = last + Self.hour

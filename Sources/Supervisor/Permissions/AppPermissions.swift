@@ -77,7 +77,7 @@ package final class AppPermissions: ShellRoom, LifecycleObserver {
         for row in (questions.removeValue(forKey: app.name) ?? [:]).values {
             supervisor.store.removePermission(row.key)
         }
-        // A discarded scene never returns, but a removed app may.
+        // Forget the answers only for a discarded scene, which never returns. A removed app may return.
         if supervisor.scenes.session(of: app)?.isDiscarded ?? false { forgetAnswers(to: app.name) }
     }
 
@@ -267,7 +267,8 @@ package final class AppPermissions: ShellRoom, LifecycleObserver {
         return launchAgain(app)
     }
 
-    /// Restarts a running app, since its sandbox differs from what the answers now allow.
+    /// Restarts the app if it runs, since its sandbox differs from what the answers now allow. Returns a sentence
+    /// about the restart; nil if the app does not run or has no sandbox.
     @discardableResult private func launchAgain(_ app: AppRuntime) -> String? {
         defer { settle(app) }
         outdatedStores.insert(app.id)

@@ -17,8 +17,8 @@ struct ConnectionClaim {
     struct Elsewhere {
         /// How many of these connections are open.
         var count: Int
-        /// When the last of these connections was closed. For open ones, the kernel does not say when data last
-        /// moved.
+        /// When the last of these connections was closed; nil if none was seen to close. For open ones, the kernel
+        /// does not say when data last moved.
         var lastClosed: Duration?
     }
     /// The time of the last search for the app's sockets; nil if there was none.

@@ -118,8 +118,8 @@ extension PolicyManager {
     /// The name of the policy that decides in which order apps are evicted; nil if none does.
     var evictionPolicy: String? { chain.governor(of: TORPOR_EVENT_EVICTION) }
 
-    /// The order in which apps would be evicted if memory were short, the first one first, each with the policy's
-    /// reason.
+    /// Asks the policies in which order apps would be evicted if memory were short. `completion` gets the apps, the
+    /// first to be evicted first, each with the policy's reason; none if no policy orders apps.
     package func evictionOrder(_ completion: @escaping ([(app: AppRuntime, policy: String, reason: String)]) -> Void) {
         chain.ask(PolicyChain.event(TORPOR_EVENT_EVICTION, at: supervisor.loop.now)) { [weak self] decisions in
             guard let self else { return completion([]) }

@@ -11,7 +11,7 @@ package import TorporPolicyABI
 
 /// Measures apps and the machine for policies.
 extension PolicyManager {
-    /// How long a measurement counts as fresh.
+    /// A round of measuring begins only if the last one began longer ago than this.
     private static let freshness = Duration.seconds(1)
 
     package func policiesWillBeAsked(_ events: [torpor_policy_event], needs: UInt64, _ ready: @escaping () -> Void) {

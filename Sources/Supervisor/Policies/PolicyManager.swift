@@ -30,7 +30,7 @@ package final class PolicyManager: LifecycleObserver {
     var askedMeanwhile: Set<AppID> = []
     var damping = GoalDamping()
     var measurements = Measurements()
-    /// When the last round of measuring began.
+    /// When the last round of measuring began; nil if there was none.
     var measuredAt: Duration?
     /// Limits how often policies repeat advice that changes little, by app and kind.
     var repetition = RateLimit<UInt64>(free: 8, interval: .seconds(5))
@@ -42,7 +42,7 @@ package final class PolicyManager: LifecycleObserver {
     /// Launches that a policy has delayed, with the timers that end the delay.
     var putOff: [AppID: TimerSource] = [:]
     /// Records which policy is running in this process, so that the next torpord knows which policy made this one
-    /// crash.
+    /// crash; nil if the file cannot be opened.
     private(set) var marks: PolicyMarks?
     private var whenLoaded: (() -> Void)?
     private var clock: ClockWatch?

@@ -10,10 +10,10 @@ import Processes
 /// Checks apps that have `health` in the configuration while they run. Ends an app that fails too many checks in a
 /// row, in the same way as the app's watchdog would.
 ///
-/// An app is not checked while it is suspended or changes its state: a suspended app cannot answer. Its failures, and
-/// the time until its next check, survive the suspension: otherwise an app that hangs and sleeps between its clients
-/// would never fail often enough. For the same reason the app does not fall asleep by itself while its last check has
-/// failed, or while its first check after a suspension is under way.
+/// An app is not checked while it is suspended, since it cannot answer, or while it changes its state. The number of
+/// its failures, and the time until its next check, survive the suspension: otherwise an app that hangs, and is
+/// suspended whenever no client uses it, would never fail often enough. For the same reason the app is not suspended
+/// automatically while its last check has failed, or while its first check after a suspension is under way.
 package final class HealthChecks: ShellRoom, LifecycleObserver {
     package unowned(unsafe) let supervisor: Supervisor
 
@@ -57,7 +57,8 @@ package final class HealthChecks: ShellRoom, LifecycleObserver {
         return state == "T" || state == "t" || supervisor.isTraced(app)
     }
 
-    /// Keeps the app from falling asleep by itself until the verdict of its health check; or no longer.
+    /// If `isAwaited`, keeps the app from being suspended automatically until its health check has a result; otherwise
+    /// permits that again.
     func awaitVerdict(_ app: AppRuntime, _ isAwaited: Bool) {
         if coordinator.machine(app.id).awaitsVerdict != isAwaited { deliver(.awaitsVerdict(isAwaited), to: app.id) }
     }
@@ -95,7 +96,8 @@ package final class HealthCheck {
         self.checks = checks
     }
 
-    /// An app that has just been resumed has this long to get going before it is checked.
+    /// An app is checked at the earliest this long after the end of its suspension, so that it can continue its work
+    /// first.
     private static let waking = Duration.seconds(1)
 
     /// Begins to check the app at intervals, or goes on after ``pause()``.
@@ -145,7 +147,8 @@ package final class HealthCheck {
         current = nil
         guard let app, timer != nil else { return }
         timer?.arm(after: specification.probe.interval)
-        // Ignore the result if the app was stopped, or began to end, during the check.
+        // Ignore any result if the app was suspended or began to change its state during the check, and a failure if a
+        // debugger or SIGSTOP kept the app from answering.
         guard checks.isChecked(app), problem == nil || !checks.isHeld(app) else {
             if failures == 0 { checks.awaitVerdict(app, false) }
             return

@@ -54,7 +54,7 @@ final class ProbeTry {
     deinit { stop() }
 
     private func isLate() {
-        // The answer has come, and its connection is about to be closed: wait for that.
+        // The answer has come, and only the end of the connection is missing: wait for that.
         if question?.isClosing == true { return limit?.arm(after: HTTPQuestion.patience) ?? () }
         finish("gave no answer within \(Quantity.text(probe.timeout))")
     }

@@ -13,12 +13,13 @@ package final class ReadinessProbe {
     private unowned(unsafe) let supervisor: Supervisor
     private var timer: TimerSource?
     private var current: ProbeTry?
-    /// Why the app is not ready, as the last try found.
+    /// Why the app was not ready at the last try; nil before the first result.
     private(set) var problem: String?
     private var startedAt: Duration?
-    /// How long an app is launching before callers that wait for it learn why it is not ready.
+    /// How long an app is being probed before ``longProblem`` tells callers, which wait for the app, why it is not
+    /// ready.
     private static let patience = Duration.seconds(5)
-    /// The ``problem`` of an app that has been launching for long; otherwise nil.
+    /// The ``problem`` of an app that has been probed for longer than ``patience``; otherwise nil.
     package var longProblem: String? {
         startedAt.map { supervisor.loop.now - $0 >= Self.patience } ?? false ? problem : nil
     }

@@ -10,14 +10,14 @@ import Linux
 /// signal is no longer pending, and the main thread sleeps again. If the thread keeps running, it is enough that it
 /// has used some processor time.
 struct HandledSignal {
-    /// The longest wait: a program that blocks the signal never handles it.
+    /// How long after the signal the app is stopped in any case: a program that blocks the signal never handles it.
     private static let patience = Duration.seconds(1)
     /// Processor time in clock ticks. A process that has used this much since the signal counts as having handled it,
     /// though it never sleeps.
     private static let enough: UInt64 = 5
 
     private let end: Duration
-    /// The process's processor time, in clock ticks, when the signal was first seen to be delivered.
+    /// The process's processor time, in clock ticks, when the signal was first seen to be delivered; nil before that.
     private var ticks: UInt64?
 
     /// - Parameter deadline: the time available for the handler and the stop; nil for no limit.

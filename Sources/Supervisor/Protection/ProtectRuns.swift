@@ -10,11 +10,11 @@ import WireText
 
 /// Runs torpor-protect, which opens and closes protected folders: one process at a time, in the order of the requests.
 final class ProtectRuns {
-    /// What came of a run.
+    /// How a run of torpor-protect has ended.
     struct Outcome {
-        /// What it has printed.
+        /// What torpor-protect has printed, even if the run failed.
         var answer = ProtectionAnswer()
-        /// Why it did not come to its end; nil if it did.
+        /// Why the run failed; nil if it succeeded.
         var problem: LaunchError?
     }
 
@@ -25,11 +25,11 @@ final class ProtectRuns {
     private var isRunning = false
     private var unlocking: Process?
 
-    /// A program that was launched, and its time.
+    /// A process of torpor-protect or ‘torpor protect unlock’, and the timer that kills it if it takes too long.
     private final class Process {
         var descriptor: Descriptor?
         var timer: TimerSource?
-        /// Whether it is to be killed as soon as it is there.
+        /// Whether to kill the process: at once, or as soon as torpor-keeper has launched it.
         var isUnwanted = false
         var isOver = false
 
@@ -39,13 +39,16 @@ final class ProtectRuns {
         }
     }
 
-    /// A run takes milliseconds, unless a disk hangs: what may take long in it has its own limits, of some seconds.
+    /// How long torpor-protect may run. It takes milliseconds unless a disk hangs, and limits its own slow steps to
+    /// some seconds.
     private static let longest = Duration.seconds(20)
-    /// How long after it was killed a run may be held in the kernel. Then the next one goes on without it.
+    /// If a killed process has not ended after this time, because the kernel holds it in a system call, the next
+    /// request no longer waits for that process.
     private static let grace = Duration.seconds(3)
-    /// A command that gives the passphrase may ask a server or a device.
+    /// How long ‘torpor protect unlock’ may run: its command, which gives the passphrase, may ask a server or a
+    /// device.
     private static let longestUnlock = Duration.seconds(90)
-    /// In bytes: of some ten thousand holders.
+    /// The most bytes of output that are read: enough to name some ten thousand processes that hold files open.
     private static let longestAnswer = 8 << 20
 
     init(_ supervisor: Supervisor) { self.supervisor = supervisor }
@@ -57,7 +60,8 @@ final class ProtectRuns {
 
     func close(_ folders: [ProtectedFolder], _ completion: @escaping Completion) { add("close", folders, completion) }
 
-    /// Closes the folders of all apps but these, such as those of apps that are gone from the configuration.
+    /// Closes the protected folders of all apps except these, such as folders of apps that have left the
+    /// configuration.
     func sweep(keeping folders: [ProtectedFolder]) {
         waiting.append(
             (
@@ -70,8 +74,8 @@ final class ProtectRuns {
         next()
     }
 
-    /// Has ‘torpor protect unlock’ run a command that gives the passphrase. The completion gets why that failed; it is
-    /// not called after ``stopUnlocking()``.
+    /// Has ‘torpor protect unlock’ run a command that gives the passphrase. The completion gets nil, or why that
+    /// failed. It is not called after ``stopUnlocking()``, nor if ‘torpor protect unlock’ is running already.
     func unlock(_ command: [String], _ completion: @escaping (String?) -> Void) {
         // Do nothing if ‘torpor protect unlock’ is running already: it unlocks the folders of all apps.
         guard unlocking == nil else { return }
@@ -81,7 +85,7 @@ final class ProtectRuns {
         let words = [program, "protect", "unlock", "--socket", supervisor.runtime.socket, "--"] + command
         var process: Process?
         process = launch(words, within: Self.longestUnlock) { [weak self] result in
-            // A launch that fails at once is over before it has a name.
+            // If the launch fails at once, `process` and `unlocking` are both still nil here, and so equal.
             guard let self, unlocking === process else { return }
             unlocking = nil
             switch result {
@@ -92,7 +96,8 @@ final class ProtectRuns {
         unlocking = process.flatMap { $0.isOver ? nil : $0 }
     }
 
-    /// Ends a command that was started before a newer lock. Returns whether there was one: it may have given keys.
+    /// Kills ‘torpor protect unlock’ if it runs, since it would undo a lock that was requested after its start.
+    /// Returns whether it ran: it may have given the kernel keys already.
     func stopUnlocking() -> Bool {
         defer { unlocking = nil }
         unlocking?.kill()
@@ -127,7 +132,7 @@ final class ProtectRuns {
         launch([program] + words, within: Self.longest, completion)
     }
 
-    /// Why a program did not come to its end, and what it had printed.
+    /// Why a process failed, and what it had printed before.
     private struct Failure: Error {
         let error: LaunchError
         var printed: [UInt8] = []
@@ -135,7 +140,7 @@ final class ProtectRuns {
         init(_ error: LaunchError, _ printed: [UInt8] = []) { (self.error, self.printed) = (error, printed) }
     }
 
-    /// Runs a program of ours, and kills it when its time is over. The completion gets what it has printed.
+    /// Runs torpor-protect or ‘torpor protect unlock’, and kills it after `time`. The completion gets the output.
     @discardableResult
     private func launch(
         _ words: [String],
@@ -176,7 +181,8 @@ final class ProtectRuns {
                         process.timer?.arm(after: Self.grace)
                         return
                     }
-                    // Held in the kernel: it does no more than the call that holds it.
+                    // The process was killed but has not ended: the kernel holds it in a system call, after which it
+                    // does nothing more. So do not wait for it.
                     self.supervisor.loop.later {
                         finish(Self.read(answer, .signaled(Signal.kill, coreDumped: false)))
                     }
@@ -195,7 +201,7 @@ final class ProtectRuns {
             return .failure(Failure(LaunchError("it was killed by \(Signal.name(signal))"), bytes))
         case .exited(0): return .success(bytes)
         case .exited(let code):
-            // After lines of JSON, which it may have printed before.
+            // The error message follows lines of JSON that torpor-protect may have printed before it failed.
             let lines = bytes.split(separator: UInt8(ascii: "\n"))
             let line = lines.first { $0.first != UInt8(ascii: "{") }.map { String(wire: Array($0.prefix(500))) }
             return .failure(Failure(LaunchError(line ?? "it ended with exit status \(code)"), bytes))

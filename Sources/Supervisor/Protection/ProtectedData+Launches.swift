@@ -6,8 +6,8 @@ package import Engine
 import EventLoop
 import Lifecycle
 
-/// Launches of apps with protected data. They wait until the data is unlocked, unless the app may be launched before;
-/// then torpor-protect opens or closes the app's folder, and the launch continues.
+/// Launches of apps with protected data. A launch waits until the data is unlocked, unless `launch_when_locked` is
+/// set. Before it continues, torpor-protect opens the app's folder, or closes it if data is locked.
 extension ProtectedData {
     /// Called when the core asks whether an app may be launched. Passes the question on to
     /// ``Scenes/launchNeedsRoom(_:)`` as soon as the app's data allows the launch: at once for an app without
@@ -37,7 +37,8 @@ extension ProtectedData {
                 opening.remove(id)
                 settle(outcome, [app], isOpening: true)
                 if outcome.problem != nil { retryLaunches() }
-                // A lock that came during this run closes it next, and stops the launch.
+                // If a lock was requested during this run, the next run closes the folder again, and ``stops(_:_:_:)``
+                // pauses the launch.
                 opened(app)
             }
         }
@@ -46,8 +47,9 @@ extension ProtectedData {
     private func whileLocked(_ app: AppRuntime) {
         let standing = standings[app.name]
         guard edge.isLocked else { return hold(app, lockedText) }
-        // A folder that cannot be protected never will be by an unlock: then the launch fails. One that could not be
-        // closed is closed now.
+        // A folder that is open, or whose state is unknown, is closed before the launch continues or waits. A folder
+        // that cannot be protected (`refused`) is tried once more: if it is refused again, the launch fails instead of
+        // waiting, since no unlock would help.
         guard let standing, standing.state != .refused, standing.state != .open else {
             opening.insert(app.id)
             runs.close(folders([app])) { [weak self, weak app] outcome in
@@ -95,15 +97,16 @@ extension ProtectedData {
         supervisor.scenes.launchNeedsRoom(app)
     }
 
-    /// Why a launch that is under way must not go on; nil if it may, or waits.
+    /// Why the launch must fail, as a sentence: the app's folder cannot be protected. Nil if it can.
     func refusal(of app: AppRuntime) -> String? {
         let standing = standings[app.name]
         guard app.specification.data.protection.kind != nil, standing?.state == .refused else { return nil }
         return "could not be launched (protected): \(standing?.problem ?? "")"
     }
 
-    /// Stops a launch on its way if data was locked since it began. That is no failure of the app: `next` is called when
-    /// its data is readable again, or when the launch is over. Returns whether it is stopped.
+    /// Pauses a launch in progress if data was locked after the launch began, so that the launch does not fail; with
+    /// `launch_when_locked`, does nothing. Calls `next` when the app's data is readable again, or when the launch is
+    /// over. Returns whether the launch is paused.
     func stops(_ app: AppRuntime, _ order: LaunchOrder, _ next: @escaping () -> Void) -> Bool {
         let protection = app.specification.data.protection
         guard protection.kind != nil, !protection.launchesWhenLocked, !isReadable(app) else { return false }
@@ -114,7 +117,7 @@ extension ProtectedData {
         return true
     }
 
-    /// Whether a lock has stopped the app's launch on its way.
+    /// Whether the app's launch is paused because data was locked after the launch began.
     package func isStopped(_ app: AppRuntime) -> Bool { stopped.contains { $0.app === app } }
 
     func lookForStopped() {
@@ -131,7 +134,7 @@ extension ProtectedData {
     func holds(_ app: AppID) -> Bool { apps[app].heldBack != nil && held.contains(app) }
 }
 
-/// A launch that a lock has stopped on its way.
+/// A launch that is paused because data was locked after the launch began.
 struct StoppedLaunch {
     let app: AppRuntime
     let order: LaunchOrder

@@ -5,14 +5,16 @@ import DataProtection
 import Engine
 import Linux
 
-/// What locks and unlocks data: the session and the machine, persons, and the end of the supervisor.
+/// Locks and unlocks data: when logind reports a lock or a sleep, when a user asks for it, and when the supervisor
+/// ends.
 extension ProtectedData {
     /// Called when logind's state is known, and whenever it changes.
     func follow(_ now: OutsideLocks.State, sleepsAt: Duration?) {
         (outside, self.sleepsAt) = (now, sleepsAt)
         guard edge.hasBegun, closing == nil else { return }
         let wish = locks.follow(now, session: rules.lockWith.contains(.session), sleep: rules.lockWith.contains(.sleep))
-        // Recorded before the bits of the session and of the sleep: a wish that is carried out twice does no harm.
+        // Lock or unlock before the state of ``locks`` is recorded: if torpord dies in between, the next torpord does
+        // it again, which does no harm.
         switch wish {
         case .lock: lockFromOutside()
         case .unlock where edge.isUnlocked: locks.isUnlocked()
@@ -29,18 +31,21 @@ extension ProtectedData {
         handle(.lockSoon(max(left / 2, left - Self.closingTime)))
     }
 
-    /// How long before the machine sleeps the time of apps is over, so that folders are closed by then.
+    /// The time before the sleep of the machine that is kept for closing the folders: torpord waits for the answers of
+    /// apps only until then. If less than twice this time is left, half of what is left is kept.
     private static let closingTime = Duration.seconds(2)
 
-    /// Ends a command that was started before a lock, which it would undo. It may have given the kernel keys.
+    /// Kills a running unlock command, which would undo the lock that was just requested. The command may have given
+    /// the kernel keys already: if data is locked, closes the folders again, so that the keys are removed.
     private func stopUnlocking() {
         guard runs.stopUnlocking(), edge.isLocked else { return }
         let chosen = locking
         runs.close(folders(chosen)) { [weak self] outcome in self?.settle(outcome, chosen, isOpening: false) }
     }
 
-    /// Unlocks data without a person. The command gives the passphrase to ‘torpor protect unlock’, which then asks for
-    /// the unlock like any client.
+    /// Unlocks data without a request of a user: after the boot, or when the session or the machine no longer locks
+    /// data. If `unlock` is configured, its command gives the passphrase to ‘torpor protect unlock’, which then
+    /// requests the unlock like any client.
     func unlockFromOutside() {
         guard !rules.unlock.isEmpty else { return handle(.unlock) }
         runs.unlock(rules.unlock) { [weak self] why in
@@ -55,13 +60,14 @@ extension ProtectedData {
         }
     }
 
-    /// Whether a sleep of the machine waits for the lock.
+    /// Whether torpord delays the sleep of the machine, because data is still being locked.
     var holdsSleep: Bool { edge.isLocking && outside?.isAsleep == true }
 
-    /// Locks data. `completion` gets what keeps files in use.
+    /// Locks data at a user's request. `completion` gets nil if no file is in use any longer, otherwise a sentence; or
+    /// it gets why a folder could not be closed.
     package func lock(by person: String, _ completion: @escaping (Result<String?, Refusal>) -> Void) {
         guard edge.hasBegun else { return completion(.success("no app has protected data")) }
-        // An unlock that the session has asked for is older.
+        // Drop an unlock that followed from the session or the machine before this request and is not carried out yet.
         locks.staysLocked()
         supervisor.recovery.outsideLocks = locks.recorded
         stopUnlocking()
@@ -75,7 +81,8 @@ extension ProtectedData {
         handle(.lock)
     }
 
-    /// Unlocks data, whose keys the kernel has.
+    /// Unlocks data at the request of a user who has given the kernel the keys. `completion` gets which app's data
+    /// stays locked (nil if none does), or why all data stays locked.
     package func unlock(by person: String, _ completion: @escaping (Result<String?, Refusal>) -> Void) {
         guard edge.hasBegun else { return completion(.success("no app has protected data")) }
         guard closing == nil else { return completion(.failure(Refusal(description: "torpord is ending"))) }
@@ -86,8 +93,8 @@ extension ProtectedData {
 
     // MARK: The end
 
-    /// Locks all folders at the end of the supervisor, when its apps are gone. Returns whether they are locked;
-    /// otherwise calls ``Shutdown/finishWhenGone()`` then.
+    /// Locks all folders when the supervisor ends and its apps are gone. Returns whether that is over; otherwise calls
+    /// ``Shutdown/finishWhenGone()`` when it is.
     func endAll() -> Bool {
         guard edge.hasBegun else { return true }
         switch closing {
@@ -112,7 +119,8 @@ extension ProtectedData {
                 let why = chosen.lazy.compactMap { self.standings[$0.name]?.problem }.first ?? ""
                 note(.dataBusy, text: "torpord ends, and protected data could not be locked: \(why)", level: .error)
             } else {
-                // Otherwise the next torpord of this boot closes them.
+                // After a failure the record stays `locking`, so that the next torpord of this boot closes the
+                // folders.
                 supervisor.recovery.protection = .locked
             }
             closing = .done

@@ -62,7 +62,7 @@ extension RecoveryFile {
         set { flags = newValue ? flags | 1024 : flags & ~1024 }
     }
 
-    /// What the session and a sleep had locked.
+    /// Whether the lock of the session, or a sleep of the machine, has locked data that was not unlocked since.
     var outsideLocks: OutsideLocks.Recorded {
         get { OutsideLocks.Recorded(session: flags & 512 != 0, sleep: flags & 2048 != 0) }
         set { flags = flags & ~(512 | 2048) | (newValue.session ? 512 : 0) | (newValue.sleep ? 2048 : 0) }
@@ -70,7 +70,8 @@ extension RecoveryFile {
 }
 
 extension Incarnation {
-    /// Files of the app's protected folder that the app still had open after the lock, so that torpord ended the app.
+    /// Files of the app's protected folder that the app still had open after the lock, so that torpord ended the app;
+    /// nil if torpord did not end the app for that.
     var openProtectedFiles: [String]? {
         get { slots[OpenProtectedFilesSlot.self] }
         set { slots[OpenProtectedFilesSlot.self] = newValue }

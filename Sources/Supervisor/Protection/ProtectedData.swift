@@ -30,26 +30,26 @@ package final class ProtectedData: ShellRoom, LifecycleObserver {
     var held: [AppID] = []
     /// Apps to be launched whose folders torpor-protect is opening or closing.
     var opening: Set<AppID> = []
-    /// Processes outside all apps that hold files, and were reported since the last unlock: each is reported once.
+    /// Pids of processes outside all apps that were reported since the last unlock for holding protected files open.
     private var reported: Set<Int32> = []
     /// The state of the session and the machine that logind last reported; nil if it is not known.
     var outside: OutsideLocks.State?
-    /// What the session and the machine ask for.
+    /// Decides when the lock of the session and the sleep of the machine lock or unlock data.
     var locks = OutsideLocks(OutsideLocks.Recorded(session: false, sleep: false), isKnown: false)
-    /// When the machine sleeps in any case; nil if it does not wait, or is not about to sleep.
+    /// When the machine sleeps even if torpord is not ready; nil if no sleep is near, or none is delayed.
     var sleepsAt: Duration?
     /// Whether no folder was closed since the boot, so that the next lock must close all of them.
     private var isFresh = false
-    /// Apps that could read their folders before the run that opens them: they know that they can.
+    /// Apps that could read their folders before torpor-protect opens all again: they are not told of the unlock.
     private var readers: Set<AppID> = []
-    /// Launches that a lock has stopped on their way.
+    /// Launches that are paused because data was locked after they began.
     var stopped: [StoppedLaunch] = []
     private var retryTimer: TimerSource?
     /// Whether an earlier torpord has announced the unlock already, so that this torpord must not announce it.
     private var isQuiet = false
     var whenLocked: [(Result<String?, Refusal>) -> Void] = []
     var whenUnlocked: [(Result<String?, Refusal>) -> Void] = []
-    /// How far the closing of the folders has come when torpord ends; nil before that.
+    /// How far torpord has come with closing the folders when it ends; nil until it ends.
     var closing: Closing?
     let runs: ProtectRuns
 
@@ -105,17 +105,17 @@ package final class ProtectedData: ShellRoom, LifecycleObserver {
         guard !isEnding else { return }
         guard !edge.hasBegun else {
             sweep()
-            // Other rules may lock now, or no more.
+            // The new configuration may have another `lock_with`: other events may lock data, and some no longer do.
             if let outside { follow(outside, sleepsAt: sleepsAt) }
             return
         }
         let recorded = supervisor.recovery.protection
         guard !protected.isEmpty else {
-            // What an earlier torpord of this boot has left open belongs to apps that are gone.
+            // No app has protected data: close the folders that an earlier torpord of this boot has left open.
             if recorded != .nothing { runs.sweep(keeping: []) }
             return
         }
-        // If the data was unlocked, an earlier torpord has told the apps so already.
+        // If the data was unlocked, an earlier torpord has already notified the apps of the unlock.
         isQuiet = recorded == .unlocked
         isFresh = recorded == .nothing
         if isFresh {
@@ -131,7 +131,7 @@ package final class ProtectedData: ShellRoom, LifecycleObserver {
         if let outside { follow(outside, sleepsAt: sleepsAt) }
     }
 
-    /// Closes the folders of apps that are gone, or have no protected data any more.
+    /// Closes the folders of apps that are gone, or no longer have protected data.
     func sweep() {
         let kept = protected
         let names = Set(kept.map(\.name))
@@ -196,7 +196,7 @@ package final class ProtectedData: ShellRoom, LifecycleObserver {
     private func warn() {
         awaited = []
         patience = [:]
-        // Apps that an earlier torpord told of the unlock must hear of this lock.
+        // Apps that an earlier torpord notified of the unlock must be notified of this lock too.
         isQuiet = false
         let signalled = Message.protectedDataWillBecomeUnavailable
         for app in locking where standings[app.name]?.state == .open {
@@ -236,7 +236,8 @@ package final class ProtectedData: ShellRoom, LifecycleObserver {
         runs.close(folders(chosen)) { [weak self] outcome in
             guard let self else { return }
             let closed = settle(outcome, chosen, isOpening: false)
-            // Until all are closed once, all must be.
+            // Until all folders were closed once since the boot, each lock must close all of them, not only those of
+            // `complete`.
             if closed != .failed { isFresh = false }
             for standing in outcome.answer.standings { deal(with: standing) }
             handle(.closed(closed))
@@ -249,7 +250,7 @@ package final class ProtectedData: ShellRoom, LifecycleObserver {
         var files: [AppID: [String]] = [:]
         var others = 0
         for holder in standing.holders {
-            // torpor-protect has read the process's cgroup: torpord asks no further file of /proc for each app.
+            // The answer of torpor-protect contains the process's cgroup, so torpord need not read /proc for each app.
             guard let app = apps.first(where: { $0.run.tree?.contains(holder.pid, in: holder.cgroup) ?? false }) else {
                 others += 1
                 guard others <= FileHolder.mostNamed, reported.insert(holder.pid).inserted else { continue }
@@ -270,7 +271,8 @@ package final class ProtectedData: ShellRoom, LifecycleObserver {
             guard machine.isAlive, machine.transition != .terminating else { continue }
             if let until = patience[id], now < until, machine.state != .suspended { continue }
             app.run.openProtectedFiles = Array(names.prefix(FileHolder.mostFiles))
-            // What must not be evicted for memory is ended for its files all the same.
+            // An app that must never be evicted is exempt only while memory is short: its open files end it all the
+            // same.
             let mayEvict = machine.state == .suspended && machine.rules.eviction != .never
             let request: Request = mayEvict ? .evict : .stop(.protectedDataOpen)
             supervisor.uninterrupted { [supervisor] in try? supervisor.request(request, of: id) }
@@ -342,12 +344,14 @@ package final class ProtectedData: ShellRoom, LifecycleObserver {
         }
     }
 
-    /// Whether a run has unlocked data. A folder that no key protects opens always, and one of `first-unlock` again and
-    /// again: neither says that somebody has given the keys. A folder that cannot be protected at all keeps no other one
-    /// locked.
+    /// Whether data counts as unlocked after this run of torpor-protect. If the key of a folder is missing, another
+    /// folder must have been opened with its key, because a folder without encryption opens in any case. Folders of
+    /// `first-unlock` count only if there are no others, because they are opened again without a user. A folder that
+    /// cannot be protected at all does not keep the others locked.
     private func isEnough(_ outcome: ProtectRuns.Outcome, _ chosen: [AppRuntime]) -> Bool {
         let complete = chosen.filter { $0.specification.data.protection.kind == .complete }
-        // Of this run: what an earlier one has left open says nothing either.
+        // Use only the answers of this run: a folder that an earlier run left open does not show that its key is
+        // there.
         let found = Dictionary(outcome.answer.standings.map { ($0.app, $0) }, uniquingKeysWith: { $1 })
         let states = (complete.isEmpty ? chosen : complete).map { found[$0.name] }
         let open = states.compactMap(\.self).filter { $0.state == .open }
@@ -405,7 +409,8 @@ package final class ProtectedData: ShellRoom, LifecycleObserver {
         for body in waiting { body(.failure(Refusal(description: why))) }
     }
 
-    /// Stores what a run found, also of one that did not come to its end. Returns what a run that closes has achieved.
+    /// Stores what a run of torpor-protect has reported, even if the run failed before its end. Returns, for a run
+    /// that closes folders, whether they are closed.
     @discardableResult
     func settle(
         _ outcome: ProtectRuns.Outcome,
@@ -415,7 +420,7 @@ package final class ProtectedData: ShellRoom, LifecycleObserver {
         for var standing in outcome.answer.standings {
             let before = standings[standing.app]
             standing.isEncrypted = standing.isEncrypted ?? before?.isEncrypted
-            // Closing it changes nothing about why it could not be opened.
+            // The folder was closed already: keep the state and the problem that say why it could not be opened.
             if !isOpening, standing.state == .closed, standing.problem == nil, let before, !before.isBusy,
                 before.state == .withoutKey || before.state == .closed
             {
@@ -427,7 +432,8 @@ package final class ProtectedData: ShellRoom, LifecycleObserver {
         if let problem = outcome.problem { log.error("torpor-protect: \(problem)") }
         let known = Set(outcome.answer.standings.map(\.app))
         for app in chosen where !known.contains(app.name) {
-            // A next run may do better: the app waits for it, and its launch is not refused.
+            // torpor-protect did not report this folder. A retry may succeed, so do not use the state `refused`, in
+            // which a launch fails: the app waits.
             let before = standings[app.name]
             var standing = FolderStanding(app: app.name, isOpening && before?.state != .open ? .closed : .open)
             standing.isEncrypted = before?.isEncrypted
@@ -448,7 +454,7 @@ package final class ProtectedData: ShellRoom, LifecycleObserver {
         return mine.contains(where: \.isBusy) ? .busy : .whole
     }
 
-    /// A folder could not be opened for a launch, for a reason that may pass: tries again.
+    /// Called when torpor-protect failed to open or close a folder for a launch: tries again some seconds later.
     func retryLaunches() {
         if retryTimer == nil { retryTimer = try? loop.timer { [weak self] in self?.lookForLaunches() } }
         if retryTimer?.deadline == nil { retryTimer?.arm(after: ProtectionEdge.slowInterval) }
@@ -476,7 +482,7 @@ package final class ProtectedData: ShellRoom, LifecycleObserver {
 
     package func ended(_ app: AppRuntime, _ ending: Ending) {
         if edge.isWarning, awaited.contains(app.id) { lookForAnswers() }
-        // Its next run may have another configuration, without protected data.
+        // The app's next run may use a configuration without protected data: then its folder is closed.
         if standings[app.name] != nil { loop.later { [weak self] in self?.sweep() } }
     }
 

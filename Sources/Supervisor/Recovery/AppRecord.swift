@@ -25,16 +25,16 @@ package struct AppRecord {
     package var tokens = TakenTokens()
     package var lastExit: LastExit?
     var missedDeadline: Deadline?
-    /// The state of the app that a user has requested last.
+    /// The state of the app that a user has requested last; nil if none, or if the request no longer counts.
     package var goalOfPerson: Goal?
     package var status: String?
     package var times = StateTimes()
-    /// The state whose resource profile was applied to the app last.
+    /// The state whose resource profile was applied to the app last; nil if none was.
     var profileState: AppState?
     package var launch = LaunchMoments()
     var missedMessage: Message?
     var restoration: Restoration?
-    /// Whether a user stops the app and wants the next launch to get its state.
+    /// Whether a user has stopped the app in such a way that the next launch gets the app's saved state.
     var keepsState = false
     /// What torpor-container has reported; nil for an app without a container.
     var container: ContainerRun?

@@ -164,7 +164,7 @@ package final class RuntimeDirectory {
         guard try Locks.tryLock(fresh.raw), isAt(freshPath, fresh), try !isLoose(fresh) else {
             throw .resourceTemporarilyUnavailable
         }
-        // Another process may have replaced the lock by now.
+        // Another process may have replaced the lock by now: then this process is refused.
         let there = try File.status(path)
         guard there.mode & 0o077 != 0, held.map({ isAt(path, $0) }) ?? !isHolderAlive(path) else {
             try? File.remove(freshPath)

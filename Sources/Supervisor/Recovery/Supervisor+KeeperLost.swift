@@ -19,7 +19,8 @@ extension Supervisor {
         isKeeperLost = true
         if shutdown.isFinished { return loop.stop() }
         if keeper.isUnderManager {
-            // The service manager has lost its main process and restarts the service, which then finds the apps.
+            // The service manager sees that the main process of the service is gone, and restarts the service. The new
+            // torpord then finds the apps.
             log.error("torpor-keeper is gone: torpord ends, to be started again by the service manager")
             return loop.stop()
         }

@@ -21,7 +21,7 @@ final class OrphanApp {
     init(tree: ProcessTree) { place = .tree(tree) }
     init(cgroup: String) { place = .cgroup(cgroup) }
 
-    /// The pid of the main process, if it is known.
+    /// The pid of the main process; nil if only the cgroup is known.
     var pid: Int32? {
         if case .tree(let tree) = place { return tree.main.pid }
         return nil

@@ -130,7 +130,8 @@ final class Takeover: ShellRoom {
         for id in unheard { hearAfterSilence(apps[id]) }
         for (app, incarnation, rest) in unfinished { finish(app, incarnation, rest) }
         for app in unheard.map({ apps[$0] }) {
-            // `finish` may have found out only now that the app was launched.
+            // `finish` may have found out only now that the app was launched, and the app may have sent READY=1
+            // already.
             takeForReady(app)
             // Give torpor-keeper the socket only now: a socket that it holds tells the next torpord that no message
             // was lost.
@@ -157,7 +158,8 @@ final class Takeover: ShellRoom {
 
     // MARK: Machines and processes
 
-    /// Connects the app's record with the processes that exist.
+    /// Connects the app's record with the processes that exist. Returns what must be finished for the app later; nil
+    /// if nothing.
     private func restore(
         _ app: AppRuntime,
         _ record: AppRecord,
@@ -285,8 +287,8 @@ final class Takeover: ShellRoom {
     private func forgetSlots(of entries: [RecoveryFile.Entry]) {
         for entry in entries {
             // If torpor-keeper has run since before this torpord, a user has removed the app from the configuration,
-            // and the app has ended now: remove its data. After a new start, torpord may only have been given another
-            // configuration: then the app's stored data stays.
+            // and the app has ended now: remove its data. If torpor-keeper is new too, torpord may only have been
+            // started with another configuration: then the app's stored data stays.
             if supervisor.keeper.instance > 1 { supervisor.store.remove(app: entry.name) }
             supervisor.recovery.remove(entry.slot)
         }
@@ -371,8 +373,9 @@ final class Takeover: ShellRoom {
     }
 
     /// Called when the app's notify socket was lost with torpord and torpor-keeper. Messages of the app may have been
-    /// lost with the socket, or refused by the kernel since. Programs send most messages only once. So torpord treats
-    /// a message that the app may have sent as received, or asks the app for the message again.
+    /// lost with the socket, or refused by the kernel while there was no socket. Programs send most messages only
+    /// once. So torpord treats a message that the app may have sent as received, or asks the app for the message
+    /// again.
     private func hearAfterSilence(_ app: AppRuntime) {
         deliver(.heartbeat, to: app.id)
         if !takeForReady(app), let message = coordinator.machine(app.id).awaitedMessage {

@@ -22,7 +22,7 @@ package final class Upgrade: ShellRoom {
 
     package init(_ supervisor: Supervisor) { self.supervisor = supervisor }
 
-    /// How long the check of a program may take.
+    /// How long a program may take to check whether it can take over, from its launch until it is killed.
     private static let patience = Duration.seconds(10)
 
     /// Begins an upgrade. `answer` gets nil if the new programs take over, otherwise the reason why they cannot.

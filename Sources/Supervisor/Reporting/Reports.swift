@@ -222,6 +222,6 @@ final class Reports: ShellRoom {
 }
 
 extension AppRuntime {
-    /// The launch message that the app got and did not answer in time.
+    /// The launch message that the app got and did not answer in time; nil if it got none before the deadline.
     fileprivate var dueAtLaunch: Message? { run.timeline.firstMessage == nil ? nil : self.run.missed?.message }
 }

@@ -14,7 +14,7 @@ import WireText
 final class StackSampler {
     /// How many apps are sampled at a time: if a hundred fail at once, the stacks of two are enough.
     static let most = 2
-    /// How long `eu-stack` may take.
+    /// How long `eu-stack` may run before it is killed.
     private static let patience = Duration.milliseconds(500)
     private static let mostFrames = 48
     private static let mostBytes = 256 << 10
@@ -25,7 +25,7 @@ final class StackSampler {
     /// The actions that wait until sampling is over.
     var waiting: [Action] = []
     private(set) var isOver = false
-    /// The pid of `eu-stack`.
+    /// The pid of `eu-stack`; nil until it is launched.
     private(set) var tool: Int32?
     /// The functions on the stack of each thread, innermost first, by the thread's id.
     private(set) var stacks: [Int32: [String]] = [:]

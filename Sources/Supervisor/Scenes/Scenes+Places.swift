@@ -96,9 +96,9 @@ extension Scenes {
         return coordinator.memoryProtection(app.id, lastResort: false) == nil
     }
 
-    /// How long a scene that was launched or woken keeps its place: long enough to do what it was launched for, and
-    /// longer while a connection waits to be accepted. Otherwise scenes that many clients want at once would end each
-    /// other before any has answered.
+    /// How long a scene that was launched or woken keeps its place although others wait for it: long enough to do what
+    /// it was launched for, and longer while a connection to the scene waits to be accepted. Otherwise scenes that
+    /// many clients want at once would end each other before any has answered.
     struct Stay {
         let began: Duration
         /// When a connection to the scene was last seen to wait.
@@ -106,10 +106,10 @@ extension Scenes {
 
         static let shortest = Duration.seconds(1)
         static let longest = Duration.seconds(30)
-        /// How long a scene keeps its place for a browser that was told to try again. Browsers do that after two
+        /// How long a scene keeps its place after a browser was last told to try again. Browsers try again after two
         /// seconds.
         static let untilItComesAgain = Duration.seconds(5)
-        /// The longest time that a scene keeps its place for clients that were told to try again, if no client does.
+        /// How long a scene keeps its place at most after a client was first told to try again, if no client connects.
         static let longestInVain = Duration.seconds(150)
         /// How often waiting connections are checked.
         static let again = Duration.milliseconds(100)

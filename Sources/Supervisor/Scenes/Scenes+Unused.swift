@@ -49,7 +49,7 @@ extension Scenes {
         }
     }
 
-    /// Arms the timer for the time `end`, in microseconds since 1970, unless it fires earlier.
+    /// Arms the timer for the time `end`, in microseconds since 1970, unless it is armed for an earlier time.
     func armTimer(for end: Int64) {
         // Wait a day at most, since the clock may be set.
         let wait = min(Self.longestWait, max(.milliseconds(1), .microseconds(end - Clock.realtimeMicroseconds())))

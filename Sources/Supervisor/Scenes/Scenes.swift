@@ -111,7 +111,8 @@ package final class Scenes: ShellRoom, LifecycleObserver {
             uniquingKeysWith: { $1 }
         )
         if let before = discardTimes {
-            // The new time starts now, so that an edit of the configuration does not discard sessions at once.
+            // A changed `discard_after` counts from now, so that an edit of the configuration does not discard
+            // sessions at once.
             let changed = Set(times.filter { name, time in before[name].map { $0 != time } ?? false }.keys)
             for app in scenes(of: nil) where changed.contains(app.specification.template) && !machine(app).isAlive {
                 used(app, isWritten: true)
@@ -155,7 +156,7 @@ package final class Scenes: ShellRoom, LifecycleObserver {
     /// Calls back when all changes so far are on disk.
     func whenWritten(_ then: @escaping () -> Void) { disk.ask({ true }) { _ in then() } }
 
-    /// A scene, as clients see it.
+    /// A scene, as clients see it; nil if the app is no scene.
     package func info(of app: AppRuntime) -> SceneInfo? {
         guard let session = session(of: app) else { return nil }
         let machine = machine(app)
@@ -389,7 +390,7 @@ package final class Scenes: ShellRoom, LifecycleObserver {
     package func ended(_ app: AppRuntime, _ ending: Ending) {
         guard session(of: app) != nil else { return }
         used(app, isWritten: true)
-        // The scene stays disconnected, even after a reboot, until a client opens it or an event wakes it.
+        // An evicted scene stays disconnected, even after a reboot, until a client opens it or an event wakes it.
         if ending.reason == .evicted, case .rest = ending.next { app.kept.goalOfPerson = nil }
         if app.specification.scenes?.maxLive != nil {
             switch ending.next {
@@ -437,7 +438,7 @@ package enum SceneRefusal: Error, Sendable {
 }
 
 extension SceneFolder {
-    /// Calls `work`; returns a sentence if it fails.
+    /// Calls `work`. Returns a sentence about the error; nil if there was none.
     func trouble(_ work: () throws(Errno) -> Void) -> String? {
         do throws(Errno) {
             try work()

@@ -22,7 +22,7 @@ struct AppsScope {
         if let path = try service.scope() {
             self.path = path
             guard !((try? Cgroup.events(path + "/placeholder").populated) ?? false) else { return }
-            // The scope has no placeholder: it would end with its last app.
+            // The placeholder is gone, so the scope would end with its last app: start another placeholder.
             try settle(try Self.startPlaceholder(), of: service)
         } else {
             let process = try Self.startPlaceholder()

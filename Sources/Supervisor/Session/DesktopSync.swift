@@ -27,7 +27,7 @@ package final class DesktopSync {
 
     package init(_ supervisor: Supervisor) { self.supervisor = supervisor }
 
-    /// How long `torpor desktop sync` may take.
+    /// How long `torpor desktop sync` may run before it is killed.
     private static let patience = Duration.seconds(60)
 
     /// Starts `torpor desktop sync` if `desktop_entries` is set.

@@ -85,7 +85,7 @@ package final class Interruptions: LifecycleObserver {
         if isSleeping { waitForApps() } else if !now.isAsleep { awaited = nil }
     }
 
-    /// The user of the session that is followed, if logind has said so.
+    /// The user of the session that is followed; nil while logind has not said.
     var sessionUser: UInt32? { login?.state.user }
 
     /// Whether the session that is followed has not been unlocked since the machine was booted.

@@ -33,7 +33,8 @@ struct OwnUnits {
     }
 
     /// The systemd unit that a cgroup belongs to, determined as in journald: the first part of the path that is not a
-    /// slice. If the path leads through `user@UID.service`, the unit belongs to that user's service manager.
+    /// slice; nil if there is none. If the path leads through `user@UID.service`, the unit belongs to that user's
+    /// service manager.
     private static func unit(of path: String) -> (name: String, user: UInt32?)? {
         var parts = path.split(separator: "/")[...]
         var user: UInt32?

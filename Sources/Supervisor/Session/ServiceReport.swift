@@ -24,7 +24,7 @@ package final class ServiceReport: LifecycleObserver {
     private var status = ""
     private var statusAt = Duration.zero
     private var extendedAt = Duration.zero
-    /// Why the configuration on disk is not in force.
+    /// Why the configuration on disk is not in force; nil if it is.
     private var trouble: String?
 
     package init(_ supervisor: Supervisor) {
@@ -32,7 +32,7 @@ package final class ServiceReport: LifecycleObserver {
         isHeard = supervisor.keeper.isUnderManager
     }
 
-    /// By how much the service manager's timeout is extended, and how often.
+    /// By how much the service manager's timeout is extended each time, and the interval between two extensions.
     private static let extensionTime = Duration.seconds(30)
     private static let extensionInterval = Duration.seconds(5)
     private static let statusInterval = Duration.seconds(1)

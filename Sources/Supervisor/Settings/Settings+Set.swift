@@ -125,7 +125,7 @@ extension Settings {
         return names.count > 10 ? "\(shown) and \(names.count - 10) more settings" : shown
     }
 
-    /// The changes, with their values in normal form.
+    /// The changes, with their values in normal form. Throws the reason if one of them is not permitted or is invalid.
     private func checked(
         _ request: SetSettingsRequest,
         _ app: AppRuntime,
@@ -213,7 +213,8 @@ extension Settings {
         return true
     }
 
-    /// How the change takes effect, as a sentence; nil if it has no effect now.
+    /// How the change takes effect on the running app, as a sentence; nil if nothing has changed or the app does not
+    /// run.
     private func effect(of names: [String], _ app: AppRuntime) -> String? {
         guard !names.isEmpty else { return nil }
         let machine = coordinator.machine(app.id)

@@ -95,7 +95,7 @@ package final class Settings: ShellRoom, LifecycleObserver {
         }
     }
 
-    /// Continues what an earlier torpord did for the app's settings.
+    /// Continues what an earlier torpord has begun for the app's settings and may not have completed.
     private func goOn(_ app: AppRuntime) {
         guard !app.specification.declaredSettings.isEmpty else { return }
         for (names, until) in supervisor.mailboxes.settingsBeingTold(to: app) { markTold(names, until: until, app) }
@@ -264,7 +264,7 @@ package final class Settings: ShellRoom, LifecycleObserver {
     }
 
     /// The app's specification with the values of settings filled into `exec` and `environment`. A variable whose
-    /// setting has no value is left out.
+    /// setting has no value is left out. Throws if a setting in `exec` has no value.
     func launched(_ app: AppRuntime) throws(LaunchError) -> AppSpecification {
         let specification = app.specification
         guard !specification.declaredSettings.isEmpty, !specification.settingsAtLaunch.isEmpty else {

@@ -39,7 +39,7 @@ extension AppTransfers {
             goOn(id, of: name)
         case .source(let id, let source):
             guard isRunning(id, of: name) else { return }
-            // The file is being sent from now on.
+            // The helper has begun to send the file.
             queue.update(id) { ($0.order.source, $0.mayBeSent) = (source, true) }
             heard[id] = (now, 0)
             goOn(id, of: name)

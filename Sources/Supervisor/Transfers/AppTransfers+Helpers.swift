@@ -41,7 +41,8 @@ extension AppTransfers {
         if !queue.running(of: name).isEmpty { startHelper(of: apps[id]) }
     }
 
-    /// Finds out, on a background thread, what a helper needs, and makes its folders.
+    /// Finds out, on a background thread, what a helper needs, and makes its folders. `completion` gets the result, or
+    /// why no helper can be started.
     func findFacts(
         for app: AppRuntime,
         _ completion: @escaping (Result<TransferHelper.Facts, LaunchError>) -> Void
@@ -165,7 +166,7 @@ extension AppTransfers {
         shareRate()
         guard !ids.isEmpty else { return schedule() }
         guard let why else {
-            // The helper is being replaced.
+            // The helper is being replaced: queue its transfers for the new helper.
             for id in ids {
                 heard[id] = nil
                 queue.set(id, .queued)
@@ -201,7 +202,7 @@ extension AppTransfers {
         shareRate()
     }
 
-    /// The helper has reported something, so it works: forgets its failed starts.
+    /// Called when the helper has reported something, and so works: forgets its failed starts.
     func works(_ name: String) { failedStarts[name] = nil }
 
     /// Ends the helper of an app (a torpor-transfer process) when it has had no transfer for a while.

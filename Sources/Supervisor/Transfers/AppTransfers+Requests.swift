@@ -149,7 +149,8 @@ extension AppTransfers {
         }
     }
 
-    /// The index of the app's folder that a file is in, and the file's name there. Does not touch the disk.
+    /// The index of the app's folder that a file is in, and the file's name there. Throws if the file is in none of
+    /// these folders. Does not touch the disk.
     private func place(of file: String, _ app: AppRuntime) throws(TransferProblem) -> (root: Int, name: String) {
         func refusal(_ problem: String) -> TransferProblem { .invalid(FieldError(field: "file", problem: problem)) }
         guard (1...4096).contains(file.utf8.count), !file.utf8.contains(0) else {
@@ -229,7 +230,8 @@ extension AppTransfers {
     // MARK: Cancelling and logins
 
     /// Cancels a transfer at the request of its app, which gets no more messages about the transfer. If the transfer
-    /// has ended already, removes the message about its end.
+    /// has ended already, removes the message about its end. `completion` gets nil when that is on disk, or the
+    /// problem.
     package func cancel(_ id: Int64, of app: AppRuntime, _ completion: @escaping (TransferProblem?) -> Void) {
         let isOurs = queue[id].map { $0.app == app.name && $0.feed == nil } ?? false
         let isTold = supervisor.mailboxes.transferMail(of: app).contains { TransferMail.transfer(in: $0) == id }
@@ -296,7 +298,8 @@ extension AppTransfers {
         schedule()
     }
 
-    /// Handles an app's answer to a server that asks for a login.
+    /// Handles an app's answer to a server that asks for a login. Returns why the answer is refused; nil if it is
+    /// accepted.
     package func answer(_ request: AnswerLoginRequest, of app: AppRuntime) -> TransferProblem? {
         guard let transfer = queue[request.id], transfer.app == app.name else {
             return .invalid(FieldError(field: "id", problem: "\(request.id) is not a transfer of \(app.name)"))

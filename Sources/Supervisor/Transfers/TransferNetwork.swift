@@ -16,8 +16,8 @@ final class TransferNetwork {
     private var routes: RouteWatch?
     private var source: IOSource?
     private var timer: TimerSource?
-    /// Ends the watch of whether the network is metered, some time after it was last needed: a new watch needs a
-    /// moment to find out.
+    /// Ends the watch of whether the network is metered, some time after it was last needed. The watch is not ended at
+    /// once, because a new one needs a moment to find out.
     private var linkTimer: TimerSource?
     private static let linger = Duration.seconds(30)
     /// When a new route was last reported.
