@@ -10,8 +10,8 @@ public struct Wake: Sendable, Hashable {
     /// Whether the event also launches an app that a user force-quit, because the app's `wake_after_force_quit`
     /// contains the event's background mode.
     public var overridesForceQuit: Bool
-    /// Whether the event is a new occasion to do the app's work, as a timer's time is: it forgives earlier restarts,
-    /// so that it also launches an app that was restarted too often.
+    /// Whether the event first clears the app's restarts and failed mark, so that it also launches an app that was
+    /// restarted too often. True for timers: their time is a new occasion to do the app's work.
     public var startsAfresh: Bool
 
     /// By default, the event wakes the app into the background for the app's `event_time`.
@@ -92,7 +92,8 @@ extension AppMachine {
         }
     }
 
-    /// Gives the app all its restarts again.
+    /// Clears the failed mark and the counted restarts, so that the app may be restarted as often as after a user's
+    /// start.
     private mutating func forgiveRestarts() {
         failed = false
         attempt = 0
