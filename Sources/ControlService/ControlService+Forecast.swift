@@ -38,7 +38,8 @@ extension ControlService {
         let wakers = wakers(of: app, connections: connects ? listening : [])
         if let reason = machine.blocksWaking {
             var overriding = machine.isForceQuit ? app.specification.wakeAfterForceQuit : []
-            // A timer's time is a new occasion: the app has all its restarts again.
+            // Timers launch even an app that was restarted too often (``WakeBlock``), because a timer clears the
+            // failed mark.
             if machine.blocksTimers == nil { overriding += app.specification.timers.map { "timer \($0.name)" } }
             status.wokenBy = wakers.filter(overriding.contains)
             status.notWokenBy = wakers.filter { !overriding.contains($0) }.map { "\($0) (it \(reason.text))" }

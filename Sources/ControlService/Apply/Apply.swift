@@ -172,8 +172,8 @@ struct Apply {
 
     // MARK: Replies
 
-    /// The reply to a request that only asks what an apply would change. `living`: the names of the running apps;
-    /// `down`: of those that have gone down.
+    /// The reply to a request that only asks what an apply would change. `living`: the names of the running apps.
+    /// `down`: the names of the apps that have gone down (``AppMachine/isDown``).
     func preview(_ chosen: Set<String>, living: Set<String>, down: Set<String>) -> ApplyReply {
         let shown = diff.apps.filter { chosen.contains($0.name) }
         return ApplyReply(
