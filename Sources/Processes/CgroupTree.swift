@@ -94,8 +94,8 @@ public final class CgroupTree {
         return mount + group
     }
 
-    /// Creates an app's cgroup, which is not frozen, and opens its directory, which a launch needs. `isFresh`:
-    /// whether the cgroup is new, so that it has no limits and all its counters are zero.
+    /// Creates an app's cgroup, or thaws an existing one that still contains processes. Opens its directory, which a
+    /// launch needs. `isFresh`: whether the cgroup is new, so that it has no limits and all its counters are zero.
     public func create(_ app: String) throws(Errno) -> (path: String, directory: Descriptor, isFresh: Bool) {
         let path = path(of: app)
         var isFresh = try Cgroup.create(path)
