@@ -19,7 +19,8 @@ final class StateImports {
     /// An import that is not continued for this time is dropped when another begins.
     static let patience = Duration.seconds(30)
 
-    /// Two clients that import a state of the same app do not mix their parts.
+    /// Identifies an import by app and connection, so that the parts of two clients that import a state of the same
+    /// app are not mixed.
     private struct Key: Hashable {
         var app: String
         var connection: UInt64
