@@ -125,8 +125,8 @@ package final class SavedStates: Room, LifecycleObserver {
         switch (data, file) {
         case (let data?, nil): return .success(.data(data))
         case (nil, let name?):
-            // An app that was started as root may have changed its user. Then its files may belong to its present
-            // user.
+            // An app that was started as root may have changed its user, so its files may also belong to the user
+            // that the app's process has now.
             let owners = ownUsers(of: app).union([peer.uid])
             return .success(.file(name: name, directory: stateDirectory(of: app), owners: owners))
         case (nil, nil): return .failure(.refused("nothing to keep: give data or file"))

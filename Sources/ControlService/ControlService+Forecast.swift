@@ -63,8 +63,8 @@ extension ControlService {
         }
     }
 
-    /// If a user stopped the app: a text that names the events which therefore no longer launch it. Nil if there are
-    /// none.
+    /// A text that names the events which no longer launch the app because a user stopped it. Nil if no user stopped
+    /// the app, or if no events would launch it anyway.
     func silencedByStop(_ app: AppRuntime) -> String? {
         guard coordinator.machine(app.id).isStopped else { return nil }
         let wakers = wakers(of: app, connections: [])
@@ -73,7 +73,8 @@ extension ControlService {
         return "nothing launches it until ‘torpor start \(app.name)’, not even \(names)"
     }
 
-    /// Whether the app has `restart = "always"` but was evicted, and no event launches it again.
+    /// Whether the app has `restart = "always"` but was evicted, and nothing launches it again: no event, no
+    /// connection, and no app that it requires.
     func isStranded(_ app: AppRuntime) -> Bool {
         let machine = coordinator.machine(app.id)
         guard app.wasCutShort == true, machine.mayRun, !machine.isAlive, !machine.isWaitingToLaunch, !machine.failed,
@@ -127,7 +128,7 @@ extension ControlService {
     }
 
     /// The addresses of the listening sockets that the app's processes opened themselves. The search ends after 2 ms,
-    /// so some may be missing. If the app does not run, these are the ports that torpord holds open for it.
+    /// so some may be missing. If the app does not run: the addresses of the ports that torpord holds open for it.
     private func listeningAddresses(of app: AppRuntime) -> [String] {
         guard let tree = app.run.tree else { return supervisor.wakes.connectionWatch.heldPorts(of: app) }
         let end = Clock.monotonic() + .milliseconds(2)

@@ -241,7 +241,7 @@ extension AppMachine {
 
     // MARK: Holds
 
-    /// Adds a hold. If a hold with the same reason exists, it gets the later of the two ends.
+    /// Adds a hold. If a hold with the same reason exists, that hold gets the later of the two end times instead.
     mutating func hold(
         _ reason: String,
         until: Duration?,

@@ -120,7 +120,7 @@ public struct MemoryLadder: Sendable {
     public static let shortPatience = Duration.seconds(1)
     /// The `patience` if swap is free: 5 s, since tasks may only be waiting until pages are written to swap.
     public static let longPatience = Duration.seconds(5)
-    /// Apps are warned again if memory is still short after this time.
+    /// If memory is still short this long after an app was warned, the app is warned again.
     public static let tellingInterval = Duration.seconds(30)
 
     /// Apps known to use fewer bytes than this are not terminated: that would hurt users and free almost nothing.

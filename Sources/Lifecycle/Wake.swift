@@ -106,8 +106,8 @@ extension AppMachine {
         }
     }
 
-    /// Called for an app that was woken for its dependents, when they no longer need it (`isOver`) or need it again.
-    /// If they no longer do, it is suspended again after its `event_time`. Returns whether anything changed.
+    /// Called for an app that was woken for its dependents. If `isOver`, they no longer need the app, which is
+    /// suspended again after its `event_time`; otherwise they need it again. Returns whether anything changed.
     mutating func sleepAgain(_ isOver: Bool, now: Duration) -> Bool {
         guard sleepsAgain != isOver else { return false }
         guard isOver else {

@@ -10,7 +10,7 @@ struct FailureLedger: Sendable {
     static let initial = Duration.milliseconds(100)
     /// The maximum number of failures within ``window`` that each lead to a delay. The next one leads to a quarantine.
     static let limit = 5
-    /// How long after it happened a failure counts towards ``limit``.
+    /// A failure counts towards ``limit`` for this long after it happened.
     static let window = Duration.seconds(600)
     /// The length of the first quarantine; each one that follows is twice as long.
     static let quarantine = Duration.seconds(60)

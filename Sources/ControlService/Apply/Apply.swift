@@ -102,7 +102,7 @@ struct Apply {
     /// - Parameters:
     ///   - now: the scene's new specification; nil if there is none.
     ///   - wasInside: whether the old app with the template's name had its scenes inside its own processes.
-    ///   - isInside: whether the new one has.
+    ///   - isInside: whether the new app with the template's name has.
     private static func change(
         _ now: AppSpecification?,
         from wasInside: Bool,
