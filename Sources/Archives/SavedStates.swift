@@ -264,8 +264,8 @@ package final class SavedStates: Room, LifecycleObserver {
         if !coordinator.machine(app.id).isAlive { discardArchive(app) }
     }
 
-    /// Keeps the archive of an app that a user has stopped for the next launch, by making the archive newer than the
-    /// app's end (``isRestorable(_:_:_:)``).
+    /// Keeps the archive for the next launch although a user has stopped the app, by making the archive newer than
+    /// the app's end (``isRestorable(_:_:_:)``).
     package func keepArchive(of app: AppRuntime) {
         let folder = archives(of: app)
         guard folder.found != nil else { return }

@@ -5,8 +5,8 @@ import EventLoop
 import Linux
 import TorporAPI
 
-/// States that clients send part by part, until they are complete. Their number is bounded, and one that is not
-/// continued is dropped.
+/// States that clients send part by part, until they are complete. The number of imports is bounded, and an import
+/// that is not continued is dropped.
 final class StateImports {
     private struct Import {
         var bytes: [UInt8]

@@ -92,7 +92,7 @@ extension ControlService {
             ? "no event launches it again" : "no event launches it again except \(allowed.joined(separator: ", "))"
     }
 
-    /// What will suspend the app; nil if the app is not in the background, or in a transition.
+    /// What will suspend the app; nil if the app is not in the background, or if it is in a transition.
     private func suspender(of machine: AppMachine) -> Suspender? {
         guard machine.state == .background, machine.transition == nil else { return nil }
         if machine.goal == .suspended { return machine.settlesIn && !machine.isHeld ? .launch : .asked }

@@ -182,7 +182,7 @@ extension Coordinator {
 
     private func requireUnneeded(_ app: AppID, _ what: String) throws(RequestError) {
         let dependents = graph.requiredBy[app].filter { other in
-            // The dependencies of a suspended app may be suspended too, but must not be ended: they must have
+            // If the other app is suspended, this app may be suspended too, but not ended: a required app must have
             // processes.
             needsRequirements(other) || what == "ended" && nodes[other].machine.isAlive
         }

@@ -130,8 +130,8 @@ extension AppMachine {
         return !time.tasks.isEmpty || !time.holds.isEmpty || !time.modes.isEmpty
     }
 
-    /// Whether the app must not fall asleep by itself before its health check has come to a verdict. A user may still
-    /// suspend it.
+    /// Whether the app must not fall asleep by itself, because a health check of it is under way or has failed last.
+    /// A user may still suspend it.
     public var awaitsVerdict: Bool { backgroundTime?.value.awaitsVerdict ?? false }
 
     /// What keeps the app in the background, as text such as `the task upload`.

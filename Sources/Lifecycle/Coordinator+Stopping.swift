@@ -75,7 +75,8 @@ extension Coordinator {
             // stop.
             return nodes[app].pendingStop.map(Self.comesBack) ?? true
         }
-        // A dependent that waits for its launch need not be restarted, and a terminating dependent needs nothing.
+        // No restart is needed for a dependent that waits for its launch, is terminating, or has a pending stop or
+        // restart.
         return nodes[app].pendingStop == nil && machine.isAlive && machine.transition != .terminating
     }
 

@@ -123,7 +123,7 @@ extension AppMachine {
     }
 
     /// Handles the end of the background time while nothing keeps the app awake. If the app was woken only for an
-    /// event or a dependent, it is suspended again.
+    /// event or a dependent, it is suspended again; otherwise torpord reports that the time is used up.
     mutating func backgroundTimeIsOver(into actions: inout [Action], now: Duration) {
         guard sleepsAgain, goal == .background, case .running(let running) = phase, running.state == .background
         else { return actions.append(.report(.backgroundTimeUsed)) }

@@ -22,8 +22,8 @@ struct FailureLedger: Sendable {
 
     private var failures: [Duration] = []
     private var quarantines = 0
-    /// The end of the probation after the last quarantine. If the policy fails before, its next quarantine is twice as
-    /// long as the last one.
+    /// The end of the probation after the last quarantine. If the policy fails before this time, its next quarantine
+    /// is twice as long as the last one.
     private var probationEnds = Duration.zero
 
     enum Verdict: Hashable, Sendable {

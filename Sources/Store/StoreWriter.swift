@@ -22,7 +22,7 @@ final class StoreWriter {
     private var falseAlarms = 0
     private static let mostFalseAlarms = 8
     /// How often to try to open the file at the start before torpord opens it read-only. A read-only open ignores the
-    /// changes in the write-ahead log, which a single failed read must not cause.
+    /// write-ahead log: with only one try, a single failed read would make torpord use outdated content.
     private static let mostFirstTries = 64
     /// Whether to reopen the file, because the connection may be the cause of the last error.
     private var isSuspect = false

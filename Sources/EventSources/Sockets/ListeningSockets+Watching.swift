@@ -41,7 +41,8 @@ extension ListeningSockets {
         }
     }
 
-    /// Whether the app accepts no connections now or soon: it is suspended or does not run.
+    /// Whether connections wait because the app is suspended or does not run. False if nothing should wake it: it is
+    /// being launched, woken or removed, torpord is shutting down, or torpor-keeper is lost.
     private func sleeps(_ app: AppRuntime, _ machine: AppMachine) -> Bool {
         guard !isEnding, !coordinator.isShuttingDown, !host.isKeeperLost,
             !coordinator.isLeaving(app.id), app.pendingWake == nil
