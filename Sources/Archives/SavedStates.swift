@@ -125,8 +125,8 @@ package final class SavedStates: Room, LifecycleObserver {
         switch (data, file) {
         case (let data?, nil): return .success(.data(data))
         case (nil, let name?):
-            // An app that was started as root may have changed its user. Then its files may belong to its present
-            // user.
+            // An app that was started as root may have changed its user, so its files may also belong to the user
+            // that the app's process has now.
             let owners = ownUsers(of: app).union([peer.uid])
             return .success(.file(name: name, directory: stateDirectory(of: app), owners: owners))
         case (nil, nil): return .failure(.refused("nothing to keep: give data or file"))
@@ -264,8 +264,8 @@ package final class SavedStates: Room, LifecycleObserver {
         if !coordinator.machine(app.id).isAlive { discardArchive(app) }
     }
 
-    /// Keeps the archive of an app that a user has stopped for the next launch, by making the archive newer than the
-    /// app's end (``isRestorable(_:_:_:)``).
+    /// Keeps the archive for the next launch although a user has stopped the app, by making the archive newer than
+    /// the app's end (``isRestorable(_:_:_:)``).
     package func keepArchive(of app: AppRuntime) {
         let folder = archives(of: app)
         guard folder.found != nil else { return }

@@ -70,8 +70,9 @@ package final class Snapshots: Room, LifecycleObserver {
 
     // MARK: Those that the configuration says
 
-    /// Takes a snapshot. If another one is being taken, that one is only marked as outdated, so an app whose content
-    /// changes all the time causes at most one snapshot per second.
+    /// Takes a snapshot, but not within a second after the beginning of the app's last one. If a snapshot is being
+    /// taken, it is only marked as outdated, and another one follows it. So an app whose content changes all the time
+    /// causes at most one snapshot per second.
     ///
     /// - Parameter isAnother: whether this snapshot replaces an outdated one. In that case it is not replaced in
     ///   turn.

@@ -5,8 +5,8 @@ import EventLoop
 import Linux
 import TorporAPI
 
-/// States that clients send part by part, until they are complete. Their number is bounded, and one that is not
-/// continued is dropped.
+/// States that clients send part by part, until they are complete. The number of imports is bounded, and an import
+/// that is not continued is dropped.
 final class StateImports {
     private struct Import {
         var bytes: [UInt8]
@@ -19,7 +19,8 @@ final class StateImports {
     /// An import that is not continued for this time is dropped when another begins.
     static let patience = Duration.seconds(30)
 
-    /// Two clients that import a state of the same app do not mix their parts.
+    /// Identifies an import by app and connection, so that the parts of two clients that import a state of the same
+    /// app are not mixed.
     private struct Key: Hashable {
         var app: String
         var connection: UInt64

@@ -80,7 +80,8 @@ extension ControlService {
         let text: String
     }
 
-    /// The app that continues the activity.
+    /// The app that continues the activity, or a text that says why no app can. Throws if the request names an
+    /// unknown app.
     private func receiver(
         of activity: Activity,
         _ source: AppRuntime?,

@@ -38,7 +38,8 @@ extension ControlService {
         let wakers = wakers(of: app, connections: connects ? listening : [])
         if let reason = machine.blocksWaking {
             var overriding = machine.isForceQuit ? app.specification.wakeAfterForceQuit : []
-            // A timer's time is a new occasion: the app has all its restarts again.
+            // Timers launch even an app that was restarted too often (``WakeBlock``), because a timer clears the
+            // failed mark.
             if machine.blocksTimers == nil { overriding += app.specification.timers.map { "timer \($0.name)" } }
             status.wokenBy = wakers.filter(overriding.contains)
             status.notWokenBy = wakers.filter { !overriding.contains($0) }.map { "\($0) (it \(reason.text))" }
@@ -62,8 +63,8 @@ extension ControlService {
         }
     }
 
-    /// If a user stopped the app: a text that names the events which therefore no longer launch it. Nil if there are
-    /// none.
+    /// A text that names the events which no longer launch the app because a user stopped it. Nil if no user stopped
+    /// the app, or if no events would launch it anyway.
     func silencedByStop(_ app: AppRuntime) -> String? {
         guard coordinator.machine(app.id).isStopped else { return nil }
         let wakers = wakers(of: app, connections: [])
@@ -72,7 +73,8 @@ extension ControlService {
         return "nothing launches it until ‘torpor start \(app.name)’, not even \(names)"
     }
 
-    /// Whether the app has `restart = "always"` but was evicted, and no event launches it again.
+    /// Whether the app has `restart = "always"` but was evicted, and nothing launches it again: no event, no
+    /// connection, and no app that it requires.
     func isStranded(_ app: AppRuntime) -> Bool {
         let machine = coordinator.machine(app.id)
         guard app.wasCutShort == true, machine.mayRun, !machine.isAlive, !machine.isWaitingToLaunch, !machine.failed,
@@ -90,7 +92,7 @@ extension ControlService {
             ? "no event launches it again" : "no event launches it again except \(allowed.joined(separator: ", "))"
     }
 
-    /// What will suspend the app; nil if the app is not in the background, or in a transition.
+    /// What will suspend the app; nil if the app is not in the background, or if it is in a transition.
     private func suspender(of machine: AppMachine) -> Suspender? {
         guard machine.state == .background, machine.transition == nil else { return nil }
         if machine.goal == .suspended { return machine.settlesIn && !machine.isHeld ? .launch : .asked }
@@ -126,7 +128,7 @@ extension ControlService {
     }
 
     /// The addresses of the listening sockets that the app's processes opened themselves. The search ends after 2 ms,
-    /// so some may be missing. If the app does not run, these are the ports that torpord holds open for it.
+    /// so some may be missing. If the app does not run: the addresses of the ports that torpord holds open for it.
     private func listeningAddresses(of app: AppRuntime) -> [String] {
         guard let tree = app.run.tree else { return supervisor.wakes.connectionWatch.heldPorts(of: app) }
         let end = Clock.monotonic() + .milliseconds(2)

@@ -51,8 +51,8 @@ extension ControlService {
         reply.send(["handlers": .array(handlers.map { HandlerInfo(app: $0.app.name, by: $0.fit.word).json })])
     }
 
-    /// If the call's app did not handle the URL and torpord passed it on to another app, the call waits for that app
-    /// from now on. Returns false if the URL was not passed on.
+    /// If the call's app did not handle the URL and torpord passed the URL on to another app, makes the call wait for
+    /// that other app. Returns false if the URL was not passed on.
     func followURL(_ waiter: PendingCall, _ index: Int) -> Bool {
         let item = waiter.items[index]
         guard let url = item.url, let passed = apps[item.app].passedOn, passed.id == url else { return false }

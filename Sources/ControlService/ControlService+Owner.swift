@@ -21,12 +21,12 @@ extension ControlService {
         }
         let wasAlive = coordinator.machine(app.id).isAlive
         try supervisor.disown(app, by: Self.name(of: peer))
-        // The reason is not `stopped`, as for a user's stop: then the app would stay stopped when it is owned again.
+        // Not the reason `stopped`: events would then not launch the app when this machine owns it again.
         if request.stop, wasAlive { try self.request(.stop(.evicted), of: app.id) }
     }
 
-    /// Whether nobody waits for a request any longer that must then not be carried out. Who gave up on an Own may have
-    /// owned the app on another machine since.
+    /// Whether a request must be dropped because its client has closed the connection. This concerns only Own: a
+    /// client that gave up waiting may have let another machine own the app since.
     func isForsaken(_ request: VerbRequest, _ reply: Reply) -> Bool { request.verb == .own && reply.isClosed }
 
     /// The result of a Disown; nil while the app still runs.
@@ -47,15 +47,15 @@ extension ControlService {
         return result(app, ok: true, "is suspended")
     }
 
-    /// Undoes that a user runs an app which this machine does not own (Start with `force`), because the start was
-    /// refused after all.
+    /// Takes back the decision of a user to run an app that this machine does not own (Start with `force`), because
+    /// the start was refused. `before`: the app's state before the request.
     func endRefusedRun(of app: AppRuntime, _ before: AppMachine) {
         let machine = coordinator.machine(app.id)
         guard machine.ownership == .forced, before.ownership != .forced else { return }
         try? self.request(.disown, of: app.id)
     }
 
-    /// The result of an Own or Disown that needs no wait; nil for other verbs.
+    /// The text of the result of an Own or Disown for which the call need not wait; nil for other verbs.
     func owning(_ request: VerbRequest) -> String? {
         switch request.verb {
         case .own:

@@ -29,9 +29,9 @@ extension ControlService {
         _ reply: Reply
     ) {
         let target = request.verb == .foreground ? target ?? request.url.map { .target(.url($0)) } : nil
-        // If the request is repeated, its URL may still be queued. That is known only once the store was read. An app
-        // that is owned is launched to the goal that a user has set, which is stored too.
-        // Disown waits too, since it must not overtake an earlier own.
+        // Wait until the store was read. It has the URL that an earlier attempt of this request may have queued, and
+        // the goal that a user has set, to which an owned app is launched. Disown waits too, since it must not
+        // overtake an earlier Own.
         if target != nil || [.own, .disown].contains(request.verb), !supervisor.persistence.isLoaded {
             return supervisor.persistence.whenLoaded { [weak self] in
                 guard let self, !self.isForsaken(request, reply) else { return }
@@ -148,7 +148,8 @@ extension ControlService {
         }
     }
 
-    /// Queues what a request has for the app. Returns the number of the queued message. Throws if it is refused.
+    /// Queues the URL, file or activity of a request for the app. Returns the number of the queued message. Throws if
+    /// the app cannot open or continue it.
     private func open(
         _ target: Opening,
         for peer: Peer,
@@ -415,7 +416,8 @@ extension ControlService {
         after old: UInt32?
     ) -> VerbResult? {
         guard let (ending, text) = app.lastEnding else { return endedUnseen(item, app, machine) }
-        // A launch that was refused before it began, for its memory or by a policy, has the number of the last run.
+        // A launch that was refused before it began, for lack of memory or by a policy, has no number of its own: its
+        // ending has the number of the last run.
         let isOfLaunch = ending.reason == .dependencyFailed || ending.reason == .launchFailed
         if let old, ending.incarnation <= old, !isOfLaunch { return nil }
         if case .relaunch = ending.next { return nil }

@@ -50,7 +50,7 @@ extension ControlService {
         }
     }
 
-    /// Who holds the app, in words, for the reply to a hold.
+    /// What keeps the app in the background (tasks, modes, holds), as a text for the reply to a request about holds.
     func holding(_ app: AppRuntime) -> String {
         let machine = coordinator.machine(app.id)
         guard !machine.holders.isEmpty else { return "is held no longer" }

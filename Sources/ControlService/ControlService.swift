@@ -223,7 +223,8 @@ package final class ControlService: ShellRoom, ClientService {
         reply.send(["message": .string("\(names) \(verb) \(Signal.name(signal)) when resumed")])
     }
 
-    /// Whether the app is suspended, so that the kernel keeps the signal pending until the app is resumed.
+    /// Whether the kernel keeps the signal pending until the app is resumed: the app is suspended, and the signal is
+    /// neither SIGKILL nor SIGCONT.
     private func waits(_ signal: Int32, for app: AppRuntime) -> Bool {
         coordinator.machine(app.id).state == .suspended && signal != Signal.kill && signal != Signal.continue
     }

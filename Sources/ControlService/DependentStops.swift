@@ -57,7 +57,7 @@ extension ControlService {
         switch request.verb {
         // A stop affects the app only if it runs or waits to be launched.
         case .stop: return machine.isAlive || machine.isWaitingToLaunch
-        // A restart affects the app only if it runs and is not ending already.
+        // A restart affects the app only if it runs, is not terminating, and has no request that waits for other apps.
         case .restart: return machine.isAlive && machine.transition != .terminating && !coordinator.isHeld(app.id)
         default: return false
         }

@@ -35,8 +35,8 @@ extension ControlService {
         case .foreground: return .goal(.active)
         case .stop, .kill, .disconnect, .discard: return .gone
         case .restart:
-            // If the old incarnation has not ended yet, wait for the next one. Otherwise the current one is the new
-            // one.
+            // If the app's restart has not ended the old incarnation yet, wait for the next one. Otherwise the
+            // current incarnation is already the new one, so wait for that.
             let isOld =
                 coordinator.isHeld(app.id) || machine.isWaitingForPermission || machine.transition == .terminating
             return .newIncarnation(

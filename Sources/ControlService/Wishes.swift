@@ -12,8 +12,8 @@ import VarlinkServer
 /// Users' requests to apps. The goal that a user has set for an app survives a restart of torpord. The history records
 /// all requests.
 extension ControlService {
-    /// Sets the goal that a user wants for the app. `goal`: the app's goal before the request. Call this before the
-    /// request is carried out, so that the record written then has the new goal.
+    /// Stores the goal that a user's request sets for the app. `goal`: the app's goal before the request. Call this
+    /// before the request is carried out, since that writes the app's record, which must have the new goal.
     func personAsks(_ request: VerbRequest, of app: AppRuntime, goal: Goal) {
         switch request.verb {
         case .start, .foreground, .background, .resume, .restart, .reset: supervisor.wakes.startedByPerson(app)

@@ -10,8 +10,8 @@ package protocol ActionPerformer: AnyObject {
     func writeAhead(_ outputs: [AppAction])
     /// Carries out decisions that were recorded.
     func carryOut(_ outputs: [AppAction])
-    /// Records an app's whole state. Call this after a change of state that is not the core's: the core's decisions
-    /// are recorded without it.
+    /// Records an app's whole state. Call this after a change that the core did not decide: changes that the core
+    /// decides are recorded without this call.
     func record(_ app: AppRuntime)
     /// Called before the core (the coordinator) handles an event.
     func willHandle(_ event: AppEvent, of app: AppRuntime)
@@ -63,7 +63,8 @@ package final class Engine {
 
     /// The most launches at once: enough to keep every processor busy.
     private static let launchesAtOnce = max(4, 2 * ThisProcess.processorCount)
-    /// A launch that has not reached its exec after this time no longer blocks others.
+    /// When launches have waited this long because too many others are in progress, those no longer count (they have
+    /// not reached their exec), and the waiting launches begin.
     private static let launchPatience = Duration.milliseconds(50)
 
     /// - Parameter loop: runs the engine, and its clock is the engine's clock.
@@ -158,7 +159,8 @@ package final class Engine {
         drain()
     }
 
-    /// Carries out decisions that did not come from an event, for example those about a background task.
+    /// Carries out decisions of the core that follow from a direct call and not from an event, for example from the
+    /// beginning of a background task.
     package func takeIn(_ outputs: [AppAction]) {
         perform(outputs)
         settle()

@@ -59,8 +59,8 @@ extension Room {
     /// Runs `work` like an event: events and decisions that it causes wait until it has returned.
     package func uninterrupted(_ work: @escaping () -> Void) { engine.uninterrupted(work) }
 
-    /// Records an app's whole state. Call this after a change of state that is not the core's: the core's decisions
-    /// are recorded without it.
+    /// Records an app's whole state. Call this after a change that the core did not decide: changes that the core
+    /// decides are recorded without this call.
     package func record(_ app: AppRuntime) { engine.performer?.record(app) }
 
     /// Records an event of an app; see ``Recorder/note(_:_:from:to:text:reason:level:fields:)``.

@@ -6,7 +6,7 @@ public enum Advice: Sendable, Hashable {
     case goal(Goal)
     /// Let the app stay in the background for this long from now.
     case grant(Duration)
-    /// Delay the app's pending restart to this long from now.
+    /// Delay the app's pending restart until this long from now.
     case restart(after: Duration)
     /// Cancel the app's pending restart.
     case giveUp
@@ -65,8 +65,8 @@ extension Coordinator {
         )
     }
 
-    /// Whether the app is to keep running: its pending stop is a restart or, without one, its goal is active, inactive
-    /// or background.
+    /// Whether the app is to keep running. If a stop of the app is pending: whether it is a restart. Otherwise:
+    /// whether the app's goal is active, inactive or background.
     private func goesOn(_ app: AppID) -> Bool {
         if let stop = nodes[app].pendingStop { return Self.comesBack(after: stop) }
         switch nodes[app].machine.goal {
@@ -81,8 +81,8 @@ extension Coordinator {
         return graph.dependentsFirst(apps).filter(wanted.contains)
     }
 
-    /// Whether the app already has the goal that the advice names, so that there is nothing to do; false for other
-    /// advice.
+    /// Whether the app already has the goal that the advice names, so that there is nothing to do; false if the
+    /// advice names no goal.
     public func isFollowed(_ advice: Advice, of app: AppID) -> Bool {
         guard case .goal(let goal) = advice else { return false }
         let machine = nodes[app].machine
@@ -95,7 +95,8 @@ extension Coordinator {
 
     /// Applies a policy's advice.
     ///
-    /// - Throws: ``RequestError`` when the app's rules forbid the advice or it comes too late; then nothing changes.
+    /// - Throws: ``RequestError`` when the app's rules forbid the advice or the advice comes too late; then nothing
+    ///   changes.
     public func advise(_ advice: Advice, of app: AppID, now: Duration) throws(RequestError) -> [AppAction] {
         guard nodes[app].standing == .declared else { throw RequestError("is no longer in the configuration") }
         guard !isShuttingDown else { throw RequestError("is being ended: the supervisor is shutting down") }
@@ -181,7 +182,7 @@ extension Coordinator {
 
     private func requireUnneeded(_ app: AppID, _ what: String) throws(RequestError) {
         let dependents = graph.requiredBy[app].filter { other in
-            // The dependencies of a suspended app may be suspended too, but must not be ended: they must have
+            // If the other app is suspended, this app may be suspended too, but not ended: a required app must have
             // processes.
             needsRequirements(other) || what == "ended" && nodes[other].machine.isAlive
         }

@@ -245,7 +245,7 @@ extension AppMachine {
     ) -> Ending.Next {
         if ranFor >= rules.backoff.stableAfter { attempt = 0 }
         if let relaunch {
-            // A restart by a user counts like a stop and a start, so the next restart delay is the shortest again.
+            // A restart that a user requested is no failure, so the app's next restart delay is the shortest again.
             if relaunch.reason == .user { attempt = 0 }
             return .relaunch
         }

@@ -20,8 +20,8 @@ extension AppMachine {
     /// Whether the app may be launched and woken on this machine.
     public var mayRun: Bool { rules.owner == .none || ownership != .none }
 
-    /// Whether the app may be launched and woken on this machine now. Other than in ``mayRun``, an ownership whose time
-    /// is over does not count, even if its deadline was not handled yet.
+    /// Whether the app may be launched and woken on this machine now. Unlike ``mayRun``, this is false once the time
+    /// of the ownership is over, even if its deadline was not handled yet.
     public func mayRun(at now: Duration) -> Bool { mayRun && !isOwnershipOver(at: now) }
 
     /// Whether the time of the ownership is over.
@@ -74,7 +74,8 @@ extension AppMachine {
         ownedUntil = until
     }
 
-    /// A user takes the decision to run the app, which this machine does not own.
+    /// Called when a user decides (`--force`) to run the app although this machine does not own it. Does nothing if
+    /// the app may run here.
     mutating func runUnowned(now: Duration) {
         guard !mayRun(at: now) else { return }
         ownership = .forced
@@ -88,10 +89,11 @@ extension AppMachine {
         disown(into: &actions, now: now)
     }
 
-    /// Ends the ownership of an app whose processes are gone, so that nothing has to be done about them.
+    /// Ends the ownership of an app whose process no longer exists, although the phase may still say that it does.
+    /// Causes no actions: there is nothing to suspend or terminate.
     mutating func disownUnseen(now: Duration) {
         guard hasProcess else {
-            // Without a process, no action follows.
+            // Without a process, `disown` produces no actions.
             var actions: [Action] = []
             return disown(into: &actions, now: now)
         }
@@ -99,9 +101,9 @@ extension AppMachine {
         ownedUntil = nil
     }
 
-    /// Ends the ownership. An app that runs goes to the background, as with any suspension, and is then suspended
-    /// whatever keeps it awake. A launch that has not begun is cancelled. One that has begun for the owner is ended:
-    /// the app could be suspended only when it is ready.
+    /// Ends the ownership. A running app goes to the background, as with any suspension, and is then suspended
+    /// whatever keeps it awake. A launch that has not begun is cancelled. An app that is being launched for the owner
+    /// is terminated, since it could not be suspended before it is ready.
     mutating func disown(into actions: inout [Action], now: Duration) {
         let wasOwned = mayRun
         ownership = .none
@@ -112,13 +114,13 @@ extension AppMachine {
         case .notRunning:
             cancelLaunch()
         case .launching where wasOwned || rules.isOneshot:
-            // The launch of a oneshot is its whole run.
+            // A oneshot is never suspended: its whole run counts as its launch.
             terminate(.evicted, politely: true, into: &actions, now: now)
             letScenesGo()
             setGoal(.notRunning)
         case .launching, .running:
             if case .running(var running) = phase {
-                // What other processes did to it before does not count.
+                // Start the count again: other processes may have continued the app while this machine still owned it.
                 running.stoppedAgain = 0
                 phase = .running(running)
             }
@@ -128,7 +130,8 @@ extension AppMachine {
         case .terminating(var terminating):
             if terminating.relaunch != nil {
                 terminating.relaunch = nil
-                // A user wanted it launched again, so it does not count as stopped where it is owned next.
+                // A launch was requested after the termination began, so an earlier stop by a user no longer applies.
+                // Recorded as stopped, the app would not be launched by events once this machine owns it again.
                 terminating.stoppedBy = .evicted
             }
             phase = .terminating(terminating)
@@ -151,7 +154,8 @@ extension AppMachine {
         setGoal(.notRunning)
     }
 
-    /// Launches the app only to be suspended.
+    /// Launches the app, or lets a planned launch begin, only to suspend the app. Refused if the app cannot stand by,
+    /// is terminating, or runs with a goal other than `suspended`.
     mutating func standBy(into actions: inout [Action], now: Duration) throws(RequestError) {
         if rules.exitsOnSuspend || rules.isOneshot {
             let key = rules.isOneshot ? "type = \"oneshot\"" : "exits_on_suspend"

@@ -2,13 +2,13 @@
 
 /// New rules for a running app.
 extension AppMachine {
-    /// Applies new rules. Armed deadlines stay as they are; deadlines that are armed later follow the new rules. The
-    /// new watchdog interval applies from the next heartbeat on or, if there is none, the watchdog is disarmed at
-    /// once. But an app that chose its own interval (WATCHDOG_USEC) keeps that.
+    /// Applies new rules. Armed deadlines stay as they are; deadlines that are armed later follow the new rules. A
+    /// new watchdog interval applies from the next heartbeat on; if the new rules have no interval, the watchdog is
+    /// disarmed at once. But an app that chose its own interval (WATCHDOG_USEC) keeps that.
     mutating func take(_ new: AppRules) {
         if !isAlive || watchdogInterval == rules.watchdog { watchdogInterval = new.watchdog }
         if watchdogInterval == nil { watchdogDeadline = nil }
-        // Who owned it counts only as long as its rules ask for an owner.
+        // If the old or the new rules need no owner, a stored ownership has no meaning under the new rules.
         if rules.owner == .none || new.owner == .none {
             ownership = .none
             ownedUntil = nil
@@ -18,8 +18,8 @@ extension AppMachine {
         if !isAlive, !mayRun { cancelLaunch() }
     }
 
-    /// Whether the app is terminating only to be launched again, with its new definition or permissions: no other launch
-    /// is needed.
+    /// Whether the app is terminating only to be launched again with its new definition or permissions, so that no
+    /// other launch of it is needed.
     var isBeingReplaced: Bool {
         guard case .terminating(let terminating) = phase else { return false }
         return (terminating.reason?.isReplacement ?? false) && terminating.stoppedBy == nil && goal != .notRunning

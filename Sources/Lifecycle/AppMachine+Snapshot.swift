@@ -29,7 +29,8 @@ extension AppMachine {
         walk(into: &actions, now: now)
     }
 
-    /// The app shows something private: no snapshot is taken until it enters the background again.
+    /// Called when the app shows something private: ends the wait for a snapshot, and lets no other be taken until
+    /// the app enters the background again.
     mutating func declineSnapshot(into actions: inout [Action], now: Duration) {
         guard case .running = phase else { return }
         declinesSnapshot = true

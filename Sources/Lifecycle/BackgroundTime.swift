@@ -66,7 +66,7 @@ struct BackgroundTime: Sendable, Hashable {
     @OptionallyPacked var lockRetry: Duration?
     /// The deadline of the snapshot in progress; nil if there is none.
     @OptionallyPacked var snapshotDue: Duration?
-    /// Whether a health check of the app is under way or failed last. Not recorded: a new torpord checks anew.
+    /// Whether a health check of the app is under way or failed last. Not recorded: a new torpord repeats the check.
     var awaitsVerdict = false
 
     static let day = Duration.seconds(86_400)
@@ -130,8 +130,8 @@ extension AppMachine {
         return !time.tasks.isEmpty || !time.holds.isEmpty || !time.modes.isEmpty
     }
 
-    /// Whether the app must not fall asleep by itself before its health check has come to a verdict. A user may still
-    /// suspend it.
+    /// Whether the app must not fall asleep by itself, because a health check of it is under way or has failed last.
+    /// A user may still suspend it.
     public var awaitsVerdict: Bool { backgroundTime?.value.awaitsVerdict ?? false }
 
     /// What keeps the app in the background, as text such as `the task upload`.
@@ -153,7 +153,8 @@ extension AppMachine {
         )
     }
 
-    /// How much longer the app's background tasks may run; nil for no limit, as in the foreground.
+    /// How much longer the app's background tasks may run. Nil if there is no limit, as in the foreground, or if the
+    /// app does not run.
     public func taskTimeLeft(now: Duration) -> Duration? {
         switch phase {
         case .running(let running) where running.state == .background || running.state == .suspended:
@@ -163,7 +164,8 @@ extension AppMachine {
         }
     }
 
-    /// When the time of the background tasks is over; nil if it is unlimited, or does not run now.
+    /// When the time of the background tasks is over; nil if there are no tasks, their time is unlimited, or it is
+    /// not being measured (see `clock`).
     var taskDeadline: Deadline? {
         guard let time = backgroundTime?.value, !time.tasks.isEmpty, let since = time.clock,
             let left = time.remaining(rules, now: since)
@@ -239,7 +241,7 @@ extension AppMachine {
 
     // MARK: Holds
 
-    /// Adds a hold. If a hold with the same reason exists, it gets the later of the two ends.
+    /// Adds a hold. If a hold with the same reason exists, that hold gets the later of the two end times instead.
     mutating func hold(
         _ reason: String,
         until: Duration?,
@@ -276,7 +278,8 @@ extension AppMachine {
         }
         changeBackgroundTime { $0.awaitsVerdict = isAwaited }
         guard !isAwaited else { return }
-        // A policy may have been refused meanwhile, because of the check: ask it again.
+        // A policy that tried to suspend the app during the check was refused: report again that the background time
+        // is used up.
         if state == .background, transition == nil, grant == nil, !sleepsAgain, rules.backgroundTime != nil {
             grantIsOver = true
         }

@@ -168,8 +168,8 @@ extension Coordinator {
             if isResting(app) { nodes[app].pendingGoal = nil }
             return
         }
-        // Wait only for dependencies that are about to be up. A running app does not wait for one that is not running
-        // and is not to be launched, or that is to stay suspended.
+        // Wait only for dependencies that are about to be up. A running app does not wait for a dependency that does
+        // not run and will not be launched, or that is to stay suspended.
         guard graph.requires[app].allSatisfy({ isUp($0) || isResting($0) || isAsleep($0) }) else { return }
         nodes[app].pendingGoal = nil
         if let actions = try? nodes[app].machine.request(request, now: now) { absorb(actions, of: app, now: now) }

@@ -55,21 +55,23 @@ extension Coordinator {
         touch(app)
     }
 
-    /// Ends the ownership of the app sooner, because the machine has slept.
+    /// Moves the end of the ownership earlier by `time`, for which the machine has slept: CLOCK_MONOTONIC, which the
+    /// deadline uses, stands still during that time.
     public func shortenOwnership(of app: AppID, by time: Duration) {
         guard let until = nodes[app].machine.ownedUntil else { return }
         nodes[app].machine.ownedUntil = until - time
         touch(app)
     }
 
-    /// Ends the ownership of an app whose processes are gone.
+    /// Ends the ownership of an app of which a new torpord has found no process.
     public func disownUnseen(_ app: AppID, now: Duration) {
         nodes[app].machine.disownUnseen(now: now)
         forgetWakes(of: app)
         touch(app)
     }
 
-    /// Repeats a launch that may or may not have created a process.
+    /// Repeats a launch that may or may not have created a process, under a new incarnation number. Does nothing if
+    /// the app is not being launched or has a process.
     public func repeatLaunch(_ app: AppID, now: Duration) -> [AppAction] {
         absorb(nodes[app].machine.repeatLaunch(), of: app, now: now)
         return finish(now: now)

@@ -17,7 +17,7 @@ extension Coordinator {
             let app = stopping[next]
             next += 1
             guard let request = nodes[app].pendingStop else { continue }
-            // The dependents of an evicted app are no more stopped by a user than that app is.
+            // An evicted app was not stopped by a user. Nor were its dependents, which stop because of the eviction.
             let reason = request == .stop(.evicted) ? TerminationReason.evicted : .stopped
             let passedOn: Request = Self.comesBack(after: request) ? .restart : .stop(reason)
             for other in graph.requiredBy[app] where goesToo(other, passedOn) {
@@ -37,8 +37,8 @@ extension Coordinator {
     }
 
     /// Handles a request for an app whose stop waits for its dependents to stop. The stop is not cancelled, since
-    /// other stops depend on it. If the app is launched again after the stop, it moves as requested until then. If
-    /// not, a start turns the stop into a restart, and other moves are refused. Returns false if the request needs no
+    /// other stops depend on it. If the app is launched again after the stop, the request is carried out now. If not,
+    /// a start turns the stop into a restart, and other moves are refused. Returns false if the request needs no
     /// special treatment.
     func requestWhileHeld(
         _ app: AppID,
@@ -75,7 +75,8 @@ extension Coordinator {
             // stop.
             return nodes[app].pendingStop.map(Self.comesBack) ?? true
         }
-        // A dependent that waits for its launch need not be restarted, and a terminating dependent needs nothing.
+        // No restart is needed for a dependent that waits for its launch, is terminating, or has a pending stop or
+        // restart.
         return nodes[app].pendingStop == nil && machine.isAlive && machine.transition != .terminating
     }
 

@@ -91,8 +91,8 @@ public final class Coordinator {
         var pendingStop: Request?
         /// A request that waits until the apps that this one requires are awake.
         var pendingGoal: Request?
-        /// Set if the app's launch failed because of a dependency: whether the launch to retry is into the foreground
-        /// (`true`) or background (`false`).
+        /// Set if the app's launch failed because of a dependency, or if it was stopped because a dependency was
+        /// evicted: whether the launch to retry is into the foreground (`true`) or background (`false`).
         var retry: Bool?
         /// Whether the app was up (ready) at the last check. When it becomes ready, failed launches of its dependents
         /// are retried.
@@ -153,7 +153,8 @@ public final class Coordinator {
         return (missing + earlier).map { nodes[$0].definition.name }
     }
 
-    /// Whether the app has ended with one that it requires, and is launched again when that one comes up.
+    /// Whether the app is launched again when an app that it requires becomes ready: it ended, or its launch failed,
+    /// because of that app.
     public func comesBackWithRequirement(_ app: AppID) -> Bool { nodes[app].retry != nil }
 
     /// The apps that this one requires.
@@ -407,7 +408,7 @@ public final class Coordinator {
         !nodes[app].machine.isAlive && !nodes[app].machine.isWaitingToLaunch
     }
 
-    /// Whether a request suspends the app, and no later request needs it awake.
+    /// Whether the app's goal is `suspended`, and no later request waits to wake it.
     func isAsleep(_ app: AppID) -> Bool {
         nodes[app].machine.goal == .suspended && nodes[app].pendingGoal == nil
     }

@@ -30,8 +30,8 @@ struct DependencyGraph: Sendable {
     /// An app in the graph.
     struct Place {
         var app: AppDefinition
-        /// Whether the app left the configuration: no app of the configuration can depend on it, but its own
-        /// dependencies count until it has stopped.
+        /// Whether the app left the configuration. No app of the configuration can depend on it, but the graph keeps
+        /// its own dependencies until it has stopped.
         var isLeaving = false
     }
 

@@ -98,8 +98,8 @@ public enum Request: Sendable, Hashable {
     case release
     /// The condition of a background mode became true or false: while true, it keeps the app in the background.
     case mode(BackgroundMode, isTrue: Bool)
-    /// No user can see the app (`true`), because the session is locked or the machine is about to sleep; or a user can
-    /// see it again (`false`). Until then, an app with the goal `active` stays in the background.
+    /// No user can see the app (`true`), because the session is locked or the machine is about to sleep; or a user
+    /// can see it again (`false`). While no user can see it, an app with the goal `active` stays in the background.
     case cover(begin: Bool)
     /// Begin one more interruption, or end one. During an interruption, an app with the goal `active` is inactive.
     case interrupt(begin: Bool)
@@ -111,8 +111,8 @@ public enum Request: Sendable, Hashable {
     case wake(Wake)
     /// Set the count of restarts to 0 and clear the failed mark.
     case reset
-    /// This machine owns the app until this time, or until ``Request/disown``: it may launch and wake the app. With
-    /// `renews`, only if it owns the app already.
+    /// This machine owns the app until this time (nil: until ``Request/disown``), and may launch and wake it. With
+    /// `renews`, the request is refused unless this machine owns the app already.
     case own(until: Duration?, renews: Bool = false)
     /// A user decided to run an app that this machine does not own (`--force`); this holds until the app has ended.
     case runUnowned
@@ -151,14 +151,14 @@ public enum Action: Sendable, Hashable {
     case stopProcesses
     /// Continue every process.
     case continueProcesses
-    /// Send SIGKILL to every process, until ``AppEvent/allGone`` can be reported.
+    /// Send SIGKILL to every process, again and again until none is left; then report ``AppEvent/allGone``.
     case killProcesses
     /// Send SIGTERM to the processes that the exited main process left behind. If there are none, report
     /// ``AppEvent/allGone``.
     case endRemains
-    /// The app has entered this state.
+    /// Record and report that the app has entered this state.
     case entered(AppState)
-    /// The incarnation is over.
+    /// Record and report that the incarnation is over.
     case ended(Ending)
     /// Report something that a user should know.
     case report(Notice)

@@ -46,12 +46,12 @@ public struct MemoryLadder: Sendable {
         public var rung: Rung
         /// The apps that the step concerns: exactly one, except for `tell`.
         public var apps: [AppID]
-        /// Apps that were skipped because they may not be terminated, although they come earlier in the order; with
-        /// the reasons.
+        /// Apps that come before the chosen app in the order of termination but were skipped, because they may not be
+        /// terminated; with the reasons.
         public var passedOver: [PassedOver] = []
     }
 
-    /// An app that was skipped because it may not be terminated, although it comes earlier in the order.
+    /// An app that comes before the chosen app in the order of termination but was skipped: it may not be terminated.
     public struct PassedOver: Sendable, Hashable {
         /// The id of the skipped app.
         public var app: AppID
@@ -120,7 +120,7 @@ public struct MemoryLadder: Sendable {
     public static let shortPatience = Duration.seconds(1)
     /// The `patience` if swap is free: 5 s, since tasks may only be waiting until pages are written to swap.
     public static let longPatience = Duration.seconds(5)
-    /// Apps are warned again if memory is still short after this time.
+    /// If memory is still short this long after an app was warned, the app is warned again.
     public static let tellingInterval = Duration.seconds(30)
 
     /// Apps known to use fewer bytes than this are not terminated: that would hurt users and free almost nothing.

@@ -96,8 +96,9 @@ public struct MemoryRules: Sendable, Hashable {
         reading.swapPart < 0.1 ? MemoryLadder.shortPatience : MemoryLadder.longPatience
     }
 
-    /// How many bytes an app must have to be worth terminating: a share of the memory that is missing. At least a
-    /// hundredth of the total counts as missing, since tasks may wait although enough seems to be available.
+    /// How many bytes an app must have to be worth terminating, computed from the missing memory by
+    /// ``worth(missing:)``. At least a hundredth of the total counts as missing, since tasks may wait although enough
+    /// seems to be available.
     public func worth(_ reading: MemoryReading) -> UInt64 {
         let wanted = UInt64(Double(reading.total) * warningAvailable)
         let missing = wanted > reading.available ? wanted - reading.available : 0

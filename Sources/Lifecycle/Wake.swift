@@ -10,8 +10,8 @@ public struct Wake: Sendable, Hashable {
     /// Whether the event also launches an app that a user force-quit, because the app's `wake_after_force_quit`
     /// contains the event's background mode.
     public var overridesForceQuit: Bool
-    /// Whether the event is a new occasion to do the app's work, as a timer's time is: it forgives earlier restarts,
-    /// so that it also launches an app that was restarted too often.
+    /// Whether the event first clears the app's restarts and failed mark, so that it also launches an app that was
+    /// restarted too often. True for timers: their time is a new occasion to do the app's work.
     public var startsAfresh: Bool
 
     /// By default, the event wakes the app into the background for the app's `event_time`.
@@ -92,7 +92,8 @@ extension AppMachine {
         }
     }
 
-    /// Gives the app all its restarts again.
+    /// Clears the failed mark and the counted restarts, so that the app may be restarted as often as after a user's
+    /// start.
     private mutating func forgiveRestarts() {
         failed = false
         attempt = 0
@@ -105,8 +106,8 @@ extension AppMachine {
         }
     }
 
-    /// Called for an app that was woken for its dependents, when they no longer need it (`isOver`) or need it again.
-    /// If they no longer do, it is suspended again after its `event_time`. Returns whether anything changed.
+    /// Called for an app that was woken for its dependents. If `isOver`, they no longer need the app, which is
+    /// suspended again after its `event_time`; otherwise they need it again. Returns whether anything changed.
     mutating func sleepAgain(_ isOver: Bool, now: Duration) -> Bool {
         guard sleepsAgain != isOver else { return false }
         guard isOver else {
@@ -122,7 +123,7 @@ extension AppMachine {
     }
 
     /// Handles the end of the background time while nothing keeps the app awake. If the app was woken only for an
-    /// event or a dependent, it is suspended again.
+    /// event or a dependent, it is suspended again; otherwise torpord reports that the time is used up.
     mutating func backgroundTimeIsOver(into actions: inout [Action], now: Duration) {
         guard sleepsAgain, goal == .background, case .running(let running) = phase, running.state == .background
         else { return actions.append(.report(.backgroundTimeUsed)) }

@@ -38,7 +38,8 @@ extension MemoryWatch {
     private static let goodFor = Duration.seconds(1)
     /// How long a step waits for the policies' answer, unless memory is urgently short.
     private static let policyTime = Duration.milliseconds(100)
-    /// If memory is urgently short, apps are terminated without the policies' order after this time.
+    /// If memory is urgently short and the policies have not answered this long after they were asked, apps are
+    /// terminated without the policies' order.
     private static let longestPolicyTime = Duration.seconds(1)
 
     /// All apps with processes, as candidates for the steps of the ladder (``MemoryLadder``).
@@ -143,7 +144,8 @@ extension MemoryWatch {
 
     // MARK: Policies
 
-    /// Asks policies for the order of eviction, then calls `then`. If no policy gives an order, calls `then` at once.
+    /// Asks policies for the order of eviction, and calls `then` when it is stored. If no policy orders evictions,
+    /// calls `then` at once.
     func askPolicies(_ then: @escaping () -> Void = {}) {
         guard let policy = host.evictionPolicy else {
             order = PolicyOrder()

@@ -10,7 +10,7 @@ struct FailureLedger: Sendable {
     static let initial = Duration.milliseconds(100)
     /// The maximum number of failures within ``window`` that each lead to a delay. The next one leads to a quarantine.
     static let limit = 5
-    /// For how long a failure is counted.
+    /// A failure counts towards ``limit`` for this long after it happened.
     static let window = Duration.seconds(600)
     /// The length of the first quarantine; each one that follows is twice as long.
     static let quarantine = Duration.seconds(60)
@@ -22,8 +22,8 @@ struct FailureLedger: Sendable {
 
     private var failures: [Duration] = []
     private var quarantines = 0
-    /// The end of the probation after the last quarantine. If the policy fails before, its next quarantine is twice as
-    /// long as the last one.
+    /// The end of the probation after the last quarantine. If the policy fails before this time, its next quarantine
+    /// is twice as long as the last one.
     private var probationEnds = Duration.zero
 
     enum Verdict: Hashable, Sendable {

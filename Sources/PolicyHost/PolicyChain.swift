@@ -407,7 +407,7 @@ public final class PolicyChain {
         slot.askTimer?.arm(at: at)
     }
 
-    /// Asks all policies now that have requested to be asked again at a later time.
+    /// Asks, without waiting any longer, all policies that have requested to be asked again at a later time.
     public func askThoseWhoWait() {
         for slot in slots where slot.asksAgainAt != nil {
             slot.askTimer?.disarm()

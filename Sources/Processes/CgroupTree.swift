@@ -58,13 +58,13 @@ public final class CgroupTree {
         )
     }
 
-    /// The name in the cgroup path of an app's transfer process, instead of the app's own name. No app can have this
-    /// name.
+    /// The name that the cgroup path of an app's transfer process contains in place of the app's own name. No app can
+    /// have this name.
     public static func transfers(of app: String) -> String { app + ":transfers" }
 
-    /// The name in the cgroup path of one of an app's checks (`ready`, `health`), instead of the app's own name. No
-    /// app can have this name. Each check has its own number, because it may begin while processes of the previous
-    /// check are still being killed.
+    /// The name that the cgroup path of one of an app's checks (`ready`, `health`) contains in place of the app's own
+    /// name. No app can have this name. Each check has its own number, because a check may begin while processes of
+    /// the previous check are still being killed.
     public static func check(_ number: UInt64, of app: String) -> String { "\(app):check-\(number)" }
 
     /// The path of an app's cgroup, whether or not it exists.
@@ -94,8 +94,8 @@ public final class CgroupTree {
         return mount + group
     }
 
-    /// Creates an app's cgroup, which is not frozen, and opens its directory, which a launch needs. `isFresh`:
-    /// whether the cgroup is new, so that it has no limits and all its counters are zero.
+    /// Creates an app's cgroup, or thaws an existing one that still contains processes. Opens its directory, which a
+    /// launch needs. `isFresh`: whether the cgroup is new, so that it has no limits and all its counters are zero.
     public func create(_ app: String) throws(Errno) -> (path: String, directory: Descriptor, isFresh: Bool) {
         let path = path(of: app)
         var isFresh = try Cgroup.create(path)

@@ -33,7 +33,7 @@ extension ProcessTree {
             let hasNewlyEnded = listing.ended.reduce(false) { killed.insert($1).inserted || $0 }
             if members.isEmpty {
                 if listing.isIncomplete { return .again }
-                // As in stopPass: a process that ended since the last listing may have forked just before.
+                // A process that ended since the last listing may have forked just before, so list again.
                 doubtful += 1
                 if !hasNewlyEnded, !listing.hasVanished || doubtful >= 3 { return ended() }
                 continue

@@ -77,8 +77,9 @@ extension ProcessTree {
     /// is new and none runs. Processes that were stopped before are noted, and `continue` leaves them stopped.
     public func stopPass() -> StopResult {
         if stopped.isEmpty { stoppedByThemselves = [] }
-        // Whether this is the first attempt to stop the app, whose main process was still running. If it was stopped
-        // already, an earlier torpord may have stopped the app, and `continue` then wakes all processes.
+        // Whether this is the first attempt to stop the app, and its main process was running before. If that process
+        // was stopped already, an earlier torpord may have stopped the app: `continue` then also continues the
+        // processes that are found stopped now.
         var isFirst: Bool?
         let lead = addressee
         var settled: Set<Identity> = []

@@ -131,7 +131,8 @@ final class Database {
         return try statement.step() ? statement.integer(0) : nil
     }
 
-    /// Runs `body` in a transaction, and rolls back if `body` throws.
+    /// Runs `body` in a transaction, and rolls back if `body` throws. If `commits` is false, the changes are rolled
+    /// back in any case.
     func transaction(commits: Bool = true, _ body: () throws(DatabaseError) -> Void) throws(DatabaseError) {
         try run("BEGIN IMMEDIATE")
         do throws(DatabaseError) {

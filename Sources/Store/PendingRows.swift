@@ -166,7 +166,7 @@ struct MailWork: Sendable {
 }
 
 extension StoreContents {
-    /// Applies a change that is not in the database yet to the content read from it.
+    /// Applies a change that is not in the database yet to this content, which was read from the database.
     mutating func apply(_ change: MailChange) {
         switch change {
         case .mail(let new): mail[new.id] = new

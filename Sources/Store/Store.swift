@@ -117,8 +117,8 @@ public final class Store {
         if doorbell != nil { replay() }
     }
 
-    /// How often to try to start the writer thread. Without it, nothing is read or stored while this torpord runs, and
-    /// a shortage of memory or threads may last for an instant only.
+    /// How often to try to start the writer thread. A shortage of memory or threads may last only an instant, but
+    /// without the thread nothing is read or stored as long as this torpord runs.
     private static let mostStarts = 64
 
     private func start() throws(Errno) {

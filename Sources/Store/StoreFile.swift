@@ -57,8 +57,8 @@ final class StoreFile {
             )
         }
         if !isReadOnly {
-            // SQLite sets auto_vacuum only for an empty file that has no log. For any other it would write a page, which
-            // a full disk refuses.
+            // SQLite sets auto_vacuum only for an empty file that has no log. For any other file, this would write a
+            // page, which a full disk refuses.
             if isEmpty { try database.run("PRAGMA auto_vacuum = INCREMENTAL") }
             try database.run(
                 "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA journal_size_limit = 4194304"

@@ -21,8 +21,8 @@ final class StoreWriter {
     /// How often, since the last write, a file reported as damaged was found intact.
     private var falseAlarms = 0
     private static let mostFalseAlarms = 8
-    /// How often to try to open the file at the start before torpord falls back to opening it read-only. Then SQLite
-    /// ignores the write-ahead log, and a single failed read must not lose the changes in the log.
+    /// How often to try to open the file at the start before torpord opens it read-only. A read-only open ignores the
+    /// write-ahead log: with only one try, a single failed read would make torpord use outdated content.
     private static let mostFirstTries = 64
     /// Whether to reopen the file, because the connection may be the cause of the last error.
     private var isSuspect = false

@@ -35,7 +35,7 @@ package struct TableShape: Sendable {
 
     /// The table's name in the database.
     let name: String
-    /// The version of the database that has introduced the table.
+    /// The version of the schema that introduced the table.
     let version: Int64
     /// The table's columns, those of the key first.
     let columns: [Column]

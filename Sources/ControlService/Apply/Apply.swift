@@ -102,7 +102,7 @@ struct Apply {
     /// - Parameters:
     ///   - now: the scene's new specification; nil if there is none.
     ///   - wasInside: whether the old app with the template's name had its scenes inside its own processes.
-    ///   - isInside: whether the new one has.
+    ///   - isInside: whether the new app with the template's name has.
     private static func change(
         _ now: AppSpecification?,
         from wasInside: Bool,
@@ -174,8 +174,8 @@ struct Apply {
 
     // MARK: Replies
 
-    /// The reply to a request that only asks what an apply would change. `living`: the names of the running apps;
-    /// `down`: of those that have gone down.
+    /// The reply to a request that only asks what an apply would change. `living`: the names of the running apps.
+    /// `down`: the names of the apps that have gone down (``AppMachine/isDown``).
     func preview(_ chosen: Set<String>, living: Set<String>, down: Set<String>) -> ApplyReply {
         let shown = diff.apps.filter { chosen.contains($0.name) }
         return ApplyReply(

@@ -178,7 +178,7 @@ extension ControlService {
         do throws(DependencyError) {
             actions = try coordinator.reconfigure(definitions(applied, chosen), now: loop.now)
         } catch {
-            // This is not expected, because the loader of the configuration has checked the dependencies already.
+            // No error is expected here, because the loader of the configuration has checked the dependencies already.
             log.error("the configuration is not applied: \(error)")
             reply.map { $0.fail("\(error)") }
             return
@@ -237,7 +237,8 @@ extension ControlService {
         }
     }
 
-    /// Returns the new apps.
+    /// Gives the apps their new specifications: a running app at once gets the values that can change while it runs,
+    /// and the others when it ends. Creates the apps that are new, and returns them.
     private func takeSpecifications(_ specifications: [AppSpecification], living: Set<AppID>) -> [AppRuntime] {
         var new: [AppRuntime] = []
         let known = Dictionary(apps.map { ($0.name, $0) }, uniquingKeysWith: { $1 })
@@ -361,8 +362,8 @@ extension ControlService {
         case .changed where !entry.isReplaced: return .done
         case .changed where entry.isAlive: return .newIncarnation(after: entry.incarnation ?? machine.incarnation)
         case .added, .changed:
-            // It is not launched if it is to be launched on demand, if a user had stopped it, or if this machine does
-            // not own it.
+            // The app is not launched if it is to be launched on demand, if a user had stopped it, or if this machine
+            // does not own it.
             let isLeftAlone = machine.goal == .notRunning && apps[entry.id].lastEnding == nil
             switch entry.launch {
             case .foreground, .background:

@@ -64,7 +64,7 @@ package final class AppRuntime {
     var counted: (transition: Transition, began: Duration)?
     /// Counts about the app since this torpord started.
     package var counters = AppCounters()
-    /// How many more log entries the app's events may cause in this period.
+    /// Limits how many log entries below the level `warning` the app's events may cause.
     var room = LogRoom()
     package var lastState: AppState = .notRunning
 

@@ -73,7 +73,7 @@ extension Incarnation {
         set { slots[LaunchFailureSlot.self] = newValue }
     }
 
-    /// Why the launch failed, as a sentence.
+    /// Why the launch failed or was refused, as a sentence; nil if it was not.
     package var refusal: String? {
         get { slots[RefusalSlot.self] }
         set { slots[RefusalSlot.self] = newValue }
@@ -84,7 +84,8 @@ extension Incarnation {
         set { slots[ExitRecordSlot.self] = newValue }
     }
 
-    /// How many processes were left when the main process had ended, and were asked to end; nil if there were none.
+    /// How many processes still ran when the main process had ended, so that torpord asked them to end; nil if none
+    /// did.
     package var remains: Int? {
         get { slots[RemainsSlot.self] }
         set { slots[RemainsSlot.self] = newValue }

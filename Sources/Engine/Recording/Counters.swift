@@ -41,7 +41,7 @@ package struct Counters {
     /// Counts a deadline that an app missed.
     package mutating func missed(_ deadline: DeadlineKind) { missed[deadline, default: 0] += 1 }
 
-    /// Counts an event that woke or launched an app.
+    /// Counts an event that woke or launched an app. `time` is the time from the event until the app ran.
     package mutating func woken(by source: WakeSource, after time: Duration) {
         wakes[source.rawValue, default: DurationHistogram()].add(time)
     }

@@ -211,7 +211,8 @@ package enum EventKind: String, CaseIterable {
         }
     }
 
-    /// The separator between the app's name and the text: a space if the app is the subject of the text.
+    /// The separator between the app's name and the text: a space if the app is the subject of the text, otherwise a
+    /// colon.
     package var link: String {
         switch self {
         case .entered, .changing, .adopted, .ended, .evicted, .failed, .missedDeadline, .outOfMemory, .notLaunched,

@@ -9,8 +9,8 @@ package final class EventLog {
     package static let capacity = 500
 
     /// The sequence number of the newest event. It is never less than the event's time in microseconds, so a new log
-    /// has higher numbers than earlier logs. If older events with higher numbers are read back, since the clock was
-    /// set back, set this to the highest.
+    /// has higher numbers than earlier logs. If the clock was set back, stored events may have higher numbers: set
+    /// this to the highest of them when they are read.
     package var sequence: Int64 = 0
 
     /// Whether every event ever recorded is still in memory.
@@ -44,7 +44,8 @@ package final class EventLog {
         return record
     }
 
-    /// Whether all events since a time (microseconds since 1970), or after a sequence number, are in memory.
+    /// Whether all events since a time (microseconds since 1970) and after a sequence number are in memory. If both
+    /// are nil, this asks for all events ever recorded.
     package func reachesBack(since: Int64?, after: Int64?) -> Bool {
         if isWhole { return true }
         // An event's number is never less than its time in microseconds, so both `since` and `after` can be compared
@@ -53,8 +54,9 @@ package final class EventLog {
         return bound >= records[start].sequence
     }
 
-    /// The events of some apps, or of all, since a time (in microseconds since 1970) and after a sequence number.
-    /// `after` is ignored if it is higher than all numbers in memory: it is then from before the clock was set back.
+    /// The events in memory of some apps, or of all (`apps` is nil): at or after `since` and before `until`
+    /// (microseconds since 1970), with a sequence number above `after`. `after` is ignored if it is higher than all
+    /// numbers in memory: it is then from before the clock was set back.
     package func records(apps: [String]?, since: Int64?, after: Int64? = nil, until: Int64? = nil) -> [EventRecord] {
         let after = after.flatMap { $0 > sequence ? nil : $0 }
         let apps = apps.map(Set.init)

@@ -11,9 +11,10 @@ import WireText
 final class ServiceAnnouncements: EventRoom, EventSource {
     unowned(unsafe) let wakes: Wakes
     private var publisher: ServicePublisher?
-    /// How many services of an app the publisher may know.
+    /// For each app, how many services it had when they were last given to the publisher. The publisher may still
+    /// know them after the app has fewer.
     private var counts: [AppID: Int] = [:]
-    /// Why a service is not announced, as it was logged last.
+    /// For each service that cannot be announced, the reason that was logged last, so that it is not logged again.
     private var logged: [String: String] = [:]
 
     init(_ wakes: Wakes) { self.wakes = wakes }
@@ -42,8 +43,8 @@ final class ServiceAnnouncements: EventRoom, EventSource {
 
     func appsLeft() { letGo() }
 
-    /// The app's services: the name under which each is announced, or why it is not; neither while the app's
-    /// state is not one in which it is announced.
+    /// The app's services: the name under which each is announced, or why it is not announced although it should be.
+    /// Both are nil while the app is not in a state in which the service is to be announced.
     func announcements(
         of app: AppRuntime
     ) -> [(announcement: AnnouncementSpecification, name: String?, problem: String?)] {
@@ -83,7 +84,7 @@ final class ServiceAnnouncements: EventRoom, EventSource {
         return made
     }
 
-    /// The service to announce now; nil for none.
+    /// The service to announce in the app's present state; nil if it is not to be announced now or has no port.
     private func service(_ announcement: AnnouncementSpecification, of app: AppRuntime) -> ServicePublisher.Service? {
         guard isTime(announcement.time, app), let port = announcement.port(of: app.specification), port > 0 else {
             return nil

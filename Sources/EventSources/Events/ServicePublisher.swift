@@ -50,20 +50,21 @@ final class ServicePublisher {
     private let loop: EventLoop
     private let service: BusService
     private var groups: [String: Group] = [:]
-    /// Groups that were withdrawn before Avahi had made them.
+    /// Groups whose service was withdrawn before Avahi had created the group. They are freed once Avahi has created
+    /// them.
     private var abandoned: [Group] = []
     /// Why services are not announced, by their keys.
     private var problems: [String: String] = [:]
     private var slots: [BusSlot?] = []
-    /// Runs until services that failed are tried again.
+    /// Fires when services that could not be announced are tried again.
     private var retry: TimerSource?
 
     private static let avahi = "org.freedesktop.Avahi"
     private static let server = avahi + ".Server"
     private static let entries = avahi + ".EntryGroup"
-    /// In bytes (RFC 6763, 4.1.1).
+    /// The longest name of a service, in bytes (RFC 6763, 4.1.1).
     static let longestName = 63
-    /// After so many taken names, the next one is tried after ``pause``.
+    /// After this many names of a service were taken, the service counts as failed, and is tried again after ``pause``.
     private static let mostAttempts = 20
     private static let pause = Duration.seconds(30)
 
@@ -92,7 +93,8 @@ final class ServicePublisher {
         return name
     }
 
-    /// Announces this service, and withdraws the one that was announced under the key before.
+    /// Announces this service in place of the one that was announced under the key before. Nil: only withdraws that
+    /// one.
     func set(_ key: String, _ new: Service?) {
         guard wanted[key] != new else { return }
         wanted[key] = new
@@ -101,7 +103,7 @@ final class ServicePublisher {
         if new != nil { publish(key) }
     }
 
-    /// The name under which the service is announced, or why it is not.
+    /// The name under which the service is announced, or why it is not announced; the other value is nil.
     func state(of key: String) -> (name: String?, problem: String?) {
         if let group = groups[key], group.isPublished { return (group.name, nil) }
         if let problem = problems[key] { return (nil, problem) }
@@ -115,7 +117,8 @@ final class ServicePublisher {
                 self?.groupChanged($0)
             },
             service.subscribe("interface='\(Self.server)',member='StateChanged'") { [weak self] message in
-                // AVAHI_SERVER_RUNNING: the host has a name, perhaps another one, and all groups were reset.
+                // AVAHI_SERVER_RUNNING: the host has a name, perhaps a new one. All groups were reset, so announce
+                // all again.
                 if message.values().first == .integer(2) { self?.publishAll() }
             },
         ]
@@ -206,7 +209,7 @@ final class ServicePublisher {
         }
     }
 
-    /// Another service has the name.
+    /// Called when another service has the group's name: tries the next name, or gives up after ``mostAttempts``.
     private func collided(_ key: String, _ group: Group) {
         guard group.attempt + 1 < Self.mostAttempts else { return failed(key, "its name is taken, and so are others") }
         withdraw(key)

@@ -90,8 +90,8 @@ package final class Timers: EventRoom, EventSource {
         if hasBegun { loop.later { [weak self] in self?.kept = [:] } }
     }
 
-    /// Called when the first launches have begun and, if the stored state is read only later, again then. Timers fire
-    /// only after both.
+    /// Called when the first launches have begun. If the stored state was not read by that time, called again once it
+    /// was read. Timers fire only after both.
     package func begin() {
         isDue = true
         guard isRemembered, !hasBegun else { return }

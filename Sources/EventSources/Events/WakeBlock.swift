@@ -22,8 +22,8 @@ package enum WakeBlock: String {
 }
 
 extension AppMachine {
-    /// Why no event launches the app until a user starts it; nil if events may launch it. Timers also launch an app
-    /// that has failed (``blocksTimers``).
+    /// Why no event launches the app until a user starts it or this machine owns it; nil if events may launch it.
+    /// Timers also launch an app that has failed (``blocksTimers``).
     package var blocksWaking: WakeBlock? {
         if !mayRun { return .unowned }
         if failed { return .failed }
@@ -31,7 +31,7 @@ extension AppMachine {
         return isStopped ? .stopped : nil
     }
 
-    /// Why no timer launches the app until a user starts it; nil if timers may launch it.
+    /// Why no timer launches the app until a user starts it or this machine owns it; nil if timers may launch it.
     package var blocksTimers: WakeBlock? {
         if !mayRun { return .unowned }
         if isForceQuit { return .forceQuit }

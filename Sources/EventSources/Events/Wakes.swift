@@ -163,8 +163,8 @@ package final class Wakes: Room, LifecycleObserver {
         sources = [files, DeviceSource(self), MachineNotices(self), NetworkPlaces(self), announcements]
     }
 
-    /// The app's services on the local network: the name under which each is announced, or why it is not; neither while
-    /// the app's state is not one in which it is announced.
+    /// The app's services on the local network: the name under which each is announced, or why it is not announced
+    /// although it should be. Both are nil while the app is not in a state in which the service is to be announced.
     package func announcements(
         of app: AppRuntime
     ) -> [(announcement: AnnouncementSpecification, name: String?, problem: String?)] {
@@ -353,8 +353,9 @@ package final class Wakes: Room, LifecycleObserver {
         retry(app, at: max(until, ledger.heldUntil ?? until))
     }
 
-    /// Whether to keep a held-back event and retry it at the next call of ``EventSource/touched(_:)``. True if the app
-    /// was woken too often, is not owned, or may not be woken before the first unlock.
+    /// Whether to keep a held-back event and retry it at the next call of ``EventSource/touched(_:)``. True if events
+    /// woke the app too often, if a policy undid a wake-up, if this machine does not own the app, or if the app may
+    /// not be woken before the first unlock.
     func isTriedAgain(_ outcome: WakeOutcome, _ app: AppRuntime) -> Bool {
         guard case .heldBack(_, let until) = outcome else { return false }
         return until != nil || !machine(app).mayRun

@@ -11,8 +11,8 @@ import Processes
 /// again, so that clients are not refused, and the first connection launches the app.
 ///
 /// They are copies of the app's own sockets, so connections made before the app's end are still queued. torpor-keeper
-/// holds them for the next torpord, but not the service manager: that might close them late, and until then the app
-/// could not bind its port.
+/// holds them for the next torpord. The service manager does not get them: it might close them late, and until it
+/// did, the app could not bind its port.
 final class HeldPorts: EventRoom {
     let app: AppRuntime
     private unowned let owner: ConnectionWatch

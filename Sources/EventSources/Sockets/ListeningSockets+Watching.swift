@@ -41,7 +41,8 @@ extension ListeningSockets {
         }
     }
 
-    /// Whether the app accepts no connections now or soon: it is suspended or does not run.
+    /// Whether connections wait because the app is suspended or does not run. False if nothing should wake it: it is
+    /// being launched, woken or removed, torpord is shutting down, or torpor-keeper is lost.
     private func sleeps(_ app: AppRuntime, _ machine: AppMachine) -> Bool {
         guard !isEnding, !coordinator.isShuttingDown, !host.isKeeperLost,
             !coordinator.isLeaving(app.id), app.pendingWake == nil
@@ -50,8 +51,8 @@ extension ListeningSockets {
         return machine.transition == .suspending || (machine.state == .suspended && machine.transition == nil)
     }
 
-    /// Whether a connection should wake the app: the last wake-up was not refused, or the reason for refusing it may
-    /// no longer hold.
+    /// Whether a connection should wake the app. It should not during the delay after launches that accepted no
+    /// connection, nor after a wake-up was refused, until the reason for the refusal may no longer hold.
     private func mayWake(_ set: SocketSet, _ machine: AppMachine) -> Bool {
         if let until = set.unserved.until {
             guard until <= self.now else { return false }
@@ -148,9 +149,9 @@ extension ListeningSockets {
 
     // MARK: Launches that served nobody
 
-    /// Called when a run of the app has ended. If a connection had launched it, and it accepted none, the connection
-    /// still waits and would launch it again at once: connections then launch it only after the delay of a restart,
-    /// which grows with each such run.
+    /// Called when a run of the app has ended. If a connection launched the app and the run accepted no connection,
+    /// that connection still waits and would launch the app again at once. So connections then launch the app only
+    /// after a restart delay, which grows with each such run in a row.
     package func ended(_ app: AppRuntime, _ ending: Ending) {
         guard let set = sets[app.id], let run = set.unserved.run else { return }
         set.unserved.run = nil
@@ -171,7 +172,8 @@ extension ListeningSockets {
         }
         set.unserved.timer?.arm(at: until)
         let label = run.socket.label
-        // Later, because a policy that has ended the app says itself that events wait.
+        // Check this later: if a policy has ended the app, events are held back for that reason, which is logged
+        // elsewhere.
         loop.later { [weak self, weak app] in
             guard let self, let app, app.wakes?.heldUntil.map({ $0 <= self.now }) ?? true else { return }
             self.note(
@@ -187,15 +189,15 @@ extension ListeningSockets {
     /// Called when a user has asked for the app.
     func startedByPerson(_ app: AppRuntime) { sets[app.id]?.unserved = SocketSet.Unserved() }
 
-    /// Whether new connections at the socket are counted, because a connection has launched the app and earlier
-    /// launches of this kind served none. If that is so, begins to count.
+    /// Whether new connections at the socket are counted, by its `source`: only during a run that a connection at
+    /// this socket launched, and only if the run before it accepted none. Begins to count if necessary.
     private func isCounted(_ socket: ListeningSocket, of set: SocketSet, _ machine: AppMachine) -> Bool {
         guard set.unserved.count > 0, let run = set.unserved.run, run.socket === socket,
             machine.isAlive || machine.isWaitingToLaunch, let descriptor = socket.descriptor
         else { return false }
         if let counter = run.counter, socket.source === counter { return true }
         stopWatching(socket)
-        // What waits already is reported once.
+        // Start at -1: epoll first reports once that connections are waiting already, which is no new connection.
         run.arrivals = -1
         let wanted: IOEvents = [.readable, .edgeTriggered]
         socket.source = try? loop.watch(descriptor.raw, wanted) { [weak run] _ in run?.arrivals += 1 }

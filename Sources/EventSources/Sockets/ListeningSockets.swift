@@ -85,8 +85,9 @@ package final class ListeningSockets: EventRoom, EventSource {
         return socket.map { "cannot listen at \($0.label): \($0.trouble ?? "")" }
     }
 
-    /// The sockets (``SocketSpecification/identity``) that torpord could not bind for the app, which runs: connections
-    /// reach the app, but do not wake it. Empty while it is unknown.
+    /// The sockets (``SocketSpecification/identity``) that torpord could not bind for the running app: connections
+    /// reach the app, but do not wake it. Empty until torpord has tried to bind the sockets, and while they are
+    /// closed on purpose.
     package func unbound(of app: AppRuntime) -> Set<String> {
         guard isBegun, let set = sets[app.id], set.refused == nil else { return [] }
         return Set(set.sockets.filter { $0.descriptor == nil && $0.trouble != nil }.map(\.specification.identity))

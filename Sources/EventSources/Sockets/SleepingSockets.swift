@@ -133,9 +133,10 @@ final class SleepingSockets: EventRoom {
         )
     }
 
-    /// Shuts down clients' connections on which no client waits for an answer. Since a shutdown affects the app's own
-    /// sockets too, the app sees the end when it runs again. Connections between the app's own processes stay.
-    /// Returns the inode numbers of these sockets.
+    /// Shuts down idle connections of clients, and all connections of clients whose data would not wake the app. A
+    /// connection is not idle if data is unread or its client waits for an answer. Since a shutdown affects the app's
+    /// own sockets too, the app sees the end when it runs again. Connections between the app's own processes stay.
+    /// Returns the inode numbers of the sockets that were shut down.
     private func shutDownIdle(_ copies: [SocketCopy], _ places: ListeningPlaces) -> Set<UInt32> {
         let members = Set(tree.quickMembers())
         let ends = Set(copies.compactMap { $0.facts.isConnected ? $0.facts.end($0.facts.local) : nil })

@@ -15,31 +15,33 @@ final class SocketSet {
     /// When to try the failed binds again; nil if all sockets are bound.
     var retryAt: Duration?
     var retryDelay: Duration = .zero
-    /// When the last wake-up by a connection was refused, and the app's state then; nil if it was not refused.
+    /// When the last wake-up by a connection was refused, and the app's state at that time; nil if it was not
+    /// refused, or connections may wake the app again.
     var refusal: Refusal?
     /// Why none of the app's sockets is bound; nil if they should be.
     var refused: ListeningSockets.Refusal?
     /// Whether the app accepted connections at shared ports, at the last check; nil before the first check.
     var portStanding: ListeningSockets.PortStanding?
 
-    /// Launches by connections that served none of them.
+    /// Runs that a connection has launched and that accepted no connection.
     var unserved = Unserved()
 
     struct Unserved {
-        /// How many such launches there were in a row.
+        /// How many runs in a row were launched by a connection and accepted no connection.
         var count = 0
-        /// Until when connections do not launch the app, because of the last such launch; nil for no wait.
+        /// Until when connections do not launch the app, because the last run that a connection launched accepted
+        /// none; nil if there is no delay.
         var until: Duration?
         var timer: TimerSource?
-        /// The run that a connection has launched, until it ends.
+        /// The current run, if a connection has launched it; nil otherwise.
         var run: Run?
 
         final class Run {
             let socket: ListeningSocket
-            /// How many connections waited before the run; nil if the kernel does not say.
+            /// How many connections waited at the socket when the run was requested; nil if the kernel does not say.
             let waiting: Int?
             let since: Duration
-            /// How many connections came since then, at least. Only counted after a launch that served none.
+            /// At least how many connections came during the run. Counted only if the run before it accepted none.
             var arrivals = 0
             var counter: IOSource?
 
@@ -47,7 +49,7 @@ final class SocketSet {
                 (self.socket, self.waiting, self.since) = (socket, waiting, since)
             }
 
-            /// Whether the app has accepted no connection in the run, as far as the queue of its socket shows.
+            /// Whether the run has accepted no connection, as far as the queue of the socket shows.
             var servedNone: Bool {
                 guard let descriptor = socket.descriptor else { return false }
                 guard let waiting, let left = socket.backlog.map({ Int($0.waiting) }) else {
