@@ -78,7 +78,8 @@ public enum PathRights {
         }
     }
 
-    /// The user, other than root and this process's user, that can replace an entry of this folder.
+    /// The user, other than root and this process's user, that can replace an entry of this folder; nil if there is
+    /// none.
     private static func stranger(
         in folder: FileStatus,
         _ found: FileStatus?,

@@ -31,8 +31,8 @@ public enum Confinement {
     /// The version of the kernel's Landlock ABI; 0 if the kernel has no Landlock.
     public static func version() -> Int { max(0, tlx_landlock_version()) }
 
-    /// Prevents core dumps of this process, and other processes of its user from reading its memory
-    /// (PR_SET_DUMPABLE).
+    /// Prevents core dumps of this process. Also prevents other processes of the same user from reading this process's
+    /// memory (PR_SET_DUMPABLE).
     public static func keepMemoryPrivate() throws(Errno) { try call { tlx_prctl(4, 0) } }
 
     /// Prevents core dumps of this process and of the programs that it runs.

@@ -262,7 +262,7 @@ extension Sockets {
         try File.set(place.raw, uid: node.uid, gid: node.gid, mode: node.mode)
     }
 
-    /// Whether a process serves the socket at the path, even if it refuses this connection.
+    /// Whether a process serves the socket at the path, even if the connection fails because, say, the backlog is full.
     private static func answers(_ path: String, _ kind: Kind) -> Bool {
         do throws(Errno) {
             _ = try connect(path: path, kind: kind, nonBlocking: true)
