@@ -17,7 +17,7 @@ enum MachineHints {
         return "path = \"libNAME.so\" (Torpor comes with \(all))"
     }
 
-    /// Warns if the file of a policy's library does not exist although its folder does. Returns whether it may exist.
+    /// Warns if the file of a policy's library does not exist although its folder does. Returns false in that case.
     static func checkLibrary(
         _ policy: PolicySpecification,
         _ origin: Origin,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// An entry of `networks`: a network that stands for a place. One network of the machine must meet all given
-/// criteria.
+/// An entry of `networks`: a network that stands for a place. The machine is at that place while one of its networks
+/// meets all given criteria.
 public struct NetworkSpecification: Sendable, Hashable {
     /// The entry's name, which events and the app get.
     public var name = ""
