@@ -309,7 +309,7 @@ public struct AppStatus: Hashable, Sendable {
         get { places.bundleVerified }
         set { places.bundleVerified = newValue }
     }
-    /// The version of the bundle that failed its first two launches and made way for the previous one; nil for none.
+    /// The bundle version that torpord replaced by the previous one after two failed launches; nil for none.
     public var bundlePutBack: String? {
         get { places.bundlePutBack }
         set { places.bundlePutBack = newValue }
@@ -489,7 +489,7 @@ public struct AppStatus: Hashable, Sendable {
 }
 
 extension AppStatus {
-    /// Where the app's data is, where the app comes from, and where others find it.
+    /// Where the app's data is, which bundle the app comes from, and where other programs find the app on the network.
     fileprivate struct Places: Hashable, Sendable {
         var data: String?
         var bundle: String?

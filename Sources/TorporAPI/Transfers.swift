@@ -18,8 +18,8 @@ public struct TransferInfo: Hashable, Sendable {
     public var file: String
     /// `queued`, `running`, `waiting`, `done`, `failed` or `cancelled`.
     public var state: String
-    /// What the transfer waits for: `retry`, `network`, `power`, `memory`, `load`, `space`, `window`, `metered` or
-    /// `login`.
+    /// What a transfer in the state `waiting` waits for: `retry`, `network`, `power`, `memory`, `load`, `space`,
+    /// `window`, `metered` or `login`.
     public var cause: String?
     /// Bytes received or sent.
     public var bytes: Int64 = 0
