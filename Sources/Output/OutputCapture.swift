@@ -202,8 +202,8 @@ public final class OutputCapture {
         enlarge(after: count)
         sinceRest += count
         guard sinceRest >= OutputBatch.capacity, let source, !resting else { return }
-        // An app that fills its FIFO as fast as torpord reads it would always be ready: then the event loop would
-        // never handle its lowest priority.
+        // An app that fills its FIFO as fast as torpord reads it would always be ready, and the event loop would never
+        // handle lower priorities. So torpord ignores the FIFO until deferred work (`later`) was handled.
         sinceRest = 0
         resting = true
         source.setEvents([])
