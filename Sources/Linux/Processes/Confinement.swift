@@ -8,8 +8,8 @@ public enum Confinement {
     /// Restricts this process and its children with Landlock. They may read below `readable` and `writable`, write,
     /// create and remove files below `writable`, and execute only what is below `executable`. Missing paths are
     /// skipped. With Landlock 6, abstract Unix sockets of other programs cannot be reached either, unless
-    /// `reachingAbstractSockets`. Returns false if the kernel has no Landlock, and nothing is restricted. Call it
-    /// before the first thread starts, since it does not affect other threads.
+    /// `reachingAbstractSockets`. If the kernel has no Landlock, restricts nothing and returns false. Call this before
+    /// the first thread starts, since existing threads are not restricted.
     public static func confine(
         readable: [String],
         writable: [String],

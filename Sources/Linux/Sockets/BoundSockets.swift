@@ -202,8 +202,8 @@ extension Sockets {
                 }
             }
         }
-        // Set the mode before the bind, so that the file never grants more than its final mode. Clients can connect
-        // only after listen(2).
+        // Set the mode before the bind, so that the file never grants more than its final mode. Its owner can be set
+        // after the bind: until then, the creator owns the file.
         try at(.owner) { () throws(Errno) in try call { tlx_socket_inode_mode(socket.raw, node.mode) } }
         // Now that the directory exists, look up again which user can redirect the path.
         let who = PathRights.owner(ofWayTo: path)?.uid ?? Users.effectiveUID
