@@ -9,7 +9,7 @@ enum MachineHints {
         "server": "libServerPolicy.so",
     ]
 
-    /// A line that suggests `path` if the configuration of a policy lacks it.
+    /// For a policy whose configuration lacks `path`: the line to add.
     static func library(of policy: String) -> String {
         let name = policy.lowercased()
         if let own = shippedPolicies.first(where: { $0.key == name }) { return "path = \"\(own.value)\"" }
