@@ -206,7 +206,7 @@ public struct ContainerInfo: Hashable, Sendable {
     public var name: String
     /// The container's image, as written in the configuration.
     public var image: String
-    /// The digest of the image that the container was started from, `sha256:…`; nil while it does not run, or unknown.
+    /// The digest of the image in use, `sha256:…`; nil while the container does not run, or if the digest is unknown.
     public var digest: String?
     /// The container's published ports, as written in the configuration.
     public var ports: [String] = []
@@ -284,7 +284,7 @@ public struct AppStatus: Hashable, Sendable {
         get { summary.heldBack }
         set { summary.heldBack = newValue }
     }
-    /// If a user force-quit the app: what that means for events that would launch it, in words.
+    /// If a user force-quit the app: what that means for events that would launch it, in words; otherwise nil.
     public var forceQuit: String?
     /// The app's memory limit in bytes.
     public var memoryLimit: Int64?
