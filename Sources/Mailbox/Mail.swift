@@ -145,7 +145,7 @@ public struct Mail: Sendable, Hashable {
         return .object(object)
     }
 
-    /// Whether a client may wait until the app has answered the message: it has a URL or an activity.
+    /// Whether a client may wait for the app's answer to the message: true if the message has a URL or an activity.
     public var isAwaited: Bool { url != nil || draft.message == ActivityMail.continuing }
 
     /// The URL that the app should open; nil if the message is not about a URL.

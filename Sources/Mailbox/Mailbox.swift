@@ -24,9 +24,9 @@ public struct Mailbox: Sendable {
 
     /// Why a message was not accepted.
     public enum Refusal: Error, Sendable, Hashable, CustomStringConvertible {
-        /// The mailbox already has the most messages that it may have.
+        /// The mailbox already has the maximum number of messages, which is this value.
         case tooMany(Int)
-        /// The message would exceed the size limit of the mailbox, in bytes.
+        /// With the message, the mailbox would exceed its size limit, which is this number of bytes.
         case tooLarge(Int)
         /// The payload does not fit the message's `coalescing`; the text is a sentence.
         case payload(String)
