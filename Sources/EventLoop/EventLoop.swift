@@ -225,7 +225,8 @@ public final class EventLoop {
 
     // MARK: Deferred work
 
-    /// Calls `work` once, after all events that are ready now. Work that `work` itself adds is called one turn later.
+    /// Calls `work` once: when all events that are ready now were handled, or after 32 turns at the latest. Work that
+    /// `work` itself adds is called one turn later.
     public func later(_ work: @escaping () -> Void) {
         deferred.append(work)
         if deferred.count == 1 { sd_event_source_set_enabled(deferSource, CInt(SD_EVENT_ONESHOT)) }
