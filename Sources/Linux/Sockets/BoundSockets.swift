@@ -61,7 +61,7 @@ extension Sockets {
             do throws(BindFailure) {
                 socket = try boundOther(plan, tlx_bind_ipv6, "::", port: UInt32(port))
             } catch {
-                // If the kernel has no IPv6, bind an IPv4 socket instead.
+                // If the kernel has no IPv6, bind an IPv4 socket instead, unless the socket is for IPv6 only.
                 guard error.errno == .addressFamilyNotSupported || error.errno == .addressNotAvailable,
                     plan.ipv6Only != true
                 else { throw error }
