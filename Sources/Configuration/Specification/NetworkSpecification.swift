@@ -63,7 +63,7 @@ enum NetworkReader {
             context.error("must select networks by interface, ssid, metered or vpn", at: node.position)
             return nil
         }
-        // The limit of IEEE 802.11 in bytes.
+        // IEEE 802.11 limits the name of a network to 32 bytes.
         if let ssid = network.ssid, ssid.utf8.count > 32 {
             context.error("ssid has more than 32 bytes, and no network is named so", at: node.position)
             return nil
