@@ -24,7 +24,8 @@ public final class EventLoop {
         case normal
         /// For descriptors whose frequent events may be delayed by up to 4 ms, so that they are handled together.
         case gathered
-        /// For a few descriptors for which microseconds count: after other descriptors, before timers.
+        /// For a few descriptors for which each microsecond counts: each has a source of its own, handled after the
+        /// normal descriptors and before timers.
         case answer
         /// The priority of timers.
         case timer
@@ -46,7 +47,8 @@ public final class EventLoop {
     public var beforeSleep: (() -> Void)?
     /// Called just after the loop has waited for events.
     public var afterWake: (() -> Void)?
-    /// Called before a turn that does not wait for events. A busy loop may not call ``beforeSleep`` for a long time.
+    /// Called before a turn that does not wait, because events are ready already. While a loop is busy, only this
+    /// function is called, and ``beforeSleep`` is not.
     public var whileBusy: (() -> Void)?
 
     /// Whether an answer is expected within microseconds. Until it comes, the loop waits without calling
@@ -145,10 +147,11 @@ public final class EventLoop {
     }
 
     private static let deferPriority: Int64 = 200
-    /// The priority of normal watches after 32 turns in a row: below timers, above `last`.
+    /// The priority of normal watches after 32 turns in a row that handled only normal watches: below timers, above
+    /// `last`.
     private static let asidePriority: Int64 = 75
     private static let turnsInARow = 32
-    /// The most turns after which normal watches get their own priority back.
+    /// Normal watches get their own priority back once they were handled at the low one, or after this many turns.
     private static let mostTurnsAside = 256
 
     /// The current time on CLOCK_MONOTONIC, read at each call: not the time at which the turn began.
@@ -222,7 +225,8 @@ public final class EventLoop {
 
     // MARK: Deferred work
 
-    /// Calls `work` once, after all events that are ready now. Work that `work` itself adds is called one turn later.
+    /// Calls `work` once: when all events that are ready now were handled, or after 32 turns at the latest. Work that
+    /// `work` itself adds is called one turn later.
     public func later(_ work: @escaping () -> Void) {
         deferred.append(work)
         if deferred.count == 1 { sd_event_source_set_enabled(deferSource, CInt(SD_EVENT_ONESHOT)) }

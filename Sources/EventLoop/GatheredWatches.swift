@@ -24,8 +24,8 @@ final class GatheredWatches {
     }
 
     private func areReady() {
-        // A handler reads one item per call, so drain the descriptor several times. If events keep coming, gathering
-        // them has no benefit.
+        // A handler reads one item per call, so drain the descriptors several times. If events still come after that,
+        // return without a pause: to gather them would have no benefit.
         var passes = 0
         while passes < Self.mostPasses, table.drain() > 0 { passes += 1 }
         guard passes < Self.mostPasses else { return }

@@ -51,7 +51,7 @@ public struct Activity: Sendable, Hashable {
         return url.flatMap { OpenedURL.problem($0) }.map { (field: "url", text: $0) }
     }
 
-    /// The size of the activity in bytes, which counts towards the limits of users.
+    /// The size of the activity in bytes, which counts towards the limit on all activities of one user.
     public var size: Int {
         64 + type.utf8.count + title.utf8.count + (url?.utf8.count ?? 0) + payload.serialised().count
     }

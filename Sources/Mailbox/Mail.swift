@@ -32,7 +32,7 @@ public enum MailWake: String, Sendable, Hashable, CaseIterable {
     }
 }
 
-/// A message to an app that is not yet in the app's mailbox.
+/// A message to an app, before a mailbox has accepted it and given it a number.
 public struct MailDraft: Sendable, Hashable {
     /// What the message is about. Messages with the same topic may be combined.
     public var topic: String
@@ -134,7 +134,7 @@ public struct Mail: Sendable, Hashable {
             object["url"] = .string(url)
             for name in ["source", "type"] { object[name] = draft.payload[name] ?? .null }
         }
-        // Pass the payload's members as separate parameters, so that apps need not know the mailbox's format.
+        // An app gets the members of a transfer's payload as parameters of their own, beside `payload`.
         if draft.topic == TransferMail.topic {
             for member in draft.payload.objectValue?.members ?? [] { object[member.name] = member.value }
         }
@@ -145,7 +145,7 @@ public struct Mail: Sendable, Hashable {
         return .object(object)
     }
 
-    /// Whether a client may wait until the app has answered the message: it has a URL or an activity.
+    /// Whether a client may wait for the app's answer to the message: true if the message has a URL or an activity.
     public var isAwaited: Bool { url != nil || draft.message == ActivityMail.continuing }
 
     /// The URL that the app should open; nil if the message is not about a URL.

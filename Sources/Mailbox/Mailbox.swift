@@ -3,7 +3,8 @@
 import Varlink
 
 /// The messages that wait for one app, in the order of arrival. Their number and total size are limited. A new message
-/// may be combined with a waiting one of the same topic and key (``Coalescing``), which keeps its place.
+/// may be combined with a waiting message of the same topic and key (``Coalescing``); the result has the place of the
+/// waiting message in the order.
 ///
 /// This type does no I/O: the owner must store each ``Mailbox/Change``.
 public struct Mailbox: Sendable {
@@ -23,9 +24,9 @@ public struct Mailbox: Sendable {
 
     /// Why a message was not accepted.
     public enum Refusal: Error, Sendable, Hashable, CustomStringConvertible {
-        /// The mailbox already has the most messages that it may have.
+        /// The mailbox already has the maximum number of messages, which is this value.
         case tooMany(Int)
-        /// The message would exceed the size limit of the mailbox, in bytes.
+        /// With the message, the mailbox would exceed its size limit, which is this number of bytes.
         case tooLarge(Int)
         /// The payload does not fit the message's `coalescing`; the text is a sentence.
         case payload(String)
@@ -109,7 +110,7 @@ public struct Mailbox: Sendable {
         return .added(mail)
     }
 
-    /// The message with that number.
+    /// The message with that number; nil if the mailbox does not contain it.
     public subscript(id: Int64) -> Mail? { items.first { $0.id == id } }
 
     /// Records that a message is being delivered, or that it waits again.
@@ -126,7 +127,7 @@ public struct Mailbox: Sendable {
     }
 
     /// Records that a message is about to be sent in a run (launch) of the app. Returns the changed message; nil if the
-    /// message was sent in the same run before.
+    /// message was already sent in this run, or if the mailbox does not contain it.
     ///
     /// However often a message is sent in one run, that is one attempt. ``endAttempts(counts:where:)`` decides whether
     /// the attempt is counted.
@@ -153,7 +154,7 @@ public struct Mailbox: Sendable {
         return ended
     }
 
-    /// Removes the message with that number; returns nil if there is none.
+    /// Removes and returns the message with that number; nil if the mailbox does not contain it.
     @discardableResult
     public mutating func remove(_ id: Int64) -> Mail? {
         guard let index = items.firstIndex(where: { $0.id == id }) else { return nil }

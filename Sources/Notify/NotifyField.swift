@@ -64,7 +64,7 @@ public struct NotifyMessage: Hashable, Sendable {
 
     /// The fields in the order of the datagram.
     public var fields: [NotifyField]
-    /// What was wrong with the datagram, one sentence each. The other fields are valid nevertheless.
+    /// What was wrong with the datagram, one sentence each. Lines that are not named here are valid.
     public var warnings: [String]
 
     /// Creates a message from its parts.

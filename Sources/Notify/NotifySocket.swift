@@ -18,8 +18,8 @@ public final class DatagramBuffer {
 
 /// The socket that one app's `NOTIFY_SOCKET` names.
 ///
-/// Its functions never block. Descriptors that come with a datagram are not opened here, because closing one may
-/// block on the process that provides its file.
+/// Its functions never block. This class does not receive the descriptors that come with a datagram, because closing
+/// such a descriptor may block on the process that provides its file.
 public final class NotifySocket {
     /// A datagram and its sender.
     public struct Received {
@@ -113,7 +113,7 @@ public final class NotifySocket {
         return found ?? nil
     }
 
-    /// Drops the datagram that ``peek()`` returned. Its descriptors are discarded without being opened.
+    /// Removes the datagram that ``peek()`` returned from the queue, together with the descriptors that came with it.
     public func drop(_ received: Received) { drop(withDescriptors: received.hasDescriptors) }
 
     private func drop(withDescriptors: Bool) {

@@ -12,7 +12,7 @@ public struct LogLimits: Hashable, Sendable {
     /// when its last write is older than this. nil for no limit.
     public var maxAge: Duration?
 
-    /// Creates limits; the defaults are those of the configuration.
+    /// Creates limits. By default a file is rotated at 10 MiB, 5 rotated files are kept, and age does not matter.
     public init(maxSize: UInt64? = 10 << 20, maxFiles: Int = 5, maxAge: Duration? = nil) {
         self.maxSize = maxSize
         self.maxFiles = max(0, maxFiles)
@@ -124,7 +124,7 @@ public final class LogFile {
     /// app writes the next line. Returns whether writing works.
     func tryAgain(now: Int64, using out: Scratch) -> Bool {
         guard let failure else { return true }
-        // On a full disk a few bytes may still fit into the last block of the file: that is no room.
+        // A full disk may still have a few bytes free in the last block of the file: that is not enough to try again.
         if failure == .noSpace, let room = try? FilesystemSpace(of: File.parent(of: path) ?? "/").free,
             room < LogFile.leastRoom
         {
@@ -147,8 +147,8 @@ public final class LogFile {
         droppedNow += UInt64(count)
     }
 
-    /// Truncates the log to `length`, so that a batch can be appended again; does nothing if the path now has another
-    /// file.
+    /// Truncates the log to `length`, so that a batch can be appended again. Does nothing if the path now has another
+    /// file than the one with this device and inode number, or if the file is not longer than `length`.
     func rewind(to length: UInt64, device: UInt64, inode: UInt64) throws(Errno) {
         if file == nil { try open() }
         guard let file, identity == (device, inode), self.length > length else { return }
@@ -252,8 +252,8 @@ public final class LogFile {
         }
     }
 
-    /// The unfinished last line, which a rotation moves to the next file so that it is not split. nil if it is very
-    /// long.
+    /// The unfinished last line, which a rotation moves to the next file so that the line is not split; empty if the
+    /// last line is complete. nil if the line is longer than `longestPiece`.
     private func openLine() -> (bytes: [UInt8], start: UInt64)? {
         guard let file else { return nil }
         let room = UInt64(LogFile.longestPiece + TimeStamp.length + 1)

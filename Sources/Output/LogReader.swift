@@ -259,7 +259,8 @@ public struct LogReader {
 
     // MARK: -
 
-    /// The number of the file that contains a position; 0 is the current file, 1 the newest rotated one.
+    /// The number of the file that contains a position: 0 is the current file, 1 the newest rotated one. nil if the
+    /// file was removed.
     private func number(of position: LogPosition) -> Int? {
         var number = 0
         while number < LogReader.mostFiles, let (file, status) = open(number) {
@@ -269,7 +270,8 @@ public struct LogReader {
         return nil
     }
 
-    /// The position of the first line written at or after a time, and the number of its file.
+    /// The position of the first line written at or after a time, and the number of its file; nil if the log has no
+    /// file.
     private func since(_ time: Int64) -> (Int, LogPosition)? {
         var oldest: (Int, LogPosition)?
         var number = 0

@@ -24,9 +24,9 @@ public protocol OutputCaptureDelegate: AnyObject {
 /// Captures one app's output: from its FIFO, in batches, into its log file.
 ///
 /// The app and torpord open the FIFO separately, since O_NONBLOCK belongs to the open file: if they shared it, the
-/// app's writes would fail. Both open it for reading and writing. So there is no end-of-file when apps end, and an
-/// app that outlives torpord and keeper blocks on a full FIFO instead of getting SIGPIPE. The keeper holds torpord's
-/// descriptor, so that buffered output is not lost when torpord ends.
+/// app's writes to a full FIFO would fail (EAGAIN). Both open it for reading and writing. So there is no end-of-file
+/// when apps end, and an app that outlives torpord and keeper blocks on a full FIFO instead of getting SIGPIPE. The
+/// keeper holds torpord's descriptor, so that buffered output is not lost when torpord ends.
 ///
 /// An app that writes faster than torpord reads blocks on its own FIFO: each turn of the event loop reads a limited
 /// amount, and the next turn comes after all other ready sources.
@@ -60,7 +60,7 @@ public final class OutputCapture {
     private var largeBatches = 0
     private var isLarge = false
     private var troubled = false
-    /// Tries a log again that cannot be written; nil while writing works.
+    /// The timer of the retries after writing to the log has failed; nil while writing works.
     private var retry: TimerSource?
     private var retryDelay = OutputCapture.retryDelays.first
     /// The delay before the first retry, and the longest one.
@@ -202,8 +202,8 @@ public final class OutputCapture {
         enlarge(after: count)
         sinceRest += count
         guard sinceRest >= OutputBatch.capacity, let source, !resting else { return }
-        // An app that fills its FIFO as fast as torpord reads it would always be ready: then the event loop would
-        // never handle its lowest priority.
+        // An app that fills its FIFO as fast as torpord reads it would always be ready, and the event loop would never
+        // handle lower priorities. So torpord ignores the FIFO until deferred work (`later`) was handled.
         sinceRest = 0
         resting = true
         source.setEvents([])

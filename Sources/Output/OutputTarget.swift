@@ -18,10 +18,10 @@ public enum OutputTarget {
         }
     }
 
-    /// For `log = "journal"`: opens a stream to systemd's journal, to which the app writes directly, without torpord
-    /// in between. After the process has ended, the journal records `unit` as the stream's unit, which it accepts
-    /// only from root. `priority` is a priority of syslog(3): 6 is info, 4 warning; a line may begin with another
-    /// priority (sd-daemon(3)).
+    /// For `log = "journal"`: opens a stream to systemd's journal, to which the app writes directly, without torpord in
+    /// between. The journal takes the unit of a line from the cgroup of the writing process; if that process has ended,
+    /// it records `unit` instead, which it accepts only from root. `priority` is a priority of syslog(3): 6 is info, 4
+    /// warning; a line may begin with another priority (sd-daemon(3)).
     public static func journal(
         app: String,
         unit: String = "",

@@ -30,7 +30,7 @@ public struct FetchState: Sendable, Hashable {
     public private(set) var counts: [FetchResult: Int64]
     /// Until when fetches are postponed (battery, memory or load), as time since boot; nil if they are not.
     public private(set) var putOffUntil: Duration?
-    /// When the fetch that is due was first postponed, as time since boot.
+    /// When the fetch that is due was first postponed, as time since boot; nil if it was not.
     public private(set) var putOffSince: Duration?
     /// Whether a fetch is in progress.
     public private(set) var isUnderWay = false
@@ -48,7 +48,7 @@ public struct FetchState: Sendable, Hashable {
         public init(interval: Duration) { self.interval = interval }
     }
 
-    /// The history to store for the next torpord.
+    /// What torpord stores, so that the learned interval survives a restart of torpord.
     public var learned: FetchHistory {
         var learned = FetchHistory(interval: interval)
         learned.failures = failures
@@ -56,7 +56,8 @@ public struct FetchState: Sendable, Hashable {
         return learned
     }
 
-    /// Creates the state of an app's fetches. `minimum` is the shortest interval between two fetches.
+    /// Creates the state of an app's fetches. `minimum` is the shortest interval between two fetches. `learned` and
+    /// `lastWall` are what an earlier torpord stored; nil for an app without fetches so far.
     public init(minimum: Duration, _ learned: FetchHistory? = nil, lastWall: Int64? = nil, now: ClockPair) {
         self.minimum = minimum
         interval = max(minimum, min(learned?.interval ?? minimum, Self.ceiling(minimum)))

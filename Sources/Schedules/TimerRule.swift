@@ -6,8 +6,8 @@ public import CalendarTime
 public struct TimerRule: Sendable, Hashable {
     /// The timer fires at these times of the calendar.
     public var calendar: [CalendarExpression] = []
-    /// The timer fires at this interval. The first interval begins when torpord loads the timer, or at the time of
-    /// `afterBoot` or `afterStart`.
+    /// The timer fires at this interval. The first interval begins at the time of `afterBoot` or `afterStart`; if both
+    /// are nil, it begins when torpord loads the timer.
     public var every: Duration?
     /// The timer fires once, this long after boot, or at once if that time has passed.
     public var afterBoot: Duration?

@@ -21,8 +21,8 @@ public struct TimerState: Sendable {
         if !goesOn, rule.every != nil, rule.afterBoot == nil, rule.afterStart == nil { history.anchor = now.running }
         let known = history.lastWall ?? history.sinceWall
         if !goesOn, rule.isPersistent, rule.every != nil, history.anchor != nil || history.lastWall != nil {
-            // If the clock was set back since the timer last fired, the timer must not wait until the clock has
-            // caught up.
+            // The current interval began when the timer last fired. If the clock was set back since, the interval
+            // begins now: otherwise the timer would have to wait until the clock has caught up.
             history.anchor = now.running - .microseconds(max(0, now.wall - known))
         }
         if !goesOn, !rule.isPersistent, let every = rule.every, let anchor = history.anchor, anchor < now.running {

@@ -8,7 +8,8 @@ public struct Timetable<Key: Hashable & Sendable>: Sendable {
         case timer(TimerState)
         case fetch(FetchState)
 
-        /// The earliest and the latest time at which the entry may fire, as time since boot.
+        /// The earliest and the latest time at which the entry may fire, as time since boot; nil if the entry never
+        /// fires, or if its fetch is in progress.
         func window(now: ClockPair) -> (from: Duration, to: Duration)? {
             switch self {
             case .timer(let state): state.due(now: now).map { ($0, $0 + state.rule.accuracy) }
@@ -56,12 +57,13 @@ public struct Timetable<Key: Hashable & Sendable>: Sendable {
         entries[key] = .fetch(state)
     }
 
-    /// When the entry is due, regardless of other entries, as time since boot; nil for never.
+    /// When the entry with that key is due, regardless of other entries, as time since boot; nil for never, or if there
+    /// is no such entry.
     public func due(_ key: Key, now: ClockPair) -> Duration? { entries[key]?.window(now: now)?.from }
 
-    /// When to wake next, as time since boot; nil for never. Several entries fire in one wake: the result is the last
-    /// due time among the entries that are due before any entry's latest allowed time. So there are as few wakes as
-    /// possible, each as early as possible.
+    /// When to wake next, as time since boot; nil for never. Each entry may fire between its due time and its latest
+    /// time. The result is the last due time that is not after the earliest of all latest times: so one wake serves as
+    /// many entries as possible, and none is late.
     public func wakeTime(now: ClockPair) -> Duration? {
         var windows: [(from: Duration, to: Duration)] = []
         windows.reserveCapacity(entries.count)

@@ -45,7 +45,7 @@ public struct ActivityInfo: Hashable, Sendable {
     public var type: String
     /// What users see; empty for nothing.
     public var title: String
-    /// When it became the app's current one, microseconds since 1970.
+    /// When the activity became the app's current one, microseconds since 1970.
     public var since: Int64
     /// A URL that stands for the activity.
     public var url: String?
@@ -87,13 +87,14 @@ public struct ContinueActivityRequest: Hashable, Sendable {
     public var type: String
     /// The app whose activity is continued; nil for the latest activity of this type.
     public var from: String?
-    /// The app that continues it; nil for the best match.
+    /// The app that continues the activity; nil for the best match.
     public var to: String?
-    /// The activity itself, if it comes from another machine; nil for one of this machine. Its `from` is the app there.
+    /// The activity itself, if it comes from another machine; nil for an activity of this machine. ``from`` is then the
+    /// name of the app on the other machine.
     public var given: SetActivityRequest?
-    /// Whether to only say which app would continue it.
+    /// Whether to reply only which app would continue the activity, without letting that app continue it.
     public var asksOnly = false
-    /// Whether to reply only when the app has continued it, or at once.
+    /// True to reply when the app has continued the activity; false to reply at once.
     public var wait = true
     /// The longest time to wait, in milliseconds.
     public var timeoutMilliseconds: Int64?

@@ -31,8 +31,8 @@ public struct ScheduleAlertRequest: Hashable, Sendable {
     public var title: String
     /// More text below the title; empty for none.
     public var body = ""
-    /// When the alert is due, as in RFC 3339; without an offset it is a local time in `timeZone`. `14:30` is the next
-    /// time that clocks there show it.
+    /// When the alert is due, as in RFC 3339; without an offset it is a local time in `timeZone`. A time without a
+    /// date, such as `14:30`, is the next time at which clocks in that zone show it.
     public var at: String?
     /// The time zone of `at`: `local` (the machine's zone when the alert is due; the default) or a name such as
     /// `Europe/Berlin`.

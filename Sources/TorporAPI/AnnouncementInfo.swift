@@ -8,11 +8,11 @@ public struct AnnouncementInfo: Hashable, Sendable {
     public var type: String
     /// The service's port.
     public var port: Int64
-    /// When it is announced: `running`, `awake` or `always`.
+    /// When the service is announced: `running`, `awake` or `always`.
     public var time: String
-    /// The name under which it is announced; nil if it is not.
+    /// The name under which the service is announced; nil while it is not announced.
     public var name: String?
-    /// Why it is not announced although it should be.
+    /// Why the service is not announced although it should be; nil if there is no such reason.
     public var trouble: String?
 
     /// Memberwise initializer.

@@ -15,7 +15,8 @@ public struct AppIcon: Hashable, Sendable {
     /// Why the configured icon is not returned; nil if it is, or if no icon is configured.
     public var trouble: String?
 
-    /// Detects the media type of a file's content.
+    /// A reply with the content of an icon's file. If the content is no picture in a known format, the reply has no
+    /// icon, and ``trouble`` says so.
     public init(content: [UInt8]) {
         mediaType = Self.mediaType(content)
         data = mediaType == nil ? [] : content

@@ -161,8 +161,8 @@ public enum AppRequest: Hashable, Sendable {
 }
 
 extension AppRequest {
-    /// Adds the parameter `scene` only if there is a scene, because supervisors from before scenes inside apps refuse
-    /// that parameter.
+    /// Adds the parameter `scene` only if there is a scene, because older supervisors, which know no scenes inside
+    /// apps, refuse that parameter.
     private static func parameters(_ scene: String?, _ others: JSONObject = [:]) -> JSON {
         var object = others
         if let scene { object["scene"] = .string(scene) }

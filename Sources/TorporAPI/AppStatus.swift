@@ -206,7 +206,7 @@ public struct ContainerInfo: Hashable, Sendable {
     public var name: String
     /// The container's image, as written in the configuration.
     public var image: String
-    /// The digest of the image that the container was started from, `sha256:…`; nil while it does not run, or unknown.
+    /// The digest of the image in use, `sha256:…`; nil while the container does not run, or if the digest is unknown.
     public var digest: String?
     /// The container's published ports, as written in the configuration.
     public var ports: [String] = []
@@ -284,7 +284,7 @@ public struct AppStatus: Hashable, Sendable {
         get { summary.heldBack }
         set { summary.heldBack = newValue }
     }
-    /// If a user force-quit the app: what that means for events that would launch it, in words.
+    /// If a user force-quit the app: what that means for events that would launch it, in words; otherwise nil.
     public var forceQuit: String?
     /// The app's memory limit in bytes.
     public var memoryLimit: Int64?
@@ -309,7 +309,7 @@ public struct AppStatus: Hashable, Sendable {
         get { places.bundleVerified }
         set { places.bundleVerified = newValue }
     }
-    /// The version of the bundle that failed its first two launches and made way for the previous one; nil for none.
+    /// The bundle version that torpord replaced by the previous one after two failed launches; nil for none.
     public var bundlePutBack: String? {
         get { places.bundlePutBack }
         set { places.bundlePutBack = newValue }
@@ -489,7 +489,7 @@ public struct AppStatus: Hashable, Sendable {
 }
 
 extension AppStatus {
-    /// Where the app's data is, where the app comes from, and where others find it.
+    /// Where the app's data is, which bundle the app comes from, and where other programs find the app on the network.
     fileprivate struct Places: Hashable, Sendable {
         var data: String?
         var bundle: String?

@@ -112,8 +112,8 @@ public struct AppSummary: Hashable, Sendable {
     public var pictureAt: Int64?
     /// The app's badge, the number at its menu entry, 1 to 9999; nil if it has none.
     public var badge: Int64?
-    /// Whether this machine owns the app: `none`, `here`, or `forced` if it runs all the same; nil for an app without
-    /// `owner = "external"`.
+    /// Whether this machine owns the app: `none`, `here`, or `forced` (this machine does not own the app, but a user
+    /// has started it all the same). nil for an app without `owner = "external"`.
     public var owner: String?
     /// Milliseconds until the ownership ends; nil if it does not end by itself.
     public var ownedMilliseconds: Int64?

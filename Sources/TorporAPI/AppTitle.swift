@@ -12,8 +12,7 @@ extension AppSummary {
     /// The text in the first of `languages` for which `texts` has an entry (RFC 4647, lookup); otherwise `other`.
     ///
     /// - Parameter languages: language tags, the preferred one first, such as `de-AT`, `de`. If `texts` has no entry
-    ///   for `en`,
-    /// `other` counts as the English text.
+    ///   for `en`, `other` counts as the English text.
     static func text(_ other: String?, _ texts: [String: String], in languages: [String]) -> String? {
         guard !texts.isEmpty else { return other }
         for language in languages {

@@ -64,7 +64,7 @@ public enum ManagerRequest: Hashable, Sendable {
     case settings(app: String)
     /// Change settings of an app.
     case setSettings(SetSettingsRequest)
-    /// List the current activities of apps; with `app`, of that one with its payload.
+    /// List the current activities of all apps; with `app`, return only that app's activity, with its payload.
     case activities(app: String?)
     /// Have an app continue an activity.
     case continueActivity(ContinueActivityRequest)

@@ -111,7 +111,7 @@ extension PolicyTraceRound {
 
     /// A piece of advice (`torpor_policy_advice`), and what torpord did with it.
     public struct Advice: Hashable, Sendable {
-        /// The name in the configuration of the policy that gave the advice.
+        /// The name of the policy that gave the advice, as in the configuration.
         public var policy: String
         /// The index of the event, in the same line, that the advice answers.
         public var event: Int64

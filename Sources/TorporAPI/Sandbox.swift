@@ -129,7 +129,8 @@ public struct PermissionReply: Hashable, Sendable {
     public var state: String
     /// Whether users are being asked now.
     public var isAskedNow = false
-    /// When users can be asked, in microseconds since 1970; nil if time is not the only obstacle.
+    /// The earliest time at which users can be asked, in microseconds since 1970; nil if they are asked now, or if
+    /// waiting does not help (see ``message``).
     public var nextAt: Int64?
     /// Why users are not asked now, as a sentence; nil if they are.
     public var message: String?

@@ -68,8 +68,8 @@ public struct SceneInfo: Hashable, Sendable {
     public var template: String
     /// The scene's own name, without the name of the template.
     public var name: String
-    /// The state of the scene's app; for a scene inside an app, the scene's own state. `unattached` if the scene has
-    /// no process or is not connected.
+    /// The state of the scene's app; for a scene inside an app, the scene's own state. It is `unattached` if the
+    /// scene's app has no process, or if the scene inside an app is not connected.
     public var state: String
     /// When the scene was first opened, microseconds since 1970.
     public var openedAt: Int64

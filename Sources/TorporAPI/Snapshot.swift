@@ -12,7 +12,7 @@ public enum SnapshotKind: String, Hashable, Sendable, CaseIterable {
     /// Text in UTF-8.
     case text
 
-    /// Detects the format by the first bytes of the content, or as text; nil for other content, and for no content.
+    /// Detects the format: of an image by its first bytes; UTF-8 without NUL is text. nil for other or no content.
     public init?(content: [UInt8]) {
         func begins(_ bytes: [UInt8], at offset: Int = 0) -> Bool { content.dropFirst(offset).starts(with: bytes) }
         if begins([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]) {

@@ -18,8 +18,8 @@ public struct TransferInfo: Hashable, Sendable {
     public var file: String
     /// `queued`, `running`, `waiting`, `done`, `failed` or `cancelled`.
     public var state: String
-    /// What the transfer waits for: `retry`, `network`, `power`, `memory`, `load`, `space`, `window`, `metered` or
-    /// `login`.
+    /// What a transfer in the state `waiting` waits for: `retry`, `network`, `power`, `memory`, `load`, `space`,
+    /// `window`, `metered` or `login`.
     public var cause: String?
     /// Bytes received or sent.
     public var bytes: Int64 = 0
@@ -45,7 +45,7 @@ public struct TransferInfo: Hashable, Sendable {
     public var status: Int64?
     /// The SHA-256 of a finished download's file, 64 hexadecimal digits.
     public var sha256: String?
-    /// The last error, as a word for programs such as `http-status`.
+    /// The last error, as one word for programs, such as `http-status`.
     public var reason: String?
     /// The last error, as a sentence.
     public var error: String?

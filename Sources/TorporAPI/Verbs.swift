@@ -35,7 +35,8 @@ public struct VerbRequest: Hashable, Sendable {
     /// Only for Start: launch even if a policy is against it or this machine does not own the app. Only for Suspend:
     /// suspend even if something keeps the app awake.
     public var force = false
-    /// Only for Own: refuse an app that this machine does not own.
+    /// Only for Own: extend an ownership that this machine has already. If this machine does not own the app, the
+    /// request fails.
     public var renew = false
     /// Only for Disown: terminate the app too.
     public var stop = false

@@ -2,7 +2,7 @@
 
 /// When a change of a key takes effect for a running app.
 public enum KeyEffect: String, Sendable, Hashable, CaseIterable {
-    /// At once. A changed deadline applies from the next time that it starts to run.
+    /// At once. A changed deadline applies when torpord arms the deadline the next time.
     case live
     /// At the app's next launch. The app uses the key only while it is launched.
     case launch = "next-launch"

@@ -96,7 +96,7 @@ package enum Document {
         return node(document.pointee.root)
     }
 
-    /// Advice for an error whose message from the parser does not say what to do.
+    /// Advice to append to a message of the parser that does not say what to do; empty if there is none.
     private static func hint(_ message: String) -> String {
         message.contains("could not determine value type") ? ": a text needs quotes, as in \"always\"" : ""
     }

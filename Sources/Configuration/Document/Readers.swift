@@ -334,7 +334,7 @@ package enum Read {
         return nil
     }
 
-    /// Reads the name of a signal. SIGSTOP and SIGCONT are errors, and SIGKILL is one unless `orKill` is true.
+    /// Reads the name of a signal. SIGSTOP and SIGCONT are errors; so is SIGKILL, unless `orKill` is true.
     static func signal(orKill: Bool) -> @Sendable (Context, Node) -> Int32? {
         { context, node in
             if case .integer = node.value {

@@ -23,7 +23,7 @@ public enum ConfigurationLoader {
         return load(path, environment: environment, userID: userID, system: system)
     }
 
-    /// Reads a configuration again from the stored texts of its files, because the files on disk may have changed.
+    /// Reads a configuration again from the stored texts of its files, even if the files on disk have changed since.
     ///
     /// With the same environment and user, the result is the same. Users and groups are not looked up again.
     ///

@@ -51,7 +51,7 @@ public struct ConfigurationSystem {
 
         /// Inspects an absolute path.
         public var find: (String) -> Finding
-        /// The value of PATH with which programs are searched.
+        /// The value of PATH: the folders in which programs are looked up.
         public var searchPath: String
         /// The first 256 bytes of a regular file, fewer if it is shorter; nil if it cannot be read.
         public var head: (String) -> [UInt8]? = Self.head

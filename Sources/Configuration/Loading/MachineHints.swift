@@ -9,7 +9,7 @@ enum MachineHints {
         "server": "libServerPolicy.so",
     ]
 
-    /// A line that suggests `path` if the configuration of a policy lacks it.
+    /// For a policy whose configuration lacks `path`: the line to add.
     static func library(of policy: String) -> String {
         let name = policy.lowercased()
         if let own = shippedPolicies.first(where: { $0.key == name }) { return "path = \"\(own.value)\"" }
@@ -17,7 +17,7 @@ enum MachineHints {
         return "path = \"libNAME.so\" (Torpor comes with \(all))"
     }
 
-    /// Warns if the file of a policy's library does not exist although its folder does. Returns whether it may exist.
+    /// Warns if the file of a policy's library does not exist although its folder does. Returns false in that case.
     static func checkLibrary(
         _ policy: PolicySpecification,
         _ origin: Origin,

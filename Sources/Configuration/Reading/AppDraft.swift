@@ -250,7 +250,7 @@ struct AppDraft {
 
 /// The rules for names of apps.
 package enum AppName {
-    /// In bytes: the maximum length of an app's name, including an @ and the text after it. torpor-keeper and the
+    /// The maximum length of an app's name in bytes, including an @ and the text after it. torpor-keeper and the
     /// recovery file have this limit.
     static let longest = 63
 

@@ -22,8 +22,8 @@ public struct BundleManifest {
     private var permissions: (context: Context, node: Node)?
 
     /// The keys of `[apps.NAME]` that a bundle's author, who is not trusted, may set: they describe the program, its
-    /// checks and its requests. Only the machine's owner may set the others: they name users, or files that torpord
-    /// reads with its own rights, raise limits, or affect other apps and the machine.
+    /// checks and its requests. Only the machine's owner may set the other keys, because these name users, name files
+    /// that torpord reads with its own rights, raise limits, or affect other apps and the machine.
     static let appKeys: Set<String> = [
         "answers", "categories", "data_folders", "directory", "environment", "exec", "exits_on_suspend", "health",
         "icon",
@@ -307,7 +307,7 @@ public struct InstalledManifest: Sendable {
         return why
     }
 
-    /// Removes what is left of bundles whose `torpor uninstall` was killed before it was done.
+    /// If `torpor uninstall` was killed, files of the bundle remain: this function removes them.
     public static func removeUninstalled(in state: String) {
         let folder = state + "/bundles"
         for name in (try? File.list(folder)) ?? [] where name.hasPrefix(BundleWord.removedMark) {

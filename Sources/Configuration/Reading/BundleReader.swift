@@ -75,9 +75,10 @@ extension FileReader {
         return draft
     }
 
-    /// Removes permissions from the draft that the manifest asks for and that give access to torpord's own files, such
-    /// as other bundles or the keys that verify bundles: with these, an untrusted app could leave its sandbox. The
-    /// machine's owner can still grant such a permission by naming it in the app's table.
+    /// Removes from the draft those permissions of the manifest that give access to torpord's own files, such as other
+    /// bundles or the keys that verify bundles: with them, an untrusted app could leave its sandbox. The machine's
+    /// owner can still grant such a permission by naming it in the app's table. An app that runs as another user than
+    /// torpord keeps all permissions, because it may not read these files anyway.
     private func withhold(_ asked: [PermissionDeclaration], from draft: inout AppDraft, _ app: BundledApp) {
         if let user = draft.specification.user, system.userID(user) != system.effectiveUserID { return }
         let ownPaths = ownPaths

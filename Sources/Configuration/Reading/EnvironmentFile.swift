@@ -111,7 +111,7 @@ public enum EnvironmentFile {
 
         private mutating func value() throws(EnvironmentFileError) -> [UInt8] {
             var value: [UInt8] = []
-            // The length of the value that is returned: blanks after it, outside quotes, are dropped.
+            // The length of the value without the blanks at its end; blanks inside quotes are part of the value.
             var kept = 0
             skip { $0 == 0x20 || $0 == 0x09 }
             while let byte = current, byte != 0x0a {

@@ -86,7 +86,8 @@ enum SandboxReader {
 
     // MARK: Checks
 
-    /// Programs whose only purpose is to gain privileges. A sandbox prevents that, so they would fail.
+    /// Programs whose only purpose is to gain privileges. In a sandbox no program can gain privileges, so these would
+    /// fail.
     private static let gaining = ["sudo", "su", "doas", "pkexec", "runuser"]
 
     /// Makes the checks that compare `sandbox` and `permissions` with other keys of the app.

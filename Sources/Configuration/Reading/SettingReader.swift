@@ -9,7 +9,7 @@ enum SettingReader {
         "type", "default", "title", "help", "restart", "identity", "writable", "min", "max", "max_length", "pattern",
         "values",
     ]
-    /// The keys that are valid only for some types of settings, each with these types.
+    /// For each key that is valid only for some types of settings: those types.
     private static let only: [String: [String]] = [
         "min": ["integer", "number", "duration", "size"], "max": ["integer", "number", "duration", "size"],
         "max_length": ["string", "secret"], "pattern": ["string", "secret"], "values": ["choice"],

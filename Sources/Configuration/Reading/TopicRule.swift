@@ -106,9 +106,9 @@ extension [String: TopicRule] {
 enum WakeStormReader {
     /// The values of `wake_storm.action`.
     enum Action: String, CaseIterable {
-        /// For a while, no event wakes the app.
+        /// For the time `wake_storm.hold`, no event wakes the app.
         case hold
-        /// The app is terminated, and for a while no event wakes it.
+        /// The app is terminated, and for the time `wake_storm.hold` no event wakes it.
         case end
     }
 

@@ -11,7 +11,7 @@ public struct AnnouncementSpecification: Sendable, Hashable {
         case running
         /// While the app runs and is not suspended.
         case awake
-        /// Also while the app does not run, unless no event may launch it: a connection to the socket launches it.
+        /// Also while the app does not run, if events may launch it: a connection to the service's socket does so.
         case always
     }
 
@@ -19,11 +19,11 @@ public struct AnnouncementSpecification: Sendable, Hashable {
     public var type = ""
     /// The service's name, which users see; nil for the app's title or name.
     public var name: String?
-    /// The name of the one of the app's `sockets` that serves it; nil if ``port`` is set.
+    /// The name of that entry of the app's `sockets` on which the service listens; nil if ``port`` is set.
     public var socket: String?
-    /// The port, if the app opens it itself.
+    /// The port of the service, if the app opens the port itself; nil if ``socket`` is set.
     public var port: UInt16?
-    /// Pairs of the TXT record, such as `path=/`, sorted.
+    /// The entries of the service's TXT record, such as `path=/`, sorted.
     public var text: [String] = []
     /// When the service is announced.
     public var time = Time.running
@@ -31,7 +31,7 @@ public struct AnnouncementSpecification: Sendable, Hashable {
     /// An announcement without a type.
     public init() {}
 
-    /// The maximum number of entries of an app.
+    /// The maximum number of entries of `announce` in one app.
     public static let most = 16
     /// The longest name in bytes (RFC 6763, 4.1.1).
     public static let longestName = 63
@@ -40,7 +40,7 @@ public struct AnnouncementSpecification: Sendable, Hashable {
     /// The longest TXT record in bytes, so that it fits into a packet (RFC 6763, 6.2).
     static let longestText = 1300
 
-    /// The service's port in this app; nil if it has none.
+    /// The service's port; nil if the service's socket does not exist or has no port.
     public func port(of app: AppSpecification) -> UInt16? {
         if let port { return port }
         guard let address = app.sockets.first(where: { $0.name == socket })?.plan.address else { return nil }

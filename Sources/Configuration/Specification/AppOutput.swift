@@ -12,7 +12,8 @@ public struct AppOutput: Sendable, Hashable {
     public var logMaxSize: UInt64? = 16 << 20
     /// The maximum number of rotated log files, besides the current one.
     public var logMaxFiles = 5
-    /// The age after which a rotated log file is removed; `nil` for never.
+    /// A log file is rotated when its first line is older than this, and a rotated file is removed when its last line
+    /// is older than this; `nil` for no limit.
     public var logMaxAge: Duration?
 
     /// Creates a specification with default values.

@@ -458,7 +458,7 @@ public struct ResourceLimit: Sendable, Hashable {
 public struct HookCommand: Sendable, Hashable {
     /// The program and its arguments; never empty.
     public var command: [String]
-    /// After this time the command is killed and counts as failed; `nil` for no limit.
+    /// If the command still runs this long after it was started, it is killed and counts as failed; `nil` for no limit.
     public var deadline: Duration? = .seconds(30)
 
     /// Creates a command with the default deadline.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// An entry of `networks`: a network that stands for a place. One network of the machine must meet all given
-/// criteria.
+/// An entry of `networks`: a network that stands for a place. The machine is at that place while one of its networks
+/// meets all given criteria.
 public struct NetworkSpecification: Sendable, Hashable {
     /// The entry's name, which events and the app get.
     public var name = ""
@@ -63,7 +63,7 @@ enum NetworkReader {
             context.error("must select networks by interface, ssid, metered or vpn", at: node.position)
             return nil
         }
-        // The limit of IEEE 802.11 in bytes.
+        // IEEE 802.11 limits the name of a network to 32 bytes.
         if let ssid = network.ssid, ssid.utf8.count > 32 {
             context.error("ssid has more than 32 bytes, and no network is named so", at: node.position)
             return nil

@@ -4,7 +4,7 @@
 public struct ProtectionSpecification: Sendable, Hashable {
     /// When the app can read its protected folder; nil for an app without one.
     public var kind: ProtectionKind?
-    /// What protects the folder where the filesystem cannot encrypt it.
+    /// What happens if the filesystem cannot encrypt the protected folder.
     public var fallback: ProtectionFallback = .none
     /// Whether the app is launched although its data is locked.
     public var launchesWhenLocked = false

@@ -34,7 +34,7 @@ public enum SceneOpener: String, Sendable, Hashable, CaseIterable {
     case posters
 }
 
-/// Reads `scenes`, and checks how the other keys of the app go with it.
+/// Reads `scenes`, and checks that the app's other keys are compatible with it.
 enum SceneReader {
     static let keys: [Key<SceneSpecification>] = [
         .value("inside", \.isInside, Read.boolean),

@@ -72,8 +72,8 @@ public struct SocketSpecification: Sendable, Hashable {
         return text
     }
 
-    /// Whether an app that is launched would get the other socket in exactly the same way, so that a running app need
-    /// not be restarted.
+    /// Whether a launch passes this socket and the other one to the app in exactly the same way. If so, a running app
+    /// need not be restarted when one replaces the other.
     func isPassedLike(_ other: SocketSpecification) -> Bool {
         name == other.name && identity == other.identity && nonBlocking == other.nonBlocking
     }

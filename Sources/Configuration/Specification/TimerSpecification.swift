@@ -8,7 +8,8 @@ public struct TimerSpecification: Sendable, Hashable {
     public var name = ""
     /// The calendar expressions of the times when the timer fires, in the syntax of systemd.time(7).
     public var calendar: [String] = []
-    /// The interval since the timer last fired, or since the supervisor first started the timer; `nil` for none.
+    /// The interval at which the timer fires; `nil` for none. The first interval begins at the time of `after_boot` or
+    /// `after_start`; without these keys, it begins when the supervisor first starts the timer.
     public var every: Duration?
     /// How long after the machine's boot the timer fires; `nil` if it does not.
     public var afterBoot: Duration?

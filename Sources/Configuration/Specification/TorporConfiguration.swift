@@ -16,7 +16,8 @@ public struct TorporConfiguration: Sendable, Hashable {
     /// Warnings about valid values that are probably a mistake, sorted by place.
     public var warnings: [Diagnostic]
 
-    /// The paths of the files from which the configuration was read. The first file includes the others.
+    /// The paths of the configuration files that were read, without the manifests of bundles. The first file includes
+    /// the others.
     public var files: [String] { sources.files.map(\.path).filter { !InstalledManifest.isPath($0) } }
 }
 

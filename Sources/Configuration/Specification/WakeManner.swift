@@ -11,7 +11,7 @@ public enum WakeManner: String, Sendable, Hashable, CaseIterable {
     /// The event does not wake the app. The app gets the event the next time it runs.
     case none
 
-    /// How to wake the app, in the form for the lifecycle core; `nil` for `none`.
+    /// How to wake the app, as a value for the app's state machine; `nil` for `none`.
     ///
     /// - Parameter time: the background time that the app gets for the event; `nil` for the app's `event_time`.
     public func wake(for time: Duration? = nil) -> Wake? {

@@ -63,17 +63,18 @@ public enum Encryption {
         return identifier
     }
 
-    /// What a removal of a key has left.
+    /// The result of removing a key from the kernel.
     public enum Removal: Hashable, Sendable {
-        /// The kernel has the key no more.
+        /// The kernel no longer has the key.
         case whole
-        /// Files that it opened are still in use.
+        /// The kernel no longer has the key, but files that were opened with it are still in use, and stay readable.
         case busy
-        /// Another user has given the kernel the key too, and can still read everything.
+        /// Another user has also given the key to the kernel: all files stay readable.
         case othersHaveIt
     }
 
-    /// Takes a key away from the kernel: root for all users, another user for itself.
+    /// Removes a key from the kernel. If this process runs as root, the key is removed for all users; otherwise only
+    /// for the user of this process.
     @discardableResult
     public static func remove(_ key: Identifier, from folder: Folder) throws(Errno) -> Removal {
         do throws(Errno) {
@@ -112,8 +113,8 @@ public struct FileIdentity: Hashable, Sendable {
 }
 
 extension Folder {
-    /// The identities of the folder and of everything below it, on its own filesystem: at most `limit`, and what was
-    /// found by `end` (CLOCK_MONOTONIC).
+    /// The identities of the folder and of everything below it on the same filesystem. Stops after `limit` identities,
+    /// and at the time `end` (CLOCK_MONOTONIC).
     public func identities(atMost limit: Int, until end: Duration) -> Set<FileIdentity> {
         var found: Set<FileIdentity> = []
         guard let status = try? status() else { return found }
@@ -149,9 +150,9 @@ extension FileIdentity {
     }
 }
 
-/// Whether threads share what the kernel keeps for them (kcmp(2)).
+/// Compares what two threads have in common (kcmp(2)).
 public enum TaskComparison {
-    /// What threads may share.
+    /// A table of the kernel that several threads may share.
     public enum Table: Int32, Sendable {
         /// Their descriptors (KCMP_FILES).
         case descriptors = 2
@@ -159,7 +160,8 @@ public enum TaskComparison {
         case folders
     }
 
-    /// Whether two threads share a table; nil if the kernel does not say.
+    /// Whether two threads share a table; nil if the kernel does not say, because a thread has ended or this process
+    /// may not inspect it.
     public static func shares(_ table: Table, _ first: Int32, _ second: Int32) -> Bool? {
         let order = tlx_compare_tasks(first, second, table.rawValue)
         return order < 0 ? nil : order == 0

@@ -218,7 +218,7 @@ public enum File {
         }
     }
 
-    /// The path without its last component; nil if the path has only one.
+    /// The path without its last component; nil if the path has only one component.
     public static func parent(of path: String) -> String? {
         let parts = path.utf8.reversed().drop { $0 == UInt8(ascii: "/") }.drop { $0 != UInt8(ascii: "/") }
         let rest = parts.drop { $0 == UInt8(ascii: "/") }
@@ -366,8 +366,8 @@ public enum File {
         try call { ftruncate(descriptor, off_t(clamping: size)) }
     }
 
-    /// Allocates at least `size` bytes on the disk. So a full disk throws ENOSPC here; otherwise a later write to a
-    /// mapping of the file would raise SIGBUS.
+    /// Allocates at least `size` bytes on the disk. A full disk then throws ENOSPC here. Without this call, a later
+    /// write to a mapping of the file could raise SIGBUS instead.
     public static func allocate(_ descriptor: Int32, size: UInt64) throws(Errno) {
         let error = posix_fallocate(descriptor, 0, off_t(clamping: size))
         if error != 0 { throw Errno(rawValue: error) }

@@ -18,7 +18,8 @@ extension Folder {
     static let deepest = 100
     private static let batch = 1024
 
-    /// Removes everything in the folder with this thread's permissions, even below folders whose mode forbids access.
+    /// Removes everything in the folder, with this thread's permissions. If a folder's mode denies access to its
+    /// owner, the mode is changed first.
     ///
     /// - Throws: only ECANCELED.
     public func empty(_ work: TreeWork) throws(TreeError) -> Emptied {
@@ -27,7 +28,7 @@ extension Folder {
         return result
     }
 
-    /// Empties a subfolder, even if its mode forbids access.
+    /// Empties a subfolder. If its mode denies access to its owner, the mode is changed first.
     ///
     /// - Throws: ECANCELED, or the error of opening the subfolder.
     public func emptyFolder(_ name: FileName, _ work: TreeWork) throws(TreeError) -> Emptied {
@@ -132,7 +133,7 @@ extension Folder {
         return true
     }
 
-    /// Opens a folder even if its mode denies access to its owner.
+    /// Opens a folder. If the folder's mode denies access to its owner, the mode is changed first.
     private func openAnyhow(_ name: FileName) throws(Errno) -> Folder {
         do throws(Errno) {
             return try folder(name)

@@ -84,8 +84,8 @@ extension Folder {
 
     private static let mostCandidates = 100_000
 
-    /// Removes regular files, those first that were neither read nor changed for the longest time, until `bytes` are
-    /// freed. Leaves folders, and files with several hard links, whose removal would free nothing.
+    /// Removes regular files until `bytes` are freed. The files that were neither read nor changed for the longest time
+    /// are removed first. Leaves folders, and files with several hard links, whose removal would free nothing.
     /// ``TreeWork/cancel()`` stops the removal early.
     public func removeOldest(bytes enough: UInt64, _ work: TreeWork) -> Freed {
         // Each folder refers to its parent by index in this array: full paths would take too much memory.
@@ -147,9 +147,10 @@ extension Folder {
 
     // MARK: Another owner
 
-    /// Changes the owner of this folder and of everything below that belongs to one user. The folder itself comes
-    /// last: if the work is interrupted, the folder's old owner shows that it must be repeated. Files with several
-    /// hard links keep their owner, since another link may be outside the folder.
+    /// Changes the owner of this folder and of everything below it from the user `old` to `user`; entries of other
+    /// users stay as they are. The folder itself is changed last: if the work is interrupted, the folder's old owner
+    /// shows that the work must be repeated. Files with several hard links keep their owner, since another link may be
+    /// outside the folder.
     ///
     /// - Throws: ECANCELED, or the error for the folder itself.
     public func give(

@@ -27,8 +27,8 @@ extension Folder {
 
 /// fs-verity: the kernel verifies each block of a protected file when the block is read.
 public enum Verity {
-    /// Enables fs-verity for a file, which makes it immutable. The descriptor must be open for reading, and no
-    /// descriptor may be open for writing.
+    /// Enables fs-verity for a file, which makes it immutable. The descriptor must be open for reading, and no process
+    /// may have the file open for writing.
     public static func enable(_ descriptor: Int32) throws(Errno) { try call { tlx_verity_enable(descriptor) } }
 
     /// The digest of a file protected by fs-verity; nil for other files.

@@ -129,9 +129,9 @@ public enum OwnedFile {
     private static func isTrusted(_ folder: FileStatus, with found: FileStatus) -> Bool {
         guard isOurs(folder.uid) else { return false }
         if folder.mode & 0o022 == 0 { return true }
-        // In a sticky folder, users can replace only their own entries. But a user can move a file or symlink of root
-        // from a folder of that user into the sticky folder; the kernel refuses only to move a directory (rename(2)).
-        // So trust only directories.
+        // In a sticky folder, a user can replace only its own entries. But from a folder of its own, it can move a file
+        // or symlink of root into the sticky folder: the kernel prevents this only for directories (rename(2)). So
+        // trust only directories.
         return folder.mode & 0o1000 != 0 && isOurs(found.uid) && found.kind == .directory
     }
 

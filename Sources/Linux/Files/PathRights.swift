@@ -78,7 +78,8 @@ public enum PathRights {
         }
     }
 
-    /// The user, other than root and this process's user, that can replace an entry of this folder.
+    /// The user, other than root and this process's user, that can replace an entry of this folder; nil if there is
+    /// none.
     private static func stranger(
         in folder: FileStatus,
         _ found: FileStatus?,
@@ -87,10 +88,10 @@ public enum PathRights {
         func isOurs(_ uid: UInt32) -> Bool { uid == 0 || uid == Users.effectiveUID }
         guard isOurs(folder.uid) else { return (folder.uid, nobody) }
         guard folder.mode & 0o022 != 0, let found, !isLast || found.kind == .link else { return nil }
-        // In a sticky folder, users can replace only their own entries. But a user can move a file or symlink of root
-        // from a folder of that user into the sticky folder; the kernel refuses only to move a directory (rename(2)).
-        // So only directories are safe there. Without the sticky bit, every member of the folder's group can replace
-        // all entries.
+        // In a sticky folder, a user can replace only its own entries. But from a folder of its own, it can move a file
+        // or symlink of root into the sticky folder: the kernel prevents this only for directories (rename(2)). So only
+        // directories are safe there. Without the sticky bit, every member of the folder's group can replace all
+        // entries.
         if folder.mode & 0o1000 != 0 {
             if !isOurs(found.uid) { return (found.uid, nobody) }
             return found.kind == .directory ? nil : (nobody, nobody)

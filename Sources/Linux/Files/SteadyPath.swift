@@ -45,7 +45,7 @@ public struct SteadyPath {
     public struct Budget: Hashable, Sendable {
         /// How many folders may still be searched.
         public var folders: Int
-        /// How many names in these folders may still be compared.
+        /// How many names in the searched folders may still be compared.
         public var names: Int
 
         /// Creates a budget for the patterns of one app.

@@ -131,8 +131,8 @@ struct LockLine {
 
 /// The machine's file locks (`/proc/locks`), limited to what a ``Question`` asks for.
 ///
-/// Reading takes the kernel microseconds soon after a previous read; otherwise some 10 ms, since all processors must
-/// synchronise first. Read the table on a thread that may block.
+/// A read takes the kernel microseconds if another read came just before it, otherwise some 10 ms, since all processors
+/// must synchronise first. So read the table on a thread that may block.
 public struct LockTable: Hashable, Sendable {
     /// Which locks and waiters to read from the table.
     public struct Question: Hashable, Sendable {

@@ -146,8 +146,8 @@ public final class HeldLockReading {
         guard fd >= 0 else { return [] }
         defer { close(fd) }
         guard let first = Self.first(fd) else { return [] }
-        // Only few files get here, since `first` returns nil for files without locks. Reading the rest takes only
-        // microseconds.
+        // Only files with locks, and files with a long fdinfo, get here: for all others, `first` returns nil. So
+        // reading the rest of these few files costs only microseconds.
         let all = first + ((try? File.read(descriptor: fd, limit: 1 << 22)) ?? [])
         return all.withUnsafeBytes { locks(in: $0) }
     }

@@ -18,7 +18,7 @@ public final class TextPattern {
         guard Self.hasNoBackReference(pattern), !pattern.utf8.contains(0), Self.cost(pattern) <= Self.most,
             regcomp(&compiled, "^(\(pattern))$", REG_EXTENDED | REG_NOSUB) == 0
         else {
-            // After a failed regcomp(3) there is nothing to free. `deinit` calls regfree(3), which accepts zeros.
+            // A failed regcomp(3) leaves nothing to free, so clear `compiled` for the regfree(3) in `deinit`.
             compiled = regex_t()
             return nil
         }

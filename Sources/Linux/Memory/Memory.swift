@@ -26,13 +26,14 @@ public enum Memory {
     /// Makes the heap return freed memory to the kernel. Must be called before all other functions here.
     public static func setUp() { tlx_heap_settings() }
 
-    /// Makes the heap keep up to 4 MiB of freed memory at its end for later allocations. By default the heap keeps
-    /// only 128 KiB and returns the rest to the kernel at once.
+    /// With true, the heap keeps up to 4 MiB of freed memory at its end for later allocations. With false (the
+    /// default), it keeps only 128 KiB, and returns the rest to the kernel at once.
     public static func keepFreed(_ keeps: Bool) { tlx_heap_keep(keeps ? 1 : 0) }
 
-    /// Returns free heap memory to the kernel, and drops the program's unmodified file pages. When these pages are
-    /// used again, they are read from the page cache. Takes some milliseconds for a large heap. All other threads
-    /// must be in ``Monitor/wait(until:for:)`` (``Monitor/whileAllWait(_:_:)``).
+    /// Returns free heap memory to the kernel, and drops the program's unmodified file pages. When these pages are used
+    /// again, they are read from the page cache. Takes some milliseconds for a large heap. All other threads must be in
+    /// ``Monitor/wait(until:for:)`` (``Monitor/whileAllWait(_:_:)``): otherwise a thread could modify a page just
+    /// before it is dropped.
     public static func release() { tlx_release_pages() }
 
     /// Locks this process's pages in memory, also those that it touches later, so that the process still works when

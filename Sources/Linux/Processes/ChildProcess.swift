@@ -84,8 +84,8 @@ public final class ChildProcess {
         pidfd = try Self.watch(child)
     }
 
-    /// Runs a program with three descriptors as standard input, output and error. The kernel kills the program when
-    /// the calling thread ends. It also inherits descriptors that are not close-on-exec.
+    /// Runs a program with three descriptors as standard input, output and error. The kernel kills the program when the
+    /// calling thread ends. The program also inherits all descriptors that are not close-on-exec.
     public init(
         _ path: String,
         arguments: [String],

@@ -8,8 +8,8 @@ public enum Confinement {
     /// Restricts this process and its children with Landlock. They may read below `readable` and `writable`, write,
     /// create and remove files below `writable`, and execute only what is below `executable`. Missing paths are
     /// skipped. With Landlock 6, abstract Unix sockets of other programs cannot be reached either, unless
-    /// `reachingAbstractSockets`. Returns false if the kernel has no Landlock, and nothing is restricted. Call it
-    /// before the first thread starts, since it does not affect other threads.
+    /// `reachingAbstractSockets`. If the kernel has no Landlock, restricts nothing and returns false. Call this before
+    /// the first thread starts, since existing threads are not restricted.
     public static func confine(
         readable: [String],
         writable: [String],
@@ -31,8 +31,8 @@ public enum Confinement {
     /// The version of the kernel's Landlock ABI; 0 if the kernel has no Landlock.
     public static func version() -> Int { max(0, tlx_landlock_version()) }
 
-    /// Prevents core dumps of this process, and other processes of its user from reading its memory
-    /// (PR_SET_DUMPABLE).
+    /// Prevents core dumps of this process. Also prevents other processes of the same user from reading this process's
+    /// memory (PR_SET_DUMPABLE).
     public static func keepMemoryPrivate() throws(Errno) { try call { tlx_prctl(4, 0) } }
 
     /// Prevents core dumps of this process and of the programs that it runs.

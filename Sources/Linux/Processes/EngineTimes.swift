@@ -81,8 +81,8 @@ public struct EngineTimes: Hashable, Sendable {
         for process in processes {
             let folder = "\(root)/\(process)"
             for name in ((try? File.list(folder + "/fd")) ?? []).prefix(mostDescriptors) {
-                // Skip all other descriptors: to read their fdinfo, the kernel would take locks of files that have
-                // nothing to do with graphics cards.
+                // Skip descriptors of files outside /dev/dri: to read their fdinfo, the kernel would take locks of
+                // files that have nothing to do with graphics cards.
                 guard let target = try? File.readLink("\(folder)/fd/\(name)"), target.hasPrefix("/dev/dri/"),
                     let text = try? File.readString("\(folder)/fdinfo/\(name)", limit: 64 << 10)
                 else { continue }

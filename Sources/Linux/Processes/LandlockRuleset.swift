@@ -3,7 +3,8 @@
 import CLinux
 import Glibc
 
-/// A Landlock ruleset. A process that gets its descriptor can enforce it. Rights are the bits of linux/landlock.h.
+/// A Landlock ruleset. A process that receives the ruleset's descriptor can restrict itself with it. Rights are the
+/// bits of linux/landlock.h.
 public final class LandlockRuleset: Sendable {
     /// The descriptor, close-on-exec.
     public let raw: Int32

@@ -7,7 +7,7 @@ import WireText
 /// This process.
 public enum ThisProcess {
     /// Finds a helper program: at the path in an environment variable, beside this program's executable, or in
-    /// `../libexec/torpor`.
+    /// `../libexec/torpor`. nil if none of these is an executable file.
     public static func companion(_ name: String, variable: String) -> String? {
         if let path = environment(variable), File.isExecutable(path) { return path }
         guard let own = executable, let directory = File.parent(of: own) else { return nil }

@@ -29,7 +29,8 @@ public struct IOPriority: Hashable, Sendable, CustomStringConvertible {
         }
     }
 
-    /// The I/O priority of a thread. Kernels before 5.18 report `none` as class none, level 4.
+    /// The I/O priority of a thread. Kernels before 5.18 report `none` as class none with level 4: the level is
+    /// ignored.
     public static func of(_ thread: Int32) throws(Errno) -> IOPriority {
         let raw = Int32(try call { tlx_io_priority(thread) })
         return raw >> 13 == 0 ? .none : IOPriority(rawValue: raw)

@@ -38,7 +38,7 @@ public enum Users {
     /// A user by uid; nil if the user database has no such entry.
     public static func lookup(uid: UInt32) -> User? { entry { getpwuid_r(uid, $0, $1, $2, $3) } }
 
-    /// Makes this process, which is root's, one of a user, with that user's groups, for good.
+    /// Gives this process the uid, the gid and the groups of a user, permanently. This process must run as root.
     public static func become(_ user: User) throws(Errno) {
         try call { initgroups(user.name, user.gid) }
         try call { setgid(user.gid) }

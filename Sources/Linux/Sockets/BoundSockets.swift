@@ -61,7 +61,7 @@ extension Sockets {
             do throws(BindFailure) {
                 socket = try boundOther(plan, tlx_bind_ipv6, "::", port: UInt32(port))
             } catch {
-                // If the kernel has no IPv6, bind an IPv4 socket instead.
+                // If the kernel has no IPv6, bind an IPv4 socket instead, unless the socket is for IPv6 only.
                 guard error.errno == .addressFamilyNotSupported || error.errno == .addressNotAvailable,
                     plan.ipv6Only != true
                 else { throw error }
@@ -202,8 +202,8 @@ extension Sockets {
                 }
             }
         }
-        // Set the mode before the bind, so that the file never grants more than its final mode. Clients can connect
-        // only after listen(2).
+        // Set the mode before the bind, so that the file never grants more than its final mode. Its owner can be set
+        // after the bind: until then, the creator owns the file.
         try at(.owner) { () throws(Errno) in try call { tlx_socket_inode_mode(socket.raw, node.mode) } }
         // Now that the directory exists, look up again which user can redirect the path.
         let who = PathRights.owner(ofWayTo: path)?.uid ?? Users.effectiveUID
@@ -262,7 +262,7 @@ extension Sockets {
         try File.set(place.raw, uid: node.uid, gid: node.gid, mode: node.mode)
     }
 
-    /// Whether a process serves the socket at the path, even if it refuses this connection.
+    /// Whether a process serves the socket at the path, even if the connection fails because, say, the backlog is full.
     private static func answers(_ path: String, _ kind: Kind) -> Bool {
         do throws(Errno) {
             _ = try connect(path: path, kind: kind, nonBlocking: true)

@@ -39,8 +39,8 @@ public struct SocketQueue: Sendable, Hashable {
 
 /// The sockets of this process's network namespace: TCP, UDP and Unix sockets.
 public enum SocketQueues {
-    /// Finds the sockets with these inode numbers, and the TCP sockets at these ports that a process has open. The
-    /// kernel visits every socket, which takes about a microsecond each: do not call it on the event loop. Throws
+    /// Finds the sockets with these inode numbers, and all TCP sockets at these ports that are open in some process.
+    /// The kernel visits every socket, which takes about a microsecond each: do not call it on the event loop. Throws
     /// EACCES and the like if socket diagnostics (sock_diag(7)) are forbidden or missing.
     public static func read(
         _ inodes: Set<UInt32>,

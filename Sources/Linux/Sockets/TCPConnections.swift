@@ -70,7 +70,8 @@ public final class TCPConnectionReading {
         let version: Int32
         let listens: Bool
 
-        /// Listening sockets are read first, for both IP versions, because an IPv6 socket may have IPv4 connections.
+        /// Listening sockets are read first, because connections in TIME_WAIT are then assigned to them. They are read
+        /// for both IP versions, because an IPv6 socket may also have IPv4 connections.
         static let all = [true, false].flatMap { listens in [4, 6].map { Question(version: $0, listens: listens) } }
 
         func states(hasListeners: Bool) -> UInt32 {

@@ -2,7 +2,8 @@
 
 import CLinux
 
-/// Locks by flock(2). A lock belongs to the open file, so it survives exec and is released when the process ends.
+/// Locks by flock(2). A lock belongs to the open file, so it survives exec. It is released when no process has the open
+/// file any more.
 public enum Locks {
     /// Takes the lock without blocking. Returns false if another process holds it.
     public static func tryLock(_ descriptor: Int32, exclusive: Bool = true) throws(Errno) -> Bool {
