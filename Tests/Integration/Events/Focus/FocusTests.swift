@@ -61,6 +61,7 @@ struct FocusTests {
             restart = "never"
             [policies.mobile]
             path = "\(Built.path("libMobilePolicy.so"))"
+            deadline = "5s"
             options = { keep_running = ["sway"] }
 
             """
