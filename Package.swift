@@ -669,8 +669,13 @@ let withoutSwift: Set = [
 let shell: Set = [
     "Archives", "ControlService", "Engine", "EventSources", "Lifecycle", "MemoryPressure", "Supervisor",
 ]
-/// What only the commands use, and no loop that goes on for days: made small rather than quick.
-let commands: Set = ["CommandLinePages", "Importing", "PolicyTools", "TopView", "torpor"]
+/// What only the commands and helpers use, or torpord only at a start and at a change of the configuration: made small
+/// rather than quick.
+let commands: Set = [
+    "Alerts", "Bluetooth", "BundleSeals", "Bundles", "CommandLinePages", "Configuration", "DataProtection", "DesktopEntries",
+    "DesktopProtocol", "DesktopRules", "Importing", "Location", "LoginManager", "PolicyTools", "ProtectionKeys", "TopView",
+    "torpor", "torpor-desktop", "torpor-protect", "torpor-verify",
+]
 for target in package.targets where !withoutSwift.contains(target.name) {
     var settings = target.swiftSettings ?? []
     if commands.contains(target.name) { settings.append(.unsafeFlags(["-Osize"], .when(configuration: .release))) }
