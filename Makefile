@@ -30,7 +30,7 @@ DESKTOP := desktop-file-utils xdg-utils libgtk-3-bin libglib2.0-bin python3-gi s
 
 # Servers that tests start by themselves.
 SERVERS := minisign fsverity avahi-daemon avahi-utils nats-server mosquitto mosquitto-clients gpsd python3-flask nginx-light lighttpd caddy haproxy postgresql resource-agents libxml2-utils openssl iproute2 \
-	$(CONTAINERS)
+	openssh-server openssh-client $(CONTAINERS)
 
 # The browser in which the dashboard is tested, and which takes its pictures.
 BROWSER := chromium chromium-driver fonts-inter

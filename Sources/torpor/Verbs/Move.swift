@@ -59,7 +59,7 @@ struct Move: ParsableCommand {
         let manager = try Manager(options)
         let here = try summary(manager)
         try requireOwner(here)
-        let other = try there.status(of: name)
+        let other = try status(of: name, there)
         try there.requireStandby(other, name)
         var done = MoveReport(app: name, host: host)
         if dryRun {
@@ -105,6 +105,15 @@ struct Move: ParsableCommand {
         }
         try moveMail(manager, there, &done)
         say(done, isPlan: false)
+    }
+
+    /// How the app is there, before anything is done here.
+    private func status(of name: String, _ there: OtherMachine) throws(Failure) -> JSON {
+        do throws(Failure) {
+            return try there.status(of: name)
+        } catch {
+            throw Failure(status: error.status, message: "\(error.message ?? "") – \(name) stays here")
+        }
     }
 
     private var limit: Duration { timeout.map { .milliseconds($0.milliseconds) } ?? .seconds(30) }
@@ -308,7 +317,16 @@ private struct OtherMachine {
         }
         guard !codes.contains(code) else { return answer }
         switch code {
-        case 255: throw Failure(status: .noSupervisor, message: "\(ssh[0]) does not reach \(host) for \(what)")
+        case 255:
+            throw Failure(
+                status: .noSupervisor,
+                message: "\(what) failed: \(ssh[0]) does not reach \(host), or is refused there"
+            )
+        case Outcome.notFound.rawValue:
+            throw Failure(
+                status: .failed,
+                message: "\(what) failed: there is no torpor in the PATH of commands that \(ssh[0]) runs there"
+            )
         case Outcome.unknown.rawValue:
             throw Failure(status: .failed, message: "\(what) failed: no app has that name there")
         case Outcome.noSupervisor.rawValue:

@@ -10,7 +10,7 @@ import Varlink
 /// Two supervisors on this machine, of which each stands for one: `ssh` is a script that runs torpor of the other.
 @Suite("Moving an app to another machine") struct MoveTests {
     /// Saves and gets back its state as the files in its folder say.
-    private static let program = """
+    static let program = """
         import json
         from tp import *
         path = json.loads(os.environ["TORPOR_LAUNCH_OPTIONS"])["restored_state"]
@@ -21,7 +21,7 @@ import Varlink
             time.sleep(0.01)
         """
 
-    private static let toml = """
+    static let toml = """
         [apps.web]
         exec = ["/usr/bin/python3", "-S", "@D/app.py"]
         ready = "notify"
