@@ -79,7 +79,7 @@ struct Mobile: Policy {
         case .stateChanged(let app, let from, let to):
             if to != .background { waiting.remove(app.place) }
             if !to.isForeground { wanted[app.place] = nil }
-            if to.isForeground, !from.isForeground || to == .active { makeRoom(in: view, &advice) }
+            if to.isForeground, !from.isForeground || to == .active { makeRoom(in: view, &advice, for: app.place) }
             // Apps that this app required may be suspended now.
             if to == .suspended || to == .notRunning { suspendWaiting(in: view, &advice) }
         case .timeUsed(let app):
@@ -96,21 +96,26 @@ struct Mobile: Policy {
         app.isInFront && !app.isOneshot && !app.matches(keepActive) && !sent.places.contains(app.place)
     }
 
-    /// Sends apps to the background if there are too many in the foreground.
-    private mutating func makeRoom(in view: View, _ advice: inout Advice) {
+    /// Sends apps to the background if there are too many in the foreground. `arrived`: the app that has just come to
+    /// the foreground; in the view it may still be on its way.
+    private mutating func makeRoom(in view: View, _ advice: inout Advice, for arrived: UInt32? = nil) {
         let now = view.now
         if sent.at != now { sent = (now, []) }
         var excess = -maxActive
         for app in view.apps where counts(app) { excess += 1 }
         guard excess > 0 else { return }
+        // Of two apps that were used last at the same time, the one that is still on its way was requested later.
         let apps = view.apps.filter { counts($0) }
-            .map { (lastUse: lastUse($0, now), app: $0) }
-            .sorted { ($0.lastUse, $0.app.place) < ($1.lastUse, $1.app.place) }
+            .map { app in
+                let isComing = app.place != arrived && !app.state.isForeground
+                return (lastUse: lastUse(app, now), later: isComing ? 1 : 0, app: app)
+            }
+            .sorted { ($0.lastUse, $0.later, $0.app.place) < ($1.lastUse, $1.later, $1.app.place) }
         guard let last = apps.last?.app.name else { return }
         let limit = maxActive == 1 ? "1 app" : "\(maxActive) apps"
         // The most recently used app stays in the foreground, even if other apps cannot leave it because of a
         // debugger.
-        for (_, app) in apps.dropLast().filter({ !$0.app.isTraced }).prefix(excess) {
+        for (_, _, app) in apps.dropLast().filter({ !$0.app.isTraced }).prefix(excess) {
             advice.send(app, to: .background, because: "\(limit) may be in the foreground, and \(last) came after it")
             sent.places.insert(app.place)
         }

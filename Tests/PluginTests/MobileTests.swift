@@ -63,6 +63,17 @@ struct MobileTests {
         #expect(bench.reasons == Array(repeating: "1 app may be in the foreground, and second came after it", count: 2))
     }
 
+    @Test("an app that is still on its way was asked for later than one that comes back at that moment")
+    func onItsWay() throws {
+        let bench = try PolicyBench("MobilePolicy")
+        bench.add("film")
+        bench.change("film") { $0.goal = PolicyBench.State.active.rawValue }
+        bench.add("map", .background)
+        bench.change("map") { $0.goal = PolicyBench.State.active.rawValue }
+        let event = bench.event(TORPOR_EVENT_STATE, "map", from: PolicyBench.State.background.rawValue, to: 1)
+        #expect(try bench.ask([event]) == ["map → background"])
+    }
+
     @Test("an app that is launched again is new, whenever its last run was in front; one that is interrupted is not")
     func arrivals() throws {
         let bench = try PolicyBench("MobilePolicy")
