@@ -387,6 +387,7 @@ package final class ListeningSockets: EventRoom, EventSource {
             passed.append((specification.name, descriptor.raw))
         }
         if !set.isTroubled { set.retryAt = nil }
+        launches(set)
         return passed
     }
 
