@@ -228,42 +228,181 @@ import Testing
         try Descriptor(owning: Descriptor.duplicate(passed[0].descriptor).take()).awaitInput()
     }
 
-    @Test("of an app that ends without accepting launch it again after growing delays, and at once when a run served")
-    func unserved() throws {
-        let port = try TestPort()
-        let app = "restart_backoff = { initial = \"1s\" }"
-        let events = try FakeEvents(real: Self.web(port.text, app: app))
-        let socket = try #require(events.sockets("web").first?.descriptor)
-        func launches() -> UInt32 { events.shell.engine.machine(0).incarnation }
+    // MARK: Launches that serve nobody
+
+    private struct Unserved {
+        let port: TestPort
+        let events: FakeEvents
+        let socket: ListeningSocket
+        let descriptor: Descriptor
+
+        init() throws {
+            port = try TestPort()
+            let app = "restart_backoff = { initial = \"1s\" }\nevent_time = \"60s\""
+            events = try FakeEvents(real: ListeningSocketsTests.web(port.text, app: app))
+            socket = try #require(events.sockets("web").first)
+            descriptor = try #require(socket.descriptor)
+        }
+
+        var launches: UInt32 { events.shell.engine.machine(0).incarnation }
+        var unserved: SocketSet.Unserved? { events.wakes.sockets.sets[0]?.unserved }
+        var told: Int {
+            events.shell.told(of: "web").filter { $0.contains("without accepting the connection") }.count
+        }
+
+        func launched() throws {
+            try events.wait(for: .background, of: "web")
+            try events.pass(.zero)
+        }
+
         func end() throws {
             events.shell.engine.deliver(.mainExited(.exited(code: 0)), to: 0)
             try events.pass(.zero)
         }
-        let client = try port.connect()
-        for (number, delay) in [1, 2, 4].enumerated() {
-            try events.wait(for: .background, of: "web")
-            try events.pass(.zero)
-            #expect(launches() == number + 1)
-            try end()
-            try events.pass(.seconds(delay) - .milliseconds(1))
+
+        /// A connection comes, and torpord has heard of it if it listens for connections.
+        func connect() throws -> Descriptor {
+            let before = try Sockets.tcpBacklog(descriptor.raw).waiting
+            let client = try port.connect()
+            try events.wait("it waits") { try Sockets.tcpBacklog(descriptor.raw).waiting > before }
+            for _ in 0..<3 { try events.pass(.zero) }
+            return client
+        }
+
+        /// So many runs accept nothing.
+        func fail(_ runs: Int) throws {
+            for _ in 0..<runs {
+                try launched()
+                try end()
+            }
+        }
+
+        func staysEnded(for time: Duration) throws {
+            try events.pass(time)
             for _ in 0..<5 { try events.pass(.zero) }
             #expect(events.shell.state("web") == .notRunning)
-            try events.pass(.milliseconds(1))
         }
-        #expect(
-            events.shell.told(of: "web").filter { $0.contains("ended without accepting the connection") }.count == 3
-        )
-        try events.wait(for: .background, of: "web")
-        try events.pass(.zero)
-        // This run takes the connection, and leaves one that has come meanwhile.
-        let served = try socket.accepted()
-        let next = try port.connect()
-        try socket.awaitInput()
-        try events.pass(.zero)
-        try end()
-        try events.wait(for: .background, of: "web")
-        #expect(launches() == 5)
+    }
+
+    @Test("of an app that ends without accepting launch it twice more at once, and then after growing delays")
+    func unserved() throws {
+        let web = try Unserved()
+        let client = try web.connect()
+        try web.fail(2)
+        for (number, delay) in [1, 2, 4].enumerated() {
+            try web.launched()
+            #expect(web.launches == number + 3)
+            // More that come do not hide it.
+            let more = try web.connect()
+            try web.end()
+            #expect(web.told == number + 1)
+            try web.staysEnded(for: .seconds(delay) - .milliseconds(1))
+            try web.events.pass(.milliseconds(1))
+            withExtendedLifetime(more) {}
+        }
+        try web.launched()
+        // This run takes a connection, and leaves one that comes meanwhile.
+        let served = try web.descriptor.accepted()
+        let next = try web.connect()
+        try web.end()
+        try web.launched()
+        #expect(web.launches == 7 && web.told == 3)
         withExtendedLifetime((client, served, next)) {}
+    }
+
+    @Test("of an app that accepts one connection in each run launch it at once, however many come meanwhile")
+    func onePerRun() throws {
+        let web = try Unserved()
+        var open = [try web.connect()]
+        for run in 1...8 {
+            try web.launched()
+            #expect(web.launches == run)
+            open.append(try web.descriptor.accepted())
+            for _ in 0..<(run % 3 + 1) { open.append(try web.connect()) }
+            try web.end()
+            #expect(web.unserved?.until == nil)
+        }
+        #expect(web.told == 0)
+    }
+
+    @Test("are watched while the app runs only until it accepts one, or its run has lasted long enough")
+    func countedBriefly() throws {
+        for lasts in [false, true] {
+            let web = try Unserved()
+            let client = try web.connect()
+            try web.launched()
+            #expect(web.socket.source == nil, "the first run costs nothing")
+            try web.end()
+            try web.launched()
+            #expect(web.socket.source != nil)
+            let served = lasts ? nil : try web.descriptor.accepted()
+            if lasts { try web.events.pass(.seconds(10)) }
+            let next = try web.port.connect()
+            try web.events.wait("it is watched no longer") { web.socket.source == nil }
+            #expect(web.unserved?.count == 0)
+            try web.end()
+            try web.launched()
+            #expect(web.launches == 3 && web.told == 0)
+            withExtendedLifetime((client, served, next)) {}
+        }
+    }
+
+    @Test("wake a suspended app at once, although connections launch it only later") func unservedAsleep() throws {
+        let web = try Unserved()
+        let client = try web.connect()
+        try web.fail(3)
+        try web.staysEnded(for: .milliseconds(999))
+        #expect(web.unserved?.until != nil)
+        // The app is launched for another reason.
+        try web.events.shell.start("web")
+        #expect(web.unserved?.until == nil && web.unserved?.count == 3)
+        try web.events.shell.request(.forceSuspend, "web")
+        try web.events.wait("it was woken") { web.events.shell.state("web") == .background }
+        #expect(web.launches == 4)
+        withExtendedLifetime(client) {}
+    }
+
+    @Test("launch an app at once again after a launch for another reason that served") func servedOtherwise() throws {
+        let web = try Unserved()
+        let client = try web.connect()
+        try web.fail(3)
+        let app = web.events.shell.app("web")
+        _ = try web.events.wakes.sockets.passed(to: app)
+        try web.events.shell.start("web")
+        try web.events.pass(.zero)
+        let served = try web.descriptor.accepted()
+        try web.end()
+        #expect(web.unserved?.count == 0)
+        let next = try web.connect()
+        try web.launched()
+        #expect(web.launches == 5)
+        withExtendedLifetime((client, served, next)) {}
+    }
+
+    @Test(
+        "of an app whose end was asked for, or that ends with torpord, are not delayed for that",
+        arguments: [TerminationReason.evicted, .stopped, .shutdown]
+    )
+    func endedOnRequest(_ reason: TerminationReason) throws {
+        let web = try Unserved()
+        let client = try web.connect()
+        try web.fail(2)
+        try web.launched()
+        if reason == .shutdown {
+            web.events.shell.engine.isEnding = true
+            try web.end()
+        } else {
+            try web.events.shell.request(.stop(reason), "web")
+        }
+        try web.events.pass(.zero)
+        #expect(web.unserved?.until == nil && web.told == 0)
+        if reason == .evicted {
+            try web.launched()
+            #expect(web.launches == 4)
+        } else {
+            try web.staysEnded(for: .seconds(60))
+        }
+        withExtendedLifetime(client) {}
     }
 
     @Test("that cannot be bound wake nobody, until they can") func unbound() throws {

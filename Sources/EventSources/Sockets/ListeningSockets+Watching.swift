@@ -27,6 +27,7 @@ extension ListeningSockets {
         let machine = coordinator.machine(set.app.id)
         closeIfRefused(set, machine)
         share(set)
+        if machine.isAlive, set.unserved.until != nil { set.unserved.endDelay() }
         let isInactive = machine.state == .inactive || machine.transition == .launching
         for socket in set.sockets where socket.descriptor != nil {
             if let warning = socket.withhold(isInactive, standsBy: machine.standsBySockets) { warn(set.app, [warning]) }
@@ -54,9 +55,9 @@ extension ListeningSockets {
     /// Whether a connection should wake the app. It should not during the delay after launches that accepted no
     /// connection, nor after a wake-up was refused, until the reason for the refusal may no longer hold.
     private func mayWake(_ set: SocketSet, _ machine: AppMachine) -> Bool {
-        if let until = set.unserved.until {
+        if !machine.isAlive, let until = set.unserved.until {
             guard until <= self.now else { return false }
-            set.unserved.until = nil
+            set.unserved.endDelay()
         }
         guard let refusal = set.refusal else { return true }
         let now = now
@@ -120,10 +121,7 @@ extension ListeningSockets {
             wake: socket.specification.wake.wake(),
             at: now
         )
-        if !machine(app).isAlive {
-            let waiting = socket.backlog.map { Int($0.waiting) }
-            set.unserved.run = SocketSet.Unserved.Run(socket: socket, waiting: waiting, since: now)
-        }
+        if !machine(app).isAlive { set.unserved.run = SocketSet.Run(socket, since: now) }
         // Only an event with a message can be refused, and this event has none.
         let outcome = try? wakes.happened(event, for: app)
         if case .heldBack(_, let until) = outcome {
@@ -149,20 +147,32 @@ extension ListeningSockets {
 
     // MARK: Launches that served nobody
 
-    /// Called when a run of the app has ended. If a connection launched the app and the run accepted no connection,
-    /// that connection still waits and would launch the app again at once. So connections then launch the app only
-    /// after a restart delay, which grows with each such run in a row.
+    /// Called when the app gets its sockets for a launch. If its last run served nobody, judges this one too, whatever
+    /// it is launched for, and counts from now, before the app can accept anything.
+    func launches(_ set: SocketSet) {
+        guard set.unserved.count > 0, let socket = set.unserved.run?.socket ?? set.unserved.socket else { return }
+        stopCounting(set)
+        set.unserved.run = SocketSet.Run(socket, since: now)
+        look(set)
+    }
+
+    /// Called when a run of the app has ended. If a connection had launched it, and it accepted none, the connection
+    /// still waits and launches it again at once. After several such runs in a row, connections launch the app only
+    /// after the delay of a restart, which grows with each such run.
     package func ended(_ app: AppRuntime, _ ending: Ending) {
         guard let set = sets[app.id], let run = set.unserved.run else { return }
+        guard !isOver(run, of: set.app), !run.hasServed() else { return forgetUnserved(set) }
+        stopCounting(set)
         set.unserved.run = nil
-        if run.counter != nil { stopWatching(run.socket) }
-        let backoff = app.specification.rules.backoff
-        guard ending.next == .rest, run.servedNone, now - run.since < backoff.stableAfter else {
-            set.unserved.count = 0
-            return
-        }
-        let delay = backoff.delay(attempt: set.unserved.count)
+        // Whoever asked for the end knows of it, and nothing is launched during the end of torpord.
+        guard ending.next == .rest, !ending.reason.wasAskedFor, machine(app).allowsLaunchByEvent, !isEnding,
+            !coordinator.isShuttingDown
+        else { return }
+        set.unserved.socket = run.socket
         set.unserved.count += 1
+        let attempt = set.unserved.count - SocketSet.Unserved.tolerated - 1
+        guard attempt >= 0, run.isCounted else { return }
+        let delay = app.specification.rules.backoff.delay(attempt: attempt)
         let until = now + delay
         set.unserved.until = until
         set.unserved.timer = try? loop.timer { [weak self, weak set] in
@@ -180,28 +190,51 @@ extension ListeningSockets {
                 app,
                 .notWoken,
                 text:
-                    "ended without accepting the connection at \(label) that had launched it: connections launch it "
-                    + "again in \(Quantity.text(delay))"
+                    "ended again without accepting the connection at \(label): connections launch it again in "
+                    + "\(Quantity.text(delay))"
             )
         }
     }
 
     /// Called when a user has asked for the app.
-    func startedByPerson(_ app: AppRuntime) { sets[app.id]?.unserved = SocketSet.Unserved() }
+    func startedByPerson(_ app: AppRuntime) { if let set = sets[app.id] { forgetUnserved(set) } }
 
-    /// Whether new connections at the socket are counted, by its `source`: only during a run that a connection at
-    /// this socket launched, and only if the run before it accepted none. Begins to count if necessary.
+    /// Forgets the runs that served nobody.
+    private func forgetUnserved(_ set: SocketSet) {
+        stopCounting(set)
+        set.unserved.endDelay()
+        set.unserved = SocketSet.Unserved()
+    }
+
+    /// Whether the run has lasted so long that its end will not cause a delay.
+    private func isOver(_ run: SocketSet.Run, of app: AppRuntime) -> Bool {
+        now - run.since >= app.specification.rules.backoff.stableAfter
+    }
+
+    /// Whether new connections at the socket are counted, because the app runs and the last run was not seen to accept
+    /// one. If that is so, begins to count, until the app accepts one or the run has lasted long enough.
     private func isCounted(_ socket: ListeningSocket, of set: SocketSet, _ machine: AppMachine) -> Bool {
         guard set.unserved.count > 0, let run = set.unserved.run, run.socket === socket,
             machine.isAlive || machine.isWaitingToLaunch, let descriptor = socket.descriptor
         else { return false }
         if let counter = run.counter, socket.source === counter { return true }
+        guard !isOver(run, of: set.app), !run.hasServed() else {
+            forgetUnserved(set)
+            return false
+        }
         stopWatching(socket)
-        // Start at -1: epoll first reports once that connections are waiting already, which is no new connection.
-        run.arrivals = -1
+        let isReadable = Descriptor.readiness(descriptor.raw).contains(.readable)
         let wanted: IOEvents = [.readable, .edgeTriggered]
-        socket.source = try? loop.watch(descriptor.raw, wanted) { [weak run] _ in run?.arrivals += 1 }
-        run.counter = socket.source
+        socket.source = try? loop.watch(descriptor.raw, wanted) { [weak self, weak set, weak run] _ in
+            guard let self, let set, let run, set.unserved.run === run else { return }
+            if run.hasServed(isReport: true) || self.isOver(run, of: set.app) { self.forgetUnserved(set) }
+        }
+        run.count(by: socket.source, isReadable: isReadable)
         return true
+    }
+
+    private func stopCounting(_ set: SocketSet) {
+        guard let run = set.unserved.run, let counter = run.counter, run.socket.source === counter else { return }
+        stopWatching(run.socket)
     }
 }

@@ -388,6 +388,7 @@ package final class ListeningSockets: EventRoom, EventSource {
             passed.append((specification.name, descriptor.raw))
         }
         if !set.isTroubled { set.retryAt = nil }
+        launches(set)
         return passed
     }
 

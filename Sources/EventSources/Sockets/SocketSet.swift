@@ -27,36 +27,72 @@ final class SocketSet {
     var unserved = Unserved()
 
     struct Unserved {
-        /// How many runs in a row were launched by a connection and accepted no connection.
+        /// So many runs in a row are followed by no delay, since they may have served: arrivals are not counted in the
+        /// first one, and an accept in the second one may be hidden by arrivals that were reported together.
+        static let tolerated = 2
+
+        /// How many runs in a row were not seen to accept a connection.
         var count = 0
-        /// Until when connections do not launch the app, because the last run that a connection launched accepted
-        /// none; nil if there is no delay.
+        /// Until when connections do not launch the app, because of the last such run; nil for no wait.
         var until: Duration?
         var timer: TimerSource?
-        /// The current run, if a connection has launched it; nil otherwise.
+        /// The socket at which the last such run accepted none.
+        var socket: ListeningSocket?
+        /// The current run, if a connection has launched it or has launched the last one; nil if the run need not be
+        /// judged.
         var run: Run?
 
-        final class Run {
-            let socket: ListeningSocket
-            /// How many connections waited at the socket when the run was requested; nil if the kernel does not say.
-            let waiting: Int?
-            let since: Duration
-            /// At least how many connections came during the run. Counted only if the run before it accepted none.
-            var arrivals = 0
-            var counter: IOSource?
+        /// Ends the delay.
+        mutating func endDelay() {
+            until = nil
+            timer?.cancel()
+            timer = nil
+        }
+    }
 
-            init(socket: ListeningSocket, waiting: Int?, since: Duration) {
-                (self.socket, self.waiting, self.since) = (socket, waiting, since)
-            }
+    /// What the queue of a socket shows about a run of the app. The kernel does not count accepted connections, but
+    /// only an accept makes the queue shorter. So if fewer connections wait than waited and arrived, the app has
+    /// accepted one.
+    final class Run {
+        let socket: ListeningSocket
+        let since: Duration
+        /// How many connections waited before the run; nil if the kernel does not say.
+        private let waiting: Int?
+        /// How many waited at the last look.
+        private var last: Int
+        /// How often the loop reported new connections.
+        private var reports = 0
+        /// How many connections arrived in the run, at least.
+        private var arrived = 0
+        /// Whether arrivals were counted. If not, a connection may have replaced an accepted one unnoticed.
+        private(set) var isCounted = false
+        /// The event loop's watch of the socket that counts arrivals; nil if they are not counted now.
+        private(set) var counter: IOSource?
 
-            /// Whether the run has accepted no connection, as far as the queue of the socket shows.
-            var servedNone: Bool {
-                guard let descriptor = socket.descriptor else { return false }
-                guard let waiting, let left = socket.backlog.map({ Int($0.waiting) }) else {
-                    return Descriptor.readiness(descriptor.raw).contains(.readable)
-                }
-                return left > 0 && left >= waiting + max(0, arrivals)
-            }
+        init(_ socket: ListeningSocket, since: Duration) {
+            (self.socket, self.since) = (socket, since)
+            waiting = socket.backlog.map { Int($0.waiting) }
+            last = waiting ?? 0
+        }
+
+        /// Whether the app has accepted a connection, or may have done so at a socket of which the kernel does not
+        /// say how many wait.
+        func hasServed(isReport: Bool = false) -> Bool {
+            guard let waiting, let left = socket.backlog.map({ Int($0.waiting) }) else { return true }
+            if isReport { reports += 1 }
+            // Both are lower bounds: the loop may report several connections once, and an accept hides an arrival.
+            arrived = max(arrived + max(0, left - last), reports)
+            last = left
+            return left == 0 || left < waiting + arrived
+        }
+
+        /// Arrivals are counted by this watch from now on. `isReadable`: whether connections wait already, which the
+        /// loop reports once.
+        func count(by counter: IOSource?, isReadable: Bool) {
+            self.counter = counter
+            guard counter != nil else { return }
+            isCounted = true
+            if isReadable { reports -= 1 }
         }
     }
 
