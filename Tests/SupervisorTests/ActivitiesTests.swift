@@ -147,6 +147,68 @@ private final class FakeActivityHost: ActivityHost {
         }
     }
 
+    @Test("are withdrawn together with their announcement, unless the app was told it") func withdrawn() throws {
+        let rooms = try Rooms()
+        let boxes = rooms.mail.boxes
+        #expect(rooms.set() == nil)
+        let activity = try #require(rooms.room.find(Self.type, from: nil)).activity
+        func add() throws -> Int64 {
+            try boxes.continueActivity(activity, of: rooms.web, from: "person", key: nil, rooms.editor)
+        }
+        let first = try add()
+        let second = try add()
+        boxes.withdraw(second, of: rooms.editor)
+        #expect(rooms.waiting(rooms.editor) == ["willContinueActivity", "continueActivity"])
+        #expect(boxes.waiting(for: rooms.editor).last?.id == first)
+        let announcement = try #require(boxes.waiting(for: rooms.editor).first?.id)
+        boxes.markTold(announcement, of: rooms.editor)
+        boxes.withdraw(first, of: rooms.editor)
+        #expect(rooms.waiting(rooms.editor) == ["willContinueActivity", "didFailToContinueActivity"])
+        boxes.acknowledged(announcement, by: rooms.editor)
+        // The app has answered the announcement, and another one still waits.
+        let third = try add()
+        let fourth = try add()
+        let last = try #require(boxes.waiting(for: rooms.editor).last { $0.id < fourth }?.id)
+        boxes.acknowledged(last, by: rooms.editor)
+        boxes.withdraw(fourth, of: rooms.editor)
+        #expect(
+            rooms.waiting(rooms.editor) == [
+                "didFailToContinueActivity", "willContinueActivity", "continueActivity", "didFailToContinueActivity",
+            ]
+        )
+        #expect(boxes.waiting(for: rooms.editor).contains { $0.id == third })
+    }
+
+    @Test(
+        "are continued by an app that takes them from its mailbox, and their app learns it",
+        arguments: [false, true]
+    )
+    func taken(keeps: Bool) throws {
+        let rooms = try Rooms()
+        #expect(rooms.set() == nil)
+        let activity = try #require(rooms.room.find(Self.type, from: nil)).activity
+        let id = try rooms.mail.boxes.continueActivity(
+            activity,
+            of: rooms.web,
+            from: "person",
+            key: nil,
+            rooms.editor
+        )
+        var request = TakeRequest()
+        request.keep = keeps
+        #expect(rooms.mail.boxes.take(request, rooms.editor).count == 2)
+        if keeps {
+            #expect(rooms.waiting(rooms.web).isEmpty && rooms.waiting(rooms.editor).count == 2)
+            request.done = [id]
+            _ = rooms.mail.boxes.take(request, rooms.editor)
+            // An app that says it twice has continued the activity once.
+            let waiting = rooms.mail.boxes.waiting(for: rooms.web)
+            _ = rooms.mail.boxes.take(request, rooms.editor)
+            #expect(rooms.mail.boxes.waiting(for: rooms.web) == waiting)
+        }
+        #expect(rooms.waiting(rooms.web) == ["activityWasContinued"])
+    }
+
     @Test("are known to the next torpord, for the same run of the app") func kept() throws {
         let rooms = try Rooms()
         #expect(rooms.set { ($0.payload, $0.needsState) = (["line": 12], true) } == nil)

@@ -92,7 +92,6 @@ package final class Launcher: ShellRoom, LifecycleObserver {
     }
 
     private func prepareData(_ app: AppRuntime, _ order: LaunchOrder) {
-        if let refusal = supervisor.protection.refusal(of: app) { return launchRefused(app, refusal, isFinal: true) }
         whileReadable(app, order) { launcher in
             launcher.supervisor.dataFolders.prepare(app, order) { [weak launcher] failure in
                 guard let launcher else { return }
@@ -104,6 +103,7 @@ package final class Launcher: ShellRoom, LifecycleObserver {
 
     /// Continues a launch with `next`: at once, or if the app's protected data is locked, when it is readable again.
     private func whileReadable(_ app: AppRuntime, _ order: LaunchOrder, _ next: @escaping (Launcher) -> Void) {
+        if let refusal = supervisor.protection.refusal(of: app) { return launchRefused(app, refusal, isFinal: true) }
         let isStopped = supervisor.protection.stops(app, order) { [weak self] in
             guard let self else { return }
             guard self.isLaunching(app, order) else { return self.deliver(.launchFailed, to: app.id) }

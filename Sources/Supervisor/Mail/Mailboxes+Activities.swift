@@ -70,14 +70,31 @@ extension Mailboxes {
     func failActivities(of app: AppRuntime, _ reason: String, where isChosen: (_ payload: JSON) -> Bool) {
         for mail in waitingActivities(app) where !mail.isInFlight {
             guard isChosen(mail.draft.payload) else { continue }
-            // The failure replaces the activity in the mailbox, so no limit is needed.
-            let payload: JSON = ["type": mail.draft.payload["type"] ?? "", "reason": .string(reason)]
-            let failure = Self.draft(.didFailToContinueActivity, payload, mail.draft.sender, mail.draft.key)
-            _ = try? add(failure, for: app, limits: Mailbox.Limits(count: .max, bytes: .max))
+            addFailure(of: mail, reason, app)
             app.failedActivity = AnsweredMail(id: mail.id, key: mail.draft.key, failure: reason)
             acknowledged(mail.id, by: app)
             deliver(to: app)
         }
+    }
+
+    /// Queues the message that an announced activity does not come.
+    private func addFailure(of mail: Mail, _ reason: String, _ app: AppRuntime) {
+        // One message takes the place of another, so no limit is needed.
+        let payload: JSON = ["type": mail.draft.payload["type"] ?? "", "reason": .string(reason)]
+        let failure = Self.draft(.didFailToContinueActivity, payload, mail.draft.sender, mail.draft.key)
+        _ = try? add(failure, for: app, limits: Mailbox.Limits(count: .max, bytes: .max))
+    }
+
+    /// Removes the announcement of an activity that was withdrawn. An app that was told the announcement already is
+    /// told that the activity does not come.
+    func withdrawAnnouncement(of mail: Mail, _ app: AppRuntime) {
+        // Every activity is queued right after its announcement.
+        let before = waiting(for: app).last { $0.draft.topic == ActivityMail.topic && $0.id < mail.id }
+        if let before, before.draft.message == Message.willContinueActivity.rawValue, takeBack(before.id, of: app) {
+            return
+        }
+        addFailure(of: mail, "the request to continue it was refused", app)
+        deliver(to: app)
     }
 
     /// Called when the app has continued an activity: notifies the app in which the user began it, if there is one.

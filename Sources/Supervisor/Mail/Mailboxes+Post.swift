@@ -285,11 +285,17 @@ extension Mailboxes {
 
     /// Gives the app its waiting mail, which is removed unless the request keeps it.
     package func take(_ request: TakeRequest, _ app: AppRuntime) -> [MailInfo] {
-        for id in request.done { acknowledged(id, by: app) }
+        for id in request.done { taken(id, by: app) }
         let waiting = waiting(for: app).filter { !$0.isInFlight }
         let chosen = request.max.map { Array(waiting.prefix(Int(clamping: $0))) } ?? waiting
-        if !request.keep { for mail in chosen { acknowledged(mail.id, by: app) } }
+        if !request.keep { for mail in chosen { taken(mail.id, by: app) } }
         return chosen.map { MailInfo($0) }
+    }
+
+    /// Removes mail that the app has taken. An app that takes an activity continues it.
+    private func taken(_ id: Int64, by app: AppRuntime) {
+        if let mail = mail(id, of: app) { activityWasContinued(mail, by: app) }
+        acknowledged(id, by: app)
     }
 
     /// Why an app may not post to another, as a sentence; nil if it may.

@@ -157,8 +157,11 @@ extension Mailboxes {
         return handlers(of: target).map(\.app).filter { $0 !== app && refusal(ofURLsFor: $0) == nil }.map(\.name)
     }
 
-    /// Removes a URL that was queued for a request which was then refused.
-    package func withdraw(_ id: Int64, of app: AppRuntime) { _ = takeBack(id, of: app) }
+    /// Removes a URL or an activity that was queued for a request which was then refused.
+    package func withdraw(_ id: Int64, of app: AppRuntime) {
+        guard let mail = mail(id, of: app), takeBack(id, of: app) else { return }
+        if mail.draft.message == ActivityMail.continuing { withdrawAnnouncement(of: mail, app) }
+    }
 
     /// The first URL that waits for the app; nil if none waits.
     func url(for app: AppRuntime) -> String? { boxes[app.id]?.items.lazy.compactMap(\.url).first }

@@ -105,7 +105,10 @@ final class ProtectRuns {
     }
 
     private func add(_ step: String, _ folders: [ProtectedFolder], _ completion: @escaping Completion) {
-        guard !folders.isEmpty else { return supervisor.loop.later { completion(Outcome()) } }
+        // Nothing is to be done: the run is over, and left nothing out.
+        guard !folders.isEmpty else {
+            return supervisor.loop.later { completion(Outcome(answer: ProtectionAnswer(isWhole: true))) }
+        }
         waiting.append(([step, root] + folders.flatMap(\.words), completion))
         next()
     }

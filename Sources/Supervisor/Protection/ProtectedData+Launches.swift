@@ -21,26 +21,34 @@ extension ProtectedData {
     }
 
     func lookForLaunches() {
+        lookForStopped()
         held.removeAll { !coordinator.waitsForMemory($0) }
         for id in held where !opening.contains(id) {
             let app = apps[id]
-            let protection = app.specification.data.protection
-            let mayOpen =
-                edge.isUnlocked || protection.kind == .firstUnlock && standings[app.name]?.state == .open
-            guard mayOpen else {
-                whileLocked(app)
-                continue
-            }
-            opening.insert(id)
-            runs.open(folders([app])) { [weak self, weak app] outcome in
-                guard let self, let app else { return }
-                opening.remove(id)
-                settle(outcome, [app], isOpening: true)
-                if outcome.problem != nil { retryLaunches() }
-                // If a lock was requested during this run, the next run closes the folder again, and ``stops(_:_:_:)``
-                // pauses the launch.
-                opened(app)
-            }
+            if mayOpen(app) { openFolder(of: app) } else { whileLocked(app) }
+        }
+        // The run of an unlock may have opened the folders of other apps only.
+        guard edge.isUnlocked else { return }
+        for launch in stopped where !opening.contains(launch.app.id) { openFolder(of: launch.app) }
+    }
+
+    private func mayOpen(_ app: AppRuntime) -> Bool {
+        if edge.isUnlocked { return true }
+        // Before the first unlock a folder counts as open if closing it has failed.
+        return app.specification.data.protection.kind == .firstUnlock && standings[app.name]?.state == .open
+            && supervisor.recovery.isFirstUnlockOver
+    }
+
+    private func openFolder(of app: AppRuntime) {
+        opening.insert(app.id)
+        runs.open(folders([app])) { [weak self, weak app] outcome in
+            guard let self, let app else { return }
+            opening.remove(app.id)
+            settle(outcome, [app], isOpening: true)
+            // A missing key needs an unlock. Everything else may pass.
+            if outcome.problem != nil || standings[app.name]?.state == .closed { retryLaunches() }
+            // A lock that came during this run closes it next, and stops the launch.
+            opened(app)
         }
     }
 
@@ -55,10 +63,12 @@ extension ProtectedData {
             runs.close(folders([app])) { [weak self, weak app] outcome in
                 guard let self, let app else { return }
                 opening.remove(app.id)
-                settle(outcome, [app], isOpening: false)
-                if outcome.problem != nil { retryLaunches() }
-                guard held.contains(app.id) else { return }
+                let isClosed = settle(outcome, [app], isOpening: false) != .failed
+                if outcome.problem != nil || !isClosed { retryLaunches() }
                 guard edge.isLocked else { return lookForLaunches() }
+                guard held.contains(app.id) else { return }
+                // An app that is launched in spite of a lock must not find its folder open.
+                guard isClosed else { return hold(app, standings[app.name]?.problem ?? lockedText) }
                 let isRefused = standings[app.name]?.state == .refused
                 if isRefused || app.specification.data.protection.launchesWhenLocked { return letGo(app) }
                 hold(app, lockedText)
@@ -75,11 +85,17 @@ extension ProtectedData {
     /// Called when torpor-protect has tried to open an app's folder for its launch. Lets the launch continue, except
     /// while the folder's key is missing and the app needs it.
     private func opened(_ app: AppRuntime) {
+        lookForStopped()
+        let why = "its data is locked: \(standings[app.name]?.problem ?? "")"
+        if isStopped(app), edge.isUnlocked, app.heldBack != why {
+            app.heldBack = why
+            engine.touch(app.id)
+        }
         guard held.contains(app.id) else { return }
         let state = standings[app.name]?.state
         guard state == .withoutKey || state == .closed else { return letGo(app) }
         if app.specification.data.protection.launchesWhenLocked { return letGo(app) }
-        hold(app, "its data is locked: \(standings[app.name]?.problem ?? "")")
+        hold(app, why)
     }
 
     private func hold(_ app: AppRuntime, _ why: String) {
@@ -104,17 +120,23 @@ extension ProtectedData {
         return "could not be launched (protected): \(standing?.problem ?? "")"
     }
 
-    /// Pauses a launch in progress if data was locked after the launch began, so that the launch does not fail; with
-    /// `launch_when_locked`, does nothing. Calls `next` when the app's data is readable again, or when the launch is
-    /// over. Returns whether the launch is paused.
+    /// Stops a launch on its way if data was locked since it began. That is no failure of the app: `next` is called when
+    /// its data is readable again or never will be, or when the launch is over. Returns whether it is stopped.
     func stops(_ app: AppRuntime, _ order: LaunchOrder, _ next: @escaping () -> Void) -> Bool {
-        let protection = app.specification.data.protection
-        guard protection.kind != nil, !protection.launchesWhenLocked, !isReadable(app) else { return false }
+        guard isOutOfReach(app) else { return false }
         stopped.append(StoppedLaunch(app: app, order: order, next: next))
         app.heldBack = lockedText
         note(app, .waitsForUnlock, text: "waits to be launched: \(lockedText)")
         engine.touch(app.id)
+        // The unlock has come already, and has not opened the folder.
+        if edge.isUnlocked { loop.later { [weak self] in self?.lookForLaunches() } }
         return true
+    }
+
+    /// Whether a launch on its way must wait until the app's data is readable.
+    private func isOutOfReach(_ app: AppRuntime) -> Bool {
+        let protection = app.specification.data.protection
+        return protection.kind != nil && !protection.launchesWhenLocked && !isReadable(app) && refusal(of: app) == nil
     }
 
     /// Whether the app's launch is paused because data was locked after the launch began.
@@ -122,8 +144,9 @@ extension ProtectedData {
 
     func lookForStopped() {
         let launcher = supervisor.launcher
-        let over = stopped.filter { isReadable($0.app) || !launcher.isLaunching($0.app, $0.order) }
-        stopped.removeAll { isReadable($0.app) || !launcher.isLaunching($0.app, $0.order) }
+        let over = stopped.filter { !isOutOfReach($0.app) || !launcher.isLaunching($0.app, $0.order) }
+        guard !over.isEmpty else { return }
+        stopped.removeAll { !isOutOfReach($0.app) || !launcher.isLaunching($0.app, $0.order) }
         for launch in over {
             launch.app.heldBack = nil
             loop.later(launch.next)

@@ -375,7 +375,6 @@ package final class ProtectedData: ShellRoom, LifecycleObserver {
         supervisor.interruptions.coverAll()
         supervisor.interruptions.look()
         lookForLaunches()
-        lookForStopped()
         let closed = protected.compactMap { app in
             isReadable(app) ? nil : standings[app.name]?.problem.map { "\(app.name) stays locked: \($0)" }
         }
@@ -454,9 +453,15 @@ package final class ProtectedData: ShellRoom, LifecycleObserver {
         return mine.contains(where: \.isBusy) ? .busy : .whole
     }
 
-    /// Called when torpor-protect failed to open or close a folder for a launch: tries again some seconds later.
+    /// A folder could not be opened or closed for a launch, for a reason that may pass: tries again.
     func retryLaunches() {
-        if retryTimer == nil { retryTimer = try? loop.timer { [weak self] in self?.lookForLaunches() } }
+        if retryTimer == nil {
+            retryTimer = try? loop.timer { [weak self] in
+                // Otherwise its old deadline would keep the next failure from arming it.
+                self?.retryTimer?.disarm()
+                self?.lookForLaunches()
+            }
+        }
         if retryTimer?.deadline == nil { retryTimer?.arm(after: ProtectionEdge.slowInterval) }
     }
 

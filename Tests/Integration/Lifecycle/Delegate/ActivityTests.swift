@@ -101,6 +101,8 @@ struct ActivityTests {
         let toml =
             Self.app("notes") + Self.app("editor")
             + "[apps.plain]\nexec = [\"/bin/sleep\", \"1000\"]\nlaunch = \"on-demand\"\nactivities = [\"org.example.plain\"]\n"
+            + Self.app("away", "activities = [\"org.example.away\"]\nowner = \"external\"")
+            + Self.app("desk", "activities = [\"org.example.desk\"]\nscenes = { inside = true }")
         let files = Delegates.files("continueActivity='unhandled'")
         try withDaemon(toml, files: files) { daemon in
             try daemon.done(.start, "notes", { $0.background = true })
@@ -119,6 +121,12 @@ struct ActivityTests {
             #expect(throws: (any Error).self) { try go(daemon) { $0.given = given } }
             #expect(try daemon.summary("editor").state == "not-running")
             #expect(try daemon.summary("plain").state == "not-running")
+            // What was queued for a request that is refused afterwards does not wait.
+            for (app, words) in [("away", "is not owned by this machine"), ("desk", "has no scenes to show")] {
+                let type = "org.example.\(app)"
+                #expect(try refusal(daemon, type) { $0.given = SetActivityRequest(type: type) }.contains(words))
+                #expect(try daemon.mailbox(app).mail.isEmpty)
+            }
             // An app that answers that it does not handle it.
             let result = try go(daemon) { $0.given = SetActivityRequest(type: "org.example.note") }
             #expect(!result.ok && result.error == "failed" && result.message?.contains("does not handle") ?? false)

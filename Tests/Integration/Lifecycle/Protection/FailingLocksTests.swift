@@ -11,17 +11,35 @@ import TorporAPI
 /// their way, and processes that hide what they have open.
 @Suite("Locks of protected data that fail", .enabled(if: Users.isRoot, "only root sees who holds files of others"))
 struct FailingLocksTests {
-    /// A torpor-protect whose step fails while a file of that name is there; `close` without its end while `cut` is.
+    /// A torpor-protect whose step fails while a file of that name is there, says what `says-STEP` has, or once leaves
+    /// out web and fails because of `omits-STEP`; `close` without its end while `cut` is there.
     static let program = """
         #!/bin/sh
-        [ -e "@D/fails-$1" ] && exit 1
+        [ -e "@D/fails-$1" ] && { echo >>"@D/failed"; exit 1; }
+        [ -e "@D/says-$1" ] && { cat "@D/says-$1"; exit 0; }
+        if [ -e "@D/omits-$1" ]; then
+            rm "@D/omits-$1"
+            \(Built.path("torpor-protect")) "$@" | grep -v '"app":"web"'
+            exit 1
+        fi
         [ -e "@D/cut" ] && { \(Built.path("torpor-protect")) "$@" | grep -v '"end"'; exit 0; }
         exec \(Built.path("torpor-protect")) "$@"
         """
 
-    static func with(_ answers: String = ProtectionTests.closing, _ body: (Daemon) throws -> Void) throws {
+    private static let other = """
+        [apps.other]
+        exec = ["/bin/sleep", "1000"]
+        launch = "on-demand"
+        \(ProtectionTests.keys)
+        """
+
+    static func with(
+        _ answers: String = ProtectionTests.closing,
+        keys: String = "",
+        _ body: (Daemon) throws -> Void
+    ) throws {
         let daemon = try Daemon(
-            Delegates.head + ProtectionTests.keys,
+            Delegates.head + ProtectionTests.keys + keys,
             files: Delegates.files(answers).merging(["protect": program]) { $1 },
             wrapper: ["/bin/sh", "-c", "export TORPOR_PROTECT=@D/protect; exec \"$@\"", "sh"]
         )
@@ -71,6 +89,78 @@ struct FailingLocksTests {
             try File.remove(daemon.directory + "/fails-open")
             try ProtectionTests.unlock(daemon)
             #expect(try client.finish(daemon) == 0)
+        }
+    }
+
+    @Test("A folder that could not be opened for a launch is tried again and again, without another unlock")
+    func retriedOpen() throws {
+        try Self.with { daemon throws in
+            try ProtectionTests.unlock(daemon)
+            try File.write(daemon.directory + "/fails-open", "")
+            // The unlock knew no folder of this app.
+            try daemon.apply(Delegates.head + ProtectionTests.keys + Self.other)
+            let client = try Client(daemon, "start", "other")
+            try daemon.eventually("it waits") {
+                try daemon.summary("other").heldBack?.contains("could not be opened") ?? false
+            }
+            try daemon.eventually("it is tried again") {
+                try File.readString(daemon.directory + "/failed").utf8.count == 2
+            }
+            #expect(try daemon.summary("other").pid == nil)
+            try File.remove(daemon.directory + "/fails-open")
+            #expect(try client.finish(daemon) == 0)
+        }
+    }
+
+    @Test("An app that is launched although data is locked is not while its folder cannot be closed")
+    func closesFirst() throws {
+        try Self.with { daemon throws in
+            try daemon.eventually("it is locked") { try ProtectionTests.state(daemon).state == "locked" }
+            try File.write(daemon.directory + "/fails-close", "")
+            let other = Self.other + "launch_when_locked = true\n"
+            try daemon.apply(Delegates.head + ProtectionTests.keys + other)
+            let client = try Client(daemon, "start", "other")
+            try daemon.eventually("it waits") {
+                try daemon.summary("other").heldBack?.contains("could not be locked") ?? false
+            }
+            #expect(try daemon.summary("other").pid == nil)
+            try File.remove(daemon.directory + "/fails-close")
+            #expect(try client.finish(daemon) == 0)
+            #expect(try ProtectionTests.state(daemon).state == "locked")
+        }
+    }
+
+    @Test("A stopped launch goes on when its folder is opened after the unlock, and fails if it never can be")
+    func notOpenedByTheUnlock() throws {
+        let hook = """
+            before_start = [["/bin/sh", "-c", "touch @D/first; while [ ! -e @D/go ]; do sleep 0.05; done"]]
+
+            """
+        for isRefused in [false, true] {
+            try Self.with(keys: hook + Self.other) { daemon throws in
+                try ProtectionTests.unlock(daemon)
+                let client = try Client(daemon, "start", "web")
+                try daemon.eventually("it is on its way") { File.exists(daemon.directory + "/first") }
+                #expect(try ProtectionTests.lock(daemon) == nil)
+                try File.write(daemon.directory + "/go", "")
+                try daemon.eventually("it waits") { try daemon.summary("web").heldBack?.contains("locked") ?? false }
+                // The other app's folder is opened, so that data counts as unlocked.
+                let answer = """
+                    {"app":"web","state":"refused","problem":"has no place","busy":false}
+                    {"app":"other","state":"open","encrypted":false,"busy":false}
+                    {"end":true}
+
+                    """
+                try File.write(daemon.directory + (isRefused ? "/says-open" : "/omits-open"), isRefused ? answer : "")
+                try ProtectionTests.unlock(daemon)
+                if isRefused {
+                    #expect(try client.finish(daemon) != 0)
+                    #expect(try daemon.summary("web").lastExit?.reason == "launch-failed")
+                } else {
+                    #expect(try client.finish(daemon) == 0)
+                }
+                #expect(try daemon.summary("web").heldBack == nil)
+            }
         }
     }
 
@@ -149,13 +239,7 @@ struct FailingLocksTests {
     @Test("An app that has no protected data any more, or is gone, leaves no open folder behind")
     func removed() throws {
         try ProtectionTests.with { daemon throws in
-            let other = """
-                [apps.other]
-                exec = ["/bin/sleep", "1000"]
-                launch = "on-demand"
-                \(ProtectionTests.keys)
-                """
-            try daemon.apply(Delegates.head + ProtectionTests.keys + other)
+            try daemon.apply(Delegates.head + ProtectionTests.keys + Self.other)
             try ProtectionTests.begin(daemon)
             let door = daemon.directory + "/s/protected/other"
             try daemon.eventually("it has a folder") {
