@@ -67,9 +67,9 @@ struct MobileTests {
     func onItsWay() throws {
         let bench = try PolicyBench("MobilePolicy")
         bench.add("film")
-        bench.change("film") { $0.goal = PolicyBench.State.active.rawValue }
+        bench.change("film") { ($0.goal, $0.edge) = (2, TORPOR_EDGE_LAUNCHING.rawValue) }
         bench.add("map", .background)
-        bench.change("map") { $0.goal = PolicyBench.State.active.rawValue }
+        bench.change("map") { ($0.goal, $0.edge) = (2, TORPOR_EDGE_ENTERING_FOREGROUND.rawValue) }
         let event = bench.event(TORPOR_EVENT_STATE, "map", from: PolicyBench.State.background.rawValue, to: 1)
         #expect(try bench.ask([event]) == ["map → background"])
     }
