@@ -672,9 +672,9 @@ let shell: Set = [
 /// What only the commands and helpers use, or torpord only at a start and at a change of the configuration: made small
 /// rather than quick.
 let commands: Set = [
-    "Alerts", "Bluetooth", "BundleSeals", "Bundles", "CommandLinePages", "Configuration", "DataProtection", "DesktopEntries",
-    "DesktopProtocol", "DesktopRules", "Importing", "Location", "LoginManager", "PolicyTools", "ProtectionKeys", "TopView",
-    "torpor", "torpor-desktop", "torpor-protect", "torpor-verify",
+    "Alerts", "Bluetooth", "BundleSeals", "Bundles", "CommandLinePages", "Configuration", "DataProtection",
+    "DesktopEntries", "DesktopProtocol", "DesktopRules", "Importing", "Location", "LoginManager", "PolicyTools",
+    "ProtectionKeys", "TopView", "torpor", "torpor-desktop", "torpor-protect", "torpor-verify",
 ]
 for target in package.targets where !withoutSwift.contains(target.name) {
     var settings = target.swiftSettings ?? []

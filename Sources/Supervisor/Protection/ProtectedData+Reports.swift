@@ -47,6 +47,15 @@ extension ProtectedData {
             message: problems.isEmpty ? nil : problems.joined(separator: "; ")
         )
     }
+
+    static func busy(_ found: [FolderStanding]) -> String {
+        var holders: [Int32: FileHolder] = [:]
+        for holder in found.flatMap(\.holders) { holders[holder.pid] = holder }
+        guard !holders.isEmpty else { return "files busy, by no process that could be found" }
+        let count = holders.values.reduce(0) { $0 + $1.count }
+        let list = holders.values.sorted { $0.pid < $1.pid }.prefix(8).map { "PID \($0.pid) (\($0.name))" }
+        return "\(Readable.count(count, "file")) busy: \(list.joined(separator: ", "))"
+    }
 }
 
 extension RecoveryFile {
