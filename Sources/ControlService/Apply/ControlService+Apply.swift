@@ -298,7 +298,8 @@ extension ControlService {
             entry.scene = applied.scenes[change.name]
             let machine = coordinator.machine(id)
             entry.incarnation = machine.incarnation
-            if change.kind == .added, machine.goal == .notRunning {
+            // An app that comes back once its end is over is still alive: it is launched.
+            if change.kind == .added, entry.launch != .onDemand, machine.goal == .notRunning, !machine.isAlive {
                 entry.leftAlone =
                     if !machine.mayRun {
                         "this machine does not own it"
@@ -362,13 +363,10 @@ extension ControlService {
         case .changed where !entry.isReplaced: return .done
         case .changed where entry.isAlive: return .newIncarnation(after: entry.incarnation ?? machine.incarnation)
         case .added, .changed:
-            // The app is not launched if it is to be launched on demand, if a user had stopped it, or if this machine
-            // does not own it.
-            let isLeftAlone = machine.goal == .notRunning && apps[entry.id].lastEnding == nil
+            if entry.leftAlone != nil { return .done }
             switch entry.launch {
-            case .foreground, .background:
-                if isLeftAlone { return .done }
-                return .goal(machine.goal == .notRunning && entry.launch == .foreground ? .active : machine.goal)
+            case .foreground: return .goal(machine.goal == .notRunning ? .active : machine.goal)
+            case .background: return .goal(machine.goal == .notRunning ? .background : machine.goal)
             case .onDemand: return .done
             }
         case nil: return .newIncarnation(after: entry.incarnation ?? machine.incarnation)
