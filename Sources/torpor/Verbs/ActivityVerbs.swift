@@ -173,18 +173,8 @@ struct ActivityExport: ParsableCommand {
         }
         let document = ActivityDocument(app: app.app, activity, state)
         let bytes = try document.encoded()
-        guard let output, output != "-" else {
-            if ThisProcess.isTerminal(1) {
-                throw Failure(status: .usage, message: "the document is for a pipe: write it to a file with -o FILE")
-            }
-            return Output.write(bytes)
-        }
-        do throws(Errno) {
-            try File.replace(output, bytes, mode: 0o600)
-        } catch {
-            throw Failure(status: .failed, message: "\(output) cannot be written: \(error)")
-        }
-        if options.json { Output.document(document.summary) }
+        let isFile = try ExportedDocument.write(bytes, to: output, orRefuse: "the document is for a pipe")
+        if isFile, options.json { Output.document(document.summary) }
     }
 }
 

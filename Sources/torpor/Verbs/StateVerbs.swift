@@ -47,18 +47,8 @@ struct StateExport: ParsableCommand {
         let manager = try Manager(options)
         let document = try StateDocument.read(app.app, manager, withState: !noState, withMail: !noMail)
         let bytes = try document.encoded()
-        guard let output, output != "-" else {
-            if ThisProcess.isTerminal(1) {
-                throw Failure(status: .usage, message: "the state is no text: write it to a file with -o FILE")
-            }
-            return Output.write(bytes)
-        }
-        do throws(Errno) {
-            try File.replace(output, bytes, mode: 0o600)
-        } catch {
-            throw Failure(status: .failed, message: "\(output) cannot be written: \(error)")
-        }
-        if options.json { Output.document(document.summary) }
+        let isFile = try ExportedDocument.write(bytes, to: output, orRefuse: "the state is no text")
+        if isFile, options.json { Output.document(document.summary) }
     }
 }
 

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CommandLinePages
+import Linux
+
+/// Writes a document that another machine reads.
+enum ExportedDocument {
+    /// Writes the document to a file, readable by its owner only, or to standard output.
+    ///
+    /// - Parameters:
+    ///   - output: the file; nil or `-` for standard output.
+    ///   - refusal: why the document is not written to a terminal, the beginning of a sentence.
+    /// - Returns: whether it was written to a file.
+    static func write(_ bytes: [UInt8], to output: String?, orRefuse refusal: String) throws(Failure) -> Bool {
+        guard let output, output != "-" else {
+            if ThisProcess.isTerminal(1) {
+                throw Failure(status: .usage, message: "\(refusal): write it to a file with -o FILE")
+            }
+            Output.write(bytes)
+            return false
+        }
+        do throws(Errno) {
+            try File.replace(output, bytes, mode: 0o600)
+        } catch {
+            throw Failure(status: .failed, message: "\(output) cannot be written: \(error)")
+        }
+        return true
+    }
+}
