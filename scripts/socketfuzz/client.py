@@ -27,6 +27,10 @@ class Fault(Exception):
     """A violated invariant, as a sentence."""
 
 
+class Gone(Fault):
+    """The end of torpord or its keeper, which no load of the machine explains."""
+
+
 @dataclasses.dataclass
 class Due:
     """A call that was sent completely."""

@@ -22,7 +22,7 @@ from collections import deque
 from collections.abc import Callable
 
 from . import proc
-from .client import Fault
+from .client import Fault, Gone
 from .supervisor import BOUND, PARTS
 
 VERSION = 3
@@ -542,7 +542,7 @@ class KeeperSession:
     def judge(self) -> None:
         self.settle()
         if proc.identity(self.identity[0]) != self.identity:
-            raise Fault(f"the keeper is gone: {self.log()[-3000:]}")
+            raise Gone(f"the keeper is gone: {self.log()[-3000:]}")
         if proc.identity(self.bystander) != self.bystander_identity or proc.stat(self.bystander)[0] != "S":
             raise Fault(f"the bystander, process {self.bystander}, is gone or stopped")
         for word in ("Sanitizer", "runtime error"):

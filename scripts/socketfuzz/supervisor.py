@@ -16,7 +16,7 @@ from typing import Any
 
 from . import proc
 from .app import ask
-from .client import Fault
+from .client import Fault, Gone
 from .messages import Hints
 
 PARTS = os.path.dirname(os.path.realpath(__file__))
@@ -248,7 +248,7 @@ class Supervisor:
         """No process was replaced, and the log has no complaints."""
         for name, one in zip(("torpord", "the keeper"), self.identities, strict=True):
             if proc.identity(one[0]) != one:
-                raise Fault(f"{name}, process {one[0]}, is gone: {self.log()[-3000:]}")
+                raise Gone(f"{name}, process {one[0]}, is gone: {self.log()[-3000:]}")
         for line in self.log()[self.read_log :].splitlines():
             if any(word in line for word in BAD_WORDS):
                 raise Fault(f"it said: {line}")
