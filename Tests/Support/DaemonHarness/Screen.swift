@@ -95,6 +95,21 @@ package final class Screen {
         return child
     }
 
+    /// The shell and its children: what they do, which of them has the terminal, and the signals that wait for them.
+    private func processes() -> String {
+        let text = (try? tmux(["display-message", "-p", "#{pane_pid}"]).output) ?? ""
+        guard let shell = Int32(text.trimmingCharacters(in: .whitespacesAndNewlines)) else {
+            return "no shell: \(text)"
+        }
+        let fields = ["Name:", "State:", "SigPnd:", "ShdPnd:", "SigBlk:", "SigIgn:", "SigCgt:"]
+        return ([shell] + ((try? ProcFS.children(shell)) ?? [])).map { pid in
+            let status = (try? File.readString("/proc/\(pid)/status", limit: 8192)) ?? ""
+            let lines = status.split(separator: "\n").filter { line in fields.contains { line.hasPrefix($0) } }
+            let stat = (try? File.readString("/proc/\(pid)/stat", limit: 1024)) ?? ""
+            return lines.joined(separator: " ") + " · " + stat.split(separator: " ").prefix(8).joined(separator: " ")
+        }.joined(separator: "\n")
+    }
+
     /// Waits until the screen is as wanted; gives its lines.
     @discardableResult
     package func waitFor(
@@ -108,7 +123,7 @@ package final class Screen {
             if isSo(lines) { return lines }
             guard Clock.monotonic() < end else {
                 Issue.record(
-                    "the screen did not show \(what):\n\(lines.joined(separator: "\n"))",
+                    "the screen did not show \(what):\n\(lines.joined(separator: "\n"))\n\(processes())",
                     sourceLocation: location
                 )
                 throw Trouble("waited in vain for \(what)")
