@@ -491,7 +491,8 @@ extension ControlService {
     private func finish(_ waiter: PendingCall) {
         waiter.timer?.cancel()
         pendingCalls.removeAll { $0 === waiter }
-        let send = { waiter.reply.send(waiter.render(waiter.items.compactMap(\.result))) }
+        let areStored = supervisor.persistence.trouble == nil
+        let send = { waiter.reply.send(waiter.render(waiter.results(areStored: areStored))) }
         if let wait = waiter.beforeReply { wait(send) } else { send() }
     }
 }

@@ -55,6 +55,14 @@ final class PendingCall {
         case scene(SceneID, SceneGoal, name: String)
         /// Nothing: the result is known already.
         case done
+
+        /// Whether the request has changed what the app should do from now on, also after a reboot.
+        var setsGoal: Bool {
+            switch self {
+            case .goal, .gone, .newIncarnation: true
+            case .interruption, .standingBy, .state, .scene, .done: false
+            }
+        }
     }
 
     let reply: Reply
@@ -118,5 +126,18 @@ final class PendingCall {
         if let last = items[index].last, last == now { return false }
         items[index].last = now
         return true
+    }
+
+    /// The results that there are. `areStored`: whether new goals of apps can be stored, so that a reboot keeps them.
+    func results(areStored: Bool) -> [VerbResult] {
+        items.compactMap { item in
+            guard var result = item.result else { return nil }
+            if result.ok, !areStored, item.target.setsGoal {
+                result.message =
+                    (result.message ?? "\(result.app) is \(result.state)")
+                    + "; a reboot undoes this, since it cannot be stored: see ‘torpor doctor’"
+            }
+            return result
+        }
     }
 }

@@ -32,6 +32,10 @@ import Varlink
         let store = try #require(checks.first { $0.name == "store" })
         let problem = stored ? "may be lost: look through ‘torpor list’" : "cannot be written"
         #expect(!store.ok && store.message?.contains(problem) ?? false, "\(store)")
+        // A goal that is not stored lasts until the next reboot only.
+        let told = try #require(try daemon.done(.suspend, "web").message)
+        #expect(told.contains("a reboot undoes this") == !stored, "\(told)")
+        try daemon.done(.resume, "web")
         let health = try Spawn.run([Built.path("torpor"), "--socket", daemon.socket, "health"])
         #expect(health.code == (stored ? 0 : 1) && health.output.contains("cannot be written") == !stored, "\(health)")
         try daemon.stop()
