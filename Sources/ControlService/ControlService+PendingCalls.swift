@@ -43,8 +43,8 @@ extension ControlService {
         // Waiting changes nothing, so a repeated `wait` is carried out again.
         let token = request.verb == .wait ? nil : request.token
         var items: [PendingCall.Item] = []
-        let selected =
-            request.verb == .suspend ? coordinator.dependentsFirst(selected.map(\.id)).map { apps[$0] } : selected
+        let inFront = selected.last
+        let selected = inOrder(selected, request)
         let takesAlong = request.verb == .stop || request.verb == .restart
         var stopped = DependentStops(of: selected, all: takesAlong ? apps.all : [])
         for app in selected {
@@ -94,7 +94,7 @@ extension ControlService {
                     if app.specification.memoryNeeded == nil { app.skipsAdmission = nil }
                     supervisor.policyManager?.admit(app.id)
                 }
-                if app === selected.last, Self.isForSight(request) { supervisor.desktop.raise(app) }
+                if app === inFront, Self.isForSight(request) { supervisor.desktop.raise(app) }
                 let machine = coordinator.machine(app.id)
                 if machine.goalGeneration != before.goalGeneration {
                     supervisor.policyManager?.asked(app, from: before.goal, to: machine.goal)

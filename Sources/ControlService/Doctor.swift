@@ -94,11 +94,13 @@ struct Doctor {
             case .ready:
                 let confinement = slot.description?.confinement ?? []
                 guard slot.settings.isIsolated, !confinement.contains([.files, .systemCalls]) else { break }
+                let names = [(PolicyConfinement.files, "Landlock"), (.systemCalls, "seccomp")]
+                let missing = names.filter { !confinement.contains($0.0) }.map(\.1).joined(separator: " and ")
                 check.ok = false
-                check.value = "it works, but is not confined"
+                check.value = "it works, but is not fully confined"
                 check.message =
-                    "its process is not fully confined, since this kernel lacks Landlock or seccomp: use only "
-                    + "policies that you would trust with the supervisor's rights"
+                    "torpord's processes cannot use \(missing) here (the kernel lacks it, or a filter of system calls "
+                    + "refuses it): use only policies that you would trust with the supervisor's rights"
             }
             return check
         }

@@ -81,6 +81,12 @@ extension Coordinator {
         return graph.dependentsFirst(apps).filter(wanted.contains)
     }
 
+    /// The same apps; each one comes after those of them that are launched before it (`requires` and `after`).
+    public func earlierFirst(_ apps: [AppID]) -> [AppID] {
+        let wanted = Set(apps)
+        return graph.earlierFirst(apps).filter(wanted.contains)
+    }
+
     /// Whether the app already has the goal that the advice names, so that there is nothing to do; false if the
     /// advice names no goal.
     public func isFollowed(_ advice: Advice, of app: AppID) -> Bool {

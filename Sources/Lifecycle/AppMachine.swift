@@ -89,6 +89,11 @@ public struct AppMachine: Sendable {
     public internal(set) var lastGap: Duration = .zero
     /// The number of consecutive restarts, since the app last ran for `stable_after`.
     var attempt = 0
+    /// Whether the app has ended at least twice in a row without running for `stable_after`, and its next restart
+    /// waits for a delay.
+    public var isCrashLooping: Bool {
+        if case .notRunning(.delayed) = phase { attempt > 1 } else { false }
+    }
     /// Times of the restarts within the backoff window.
     var ledger: [Duration] = []
     var jitter: JitterSource

@@ -416,8 +416,12 @@ public final class Coordinator {
     /// Whether the app has failed and has no process, so that only a user can start it again.
     func isLost(_ app: AppID) -> Bool { isResting(app) && nodes[app].machine.failed }
 
+    /// Whether the app is being launched or restarted, so that a launch of an app that comes after it waits.
     func isAboutToLaunch(_ app: AppID) -> Bool {
-        nodes[app].machine.isWaitingForPermission || nodes[app].machine.transition == .launching
+        let machine = nodes[app].machine
+        if machine.isWaitingForPermission || machine.transition == .launching { return true }
+        if machine.transition == .terminating, machine.isWaitingToLaunch || machine.isBeingReplaced { return true }
+        return nodes[app].pendingStop.map(Self.comesBack) ?? false
     }
 
     /// Forgets requests that would launch or wake an app that this machine no longer owns. A stop that waits for other

@@ -93,20 +93,27 @@ struct DependencyGraph: Sendable {
     }
 
     /// The given apps and all apps that require them, directly or not; each app comes after the apps that require it.
-    func dependentsFirst(_ apps: [Int]) -> [Int] {
-        var isSeen = Array(repeating: false, count: requiredBy.count)
+    func dependentsFirst(_ apps: [Int]) -> [Int] { Self.order(apps, behind: requiredBy) }
+
+    /// The given apps and all apps that must be launched before them, directly or not; each app comes after those.
+    func earlierFirst(_ apps: [Int]) -> [Int] { Self.order(apps, behind: after) }
+
+    /// The given apps and all that can be reached from them. Each one comes after those that `others` has for it, and
+    /// otherwise as early as possible.
+    private static func order(_ apps: [Int], behind others: [[Int]]) -> [Int] {
+        var isSeen = Array(repeating: false, count: others.count)
         var order: [Int] = []
         for app in apps where !isSeen[app] {
             isSeen[app] = true
             var path: [(node: Int, next: Int)] = [(app, 0)]
             while let (node, next) = path.last {
-                guard next < requiredBy[node].count else {
+                guard next < others[node].count else {
                     order.append(node)
                     path.removeLast()
                     continue
                 }
                 path[path.count - 1].next += 1
-                let other = requiredBy[node][next]
+                let other = others[node][next]
                 guard !isSeen[other] else { continue }
                 isSeen[other] = true
                 path.append((other, 0))

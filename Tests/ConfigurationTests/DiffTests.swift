@@ -88,6 +88,25 @@ struct DiffTests {
         }
     }
 
+    @Test("the digest for launches tells of each key that a process gets at its launch, and of no other")
+    func launchDigest() throws {
+        func specification(_ keys: [String: String]) throws -> AppSpecification {
+            try #require(Self.configuration(keys).apps.first { $0.name == "a" })
+        }
+        for (key, value) in LoaderTests.everything where !Self.names.contains(key) {
+            let base = Self.company[key] ?? [:]
+            let (old, new) = try (specification(base), specification(base.merging([key: value]) { $1 }))
+            let changes = try Self.changes(base, base.merging([key: value]) { $1 })
+            let isLive = changes.allSatisfy { $0.effect == .live }
+            #expect((old.launchDigest == new.launchDigest) == isLive, "\(key)")
+            #expect(old.launchDigest == old.taking(liveKeysOf: new).launchDigest, "\(key)")
+        }
+        // The same in each process: what one torpord wrote down, the next one compares.
+        var known = AppSpecification(name: "a")
+        known.exec = ["/bin/sleep", "1000"]
+        #expect(known.launchDigest != AppSpecification(name: "a").launchDigest)
+    }
+
     @Test("all keys together are the whole specification")
     func whole() throws {
         var keys = LoaderTests.everything

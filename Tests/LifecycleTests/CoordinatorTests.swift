@@ -135,6 +135,31 @@ struct CoordinatorTests {
         #expect(alone.takeLog("launch") == ["a"])
     }
 
+    @Test("what is restarted while an app before it is still ending waits for that one's launch")
+    func afterRestart() throws {
+        var fleet = try Fleet([
+            AppDefinition(name: "a", after: ["b"]), AppDefinition(name: "b", after: ["c"]), AppDefinition(name: "c"),
+        ])
+        fleet.settle(fleet.coordinator.launch([(0, true), (1, true), (2, true)], now: fleet.now))
+        _ = fleet.takeLog("launch")
+        #expect(fleet.coordinator.earlierFirst([0, 1, 2]) == [2, 1, 0])
+        #expect(fleet.coordinator.earlierFirst([0, 2]) == [2, 0])
+        let base = try fleet.coordinator.request(.restart, of: 1, now: fleet.now)
+        try fleet.ask(.restart, "a")
+        #expect(fleet.takeLog("launch") == [])
+        #expect(fleet.coordinator.blockers(0) == ["b"])
+        fleet.settle(base)
+        #expect(fleet.takeLog("launch") == ["b", "a"])
+        // One that is stopped for good is waited for no longer.
+        let end = try fleet.coordinator.request(.restart, of: 1, now: fleet.now)
+        try fleet.ask(.restart, "a")
+        #expect(fleet.takeLog("launch") == [])
+        fleet.settle(try fleet.coordinator.request(.stop(.stopped), of: 1, now: fleet.now))
+        #expect(fleet.takeLog("launch") == ["a"])
+        fleet.settle(end)
+        #expect(fleet.takeLog("launch") == [])
+    }
+
     @Test("a failed requirement fails the launch, which is retried once when it is ready")
     func dependencyFailed() throws {
         var rules = AppRules()

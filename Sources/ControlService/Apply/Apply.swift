@@ -14,18 +14,27 @@ struct Apply {
     let diff: ConfigurationDiff
     private let old: TorporConfiguration
 
-    /// `outdated`: the names of apps that were launched with an older configuration than the current one.
+    /// - Parameters:
+    ///   - outdated: the names of the apps that an earlier torpord launched with an older configuration than `old`.
+    ///   - takenBack: the names of those of `outdated` that have been launched with all values of `new` that an app
+    ///     gets at its launch. The apply makes them up to date without a restart.
     init(
         _ request: ApplyRequest,
         from old: TorporConfiguration,
         to new: TorporConfiguration,
-        outdated: Set<String> = []
+        outdated: Set<String> = [],
+        takenBack: Set<String> = []
     ) {
         self.request = request
         self.old = old
         self.new = new
         var diff = ConfigurationDiff(old, new)
-        for app in new.apps where outdated.contains(app.name) {
+        for index in diff.apps.indices where takenBack.contains(diff.apps[index].name) {
+            diff.apps[index].changes = diff.apps[index].changes.map {
+                KeyChange(key: $0.key, old: $0.old, new: $0.new, effect: .live)
+            }
+        }
+        for app in new.apps where outdated.contains(app.name) && !takenBack.contains(app.name) {
             diff.add(KeyChange(key: Self.unknownKey, old: nil, new: nil, effect: .restart), to: app.name)
         }
         // In the diff, count a scene as removed if its template was removed, and as added if its template is back.

@@ -87,7 +87,8 @@ extension Apply.Entry {
             guard !changes.isEmpty else { return nil }
             return changes.map { Apply.text($0, isPublic: isPublic) }.joined(separator: ", ")
         }
-        if let live = list(.live) { parts.append("changed \(live) (live)") }
+        // A change that is too long to show already ends with the word.
+        if let live = list(.live) { parts.append((live.hasSuffix(" changed") ? live : "changed " + live) + " (live)") }
         if let launch = list(.launch) { parts.append("changed \(launch) (from the next launch on)") }
         if let others = list(.restart) { parts.append("\(others): \(restart)") }
         return parts.joined(separator: "; ")

@@ -100,8 +100,18 @@ extension ControlService {
                 new.configuration.apps[index] = supervisor.settings.filled(next, of: app)
             }
             do throws(Selection.Unknown) {
-                let outdated = Set(apps.filter(\.isOutdatedSinceRecovery).map(\.name))
-                let applied = Apply(request, from: runningConfiguration, to: new.configuration, outdated: outdated)
+                let outdated = Set(apps.filter { $0.recoveredDigest != nil }.map(\.name))
+                let back = new.configuration.apps.filter { next in
+                    outdated.contains(next.name)
+                        && coordinator.id(of: next.name).map { apps[$0].wasLaunched(with: next) } == true
+                }
+                let applied = Apply(
+                    request,
+                    from: runningConfiguration,
+                    to: new.configuration,
+                    outdated: outdated,
+                    takenBack: Set(back.map(\.name))
+                )
                 let chosen = try applied.chosen()
                 if request.diff {
                     let living = Set(apps.filter { coordinator.machine($0.id).isAlive }.map(\.name))
@@ -255,12 +265,12 @@ extension ControlService {
             let old = app.specification
             let language = (app.next ?? old).presentation.language
             let wasOutdated = app.isOutdated
-            if living.contains(id) {
+            if living.contains(id), !app.wasLaunched(with: specification) {
                 app.specification = old.taking(liveKeysOf: specification)
                 app.next = app.specification == specification ? nil : specification
             } else {
                 app.specification = specification
-                app.next = nil
+                (app.next, app.recoveredDigest) = (nil, nil)
             }
             supervisor.specificationChanged(app, from: old)
             if (app.next ?? app.specification).presentation.language != language {

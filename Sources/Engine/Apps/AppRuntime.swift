@@ -21,10 +21,8 @@ package final class AppRuntime {
     package private(set) var specificationNumber: UInt32 = 0
     /// Whether the configuration contains the app; set by ``AppTable``.
     package internal(set) var isListed = false
-    /// Whether an earlier torpord launched the app with an older configuration, which is no longer known.
-    package var isOutdatedSinceRecovery = false
     /// Whether the running incarnation was launched with an older configuration than the current one.
-    package var isOutdated: Bool { next != nil || isOutdatedSinceRecovery }
+    package var isOutdated: Bool { outdatedDigest != nil }
     /// The current run of the app, which may be launching or terminating; empty if there is none.
     package var run = Incarnation()
 
@@ -110,7 +108,28 @@ extension AppRuntime {
     /// The app's current configuration, if its running incarnation still uses an older one; otherwise nil.
     package var next: AppSpecification? {
         get { slots[NextSlot.self] }
-        set { slots[NextSlot.self] = newValue }
+        set {
+            let launched = newValue == nil ? nil : slots[LaunchDigestSlot.self] ?? specification.launchDigest
+            slots[LaunchDigestSlot.self] = launched
+            slots[NextSlot.self] = newValue
+        }
+    }
+
+    /// The `launchDigest` of the older configuration with which an earlier torpord launched the app; nil if there is
+    /// none. This torpord does not know that configuration otherwise. If it does not know the digest either, it is 0.
+    package var recoveredDigest: UInt64? {
+        get { slots[RecoveredDigestSlot.self] }
+        set { slots[RecoveredDigestSlot.self] = newValue }
+    }
+
+    /// The `launchDigest` of the configuration with which the running incarnation was launched; nil if that is the
+    /// current one.
+    package var outdatedDigest: UInt64? { recoveredDigest ?? slots[LaunchDigestSlot.self] }
+
+    /// Whether an earlier torpord launched the running incarnation with an older configuration than the one in force,
+    /// from which `other` differs only in values that can change while the app runs.
+    package func wasLaunched(with other: AppSpecification) -> Bool {
+        recoveredDigest.map { $0 == other.launchDigest } ?? false
     }
 
     package var lastExit: LastExit? {
@@ -165,6 +184,8 @@ extension AppRuntime {
 }
 
 private enum NextSlot: Slot { typealias Value = AppSpecification }
+private enum LaunchDigestSlot: Slot { typealias Value = UInt64 }
+private enum RecoveredDigestSlot: Slot { typealias Value = UInt64 }
 private enum LastExitSlot: Slot { typealias Value = LastExit }
 private enum LastEndingSlot: Slot { typealias Value = (ending: Ending, text: String) }
 private enum HeldBackSlot: Slot { typealias Value = String }

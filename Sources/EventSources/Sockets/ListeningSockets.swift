@@ -227,6 +227,8 @@ package final class ListeningSockets: EventRoom, EventSource {
     enum PortStanding {
         /// The app accepts no connections: a user stopped it, it has failed, or it is being removed.
         case down
+        /// The app accepts no connections: it has ended again and again, and waits for its next restart.
+        case failing
         /// The app accepts no connections now, but may do so later.
         case coming
         /// The app accepts connections, or is woken when one comes.
@@ -236,6 +238,7 @@ package final class ListeningSockets: EventRoom, EventSource {
     private func standing(_ set: SocketSet, _ socket: ListeningSocket?) -> PortStanding {
         let machine = coordinator.machine(set.app.id)
         if isKeptDown(machine) || machine.failed || coordinator.isLeaving(set.app.id) { return .down }
+        if machine.isCrashLooping { return .failing }
         let isComing =
             machine.isWaitingToLaunch || machine.transition == .launching || machine.transition == .terminating
         if isComing || socket.map({ $0.descriptor == nil }) ?? false { return .coming }
@@ -251,13 +254,15 @@ package final class ListeningSockets: EventRoom, EventSource {
     }
 
     /// Closes or binds sockets at ports that several apps share, because the kernel distributes connections among all
-    /// sockets of a port. The socket of a stopped app is closed as long as another app accepts connections at the
-    /// port. When all of these apps are stopped, their sockets are bound again, so that connections wait.
+    /// sockets of a port. The socket of an app that was stopped or is failing is closed as long as another app accepts
+    /// connections at the port. When none of these apps accepts any or is about to, their sockets are bound again, so
+    /// that connections wait.
     func share(_ set: SocketSet) {
         guard isBegun, set.sockets.contains(where: { $0.specification.plan.reusePort }) else { return }
         let standing = standing(set, nil)
         guard set.portStanding != standing else { return }
         set.portStanding = standing
+        if standing == .takes { set.isKnownToFail = false }
         // Deferred, since apps that share the port may start together: closing a socket loses its queue, and may turn
         // out to be unnecessary.
         loop.later { [weak self] in
@@ -276,14 +281,19 @@ package final class ListeningSockets: EventRoom, EventSource {
         }
         for (set, socket) in group {
             let others = group.filter { $0.set !== set }.map { self.standing($0.set, $0.socket) }
-            let isDown = isKeptDown(coordinator.machine(set.app.id))
+            let isStopped = isKeptDown(coordinator.machine(set.app.id))
+            let isDown = isStopped || self.standing(set, nil) == .failing
             if isDown, socket.descriptor != nil, others.contains(.takes) {
                 close(socket)
                 socket.isYielded = true
-                socket.trouble = "\(set.app.name) was stopped, and others take the connections"
-                let text = "no longer listens at \(socket.label): it was stopped, and others listen there"
+                let why = isStopped ? "was stopped" : "ended again and again"
+                socket.trouble = "\(set.app.name) \(why), and others take the connections"
+                // A failing app gets its socket at each launch.
+                guard isStopped || !set.isKnownToFail else { continue }
+                set.isKnownToFail = !isStopped
+                let text = "no longer listens at \(socket.label): it \(why), and others listen there"
                 note(set.app, .socketClosed, text: text)
-            } else if socket.isYielded, !isDown || !others.contains(where: { $0 != .down }) {
+            } else if socket.isYielded, !isDown || !others.contains(where: { $0 == .coming || $0 == .takes }) {
                 socket.isYielded = false
                 bind(socket, of: set.app)
                 arrangeRetry()

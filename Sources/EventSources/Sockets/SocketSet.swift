@@ -22,6 +22,8 @@ final class SocketSet {
     var refused: ListeningSockets.Refusal?
     /// Whether the app accepted connections at shared ports, at the last check; nil before the first check.
     var portStanding: ListeningSockets.PortStanding?
+    /// Whether it was reported that the app lost its shared ports because it ends again and again.
+    var isKnownToFail = false
 
     /// Runs that a connection has launched and that accepted no connection.
     var unserved = Unserved()

@@ -18,7 +18,7 @@ extension Supervisor {
     /// Called when an incarnation (one run of the app) has ended: the next one uses the specification that is
     /// configured now.
     func takeNextSpecification(_ app: AppRuntime) {
-        app.isOutdatedSinceRecovery = false
+        app.recoveredDigest = nil
         guard let next = app.next else { return }
         let old = app.specification
         app.specification = next

@@ -107,6 +107,8 @@ extension PolicyManager {
         putOff[app] = nil
         damped[app] = nil
         lastHeartbeats[app] = nil
+        // Policies no longer hear how the app ended, and what it required may be idle now.
+        post(TORPOR_EVENT_APPS)
     }
 
     /// Tells the policies that the memory pressure of the machine has changed.

@@ -19,8 +19,9 @@ package struct AppRecord {
     var isReloading = false
     /// Whether the app has a cgroup of its own.
     var hasCgroup = false
-    /// Whether the app was launched with an older configuration than the one in force.
-    package var isOutdated = false
+    /// The digest of the older configuration with which the app was launched (0: unknown); nil if the app was launched
+    /// with the one in force.
+    package var outdatedDigest: UInt64?
     package var wasCutShort = false
     package var tokens = TakenTokens()
     package var lastExit: LastExit?
@@ -42,7 +43,7 @@ package struct AppRecord {
     /// The size in bytes of an app's whole record: its own fields, those of the core, and the times of `restartLimit`
     /// restarts.
     package static func bytes(restartLimit: Int) -> Int {
-        445 + AppMachine.laterBytes + AppMachine.wakeBytes + ChannelRecord.bytes + StateTimes.recordBytes
+        453 + AppMachine.laterBytes + AppMachine.wakeBytes + ChannelRecord.bytes + StateTimes.recordBytes
             + LaunchMoments.recordBytes
             + 4 * min(AppMachine.recordedLedger, max(0, restartLimit) + 1)
     }
@@ -54,7 +55,7 @@ package struct AppRecord {
         errno = app.run.saidErrno
         isReloading = app.run.isReloading
         hasCgroup = app.run.tree?.cgroupPath != nil
-        isOutdated = app.isOutdated
+        outdatedDigest = app.outdatedDigest
         wasCutShort = app.wasCutShort ?? false
         tokens = app.tokens
         lastExit = app.lastExit
@@ -80,11 +81,13 @@ package struct AppRecord {
         if status != nil { flags |= 4 }
         if hasCgroup { flags |= 8 }
         if goalOfPerson != nil { flags |= 16 }
-        if isOutdated { flags |= 32 }
+        if outdatedDigest != nil { flags |= 32 }
         if wasCutShort { flags |= 64 }
         // Flag 128 says that a second byte of flags follows.
         var more = (container == nil ? 0 : 1) | (times.asleep == .zero ? 0 : 2) as UInt8
         if keepsState { more |= 4 }
+        // Earlier versions wrote no digest.
+        if let outdatedDigest, outdatedDigest != 0 { more |= 8 }
         if more != 0 { flags |= 128 }
         record.put(flags)
         tokens.encode(into: &record)
@@ -100,6 +103,7 @@ package struct AppRecord {
         if more != 0 { record.put(more) }
         if let container { container.encode(into: &record) }
         if times.asleep != .zero { record.put(times.asleep.microseconds) }
+        if more & 8 != 0 { record.put(outdatedDigest ?? 0) }
         // The status text is the only field that may be long, so cut it to the space that is left.
         if let status { record.put(status, leaving: Self.bytesBehindStatus) }
         times.encode(into: &record)
@@ -118,7 +122,6 @@ package struct AppRecord {
         let flags = record.take(UInt8.self)
         isReloading = flags & 1 != 0
         hasCgroup = flags & 8 != 0
-        isOutdated = flags & 32 != 0
         wasCutShort = flags & 64 != 0
         tokens = TakenTokens(from: &record)
         if record.takeFlag() {
@@ -137,6 +140,8 @@ package struct AppRecord {
         if more & 1 != 0 { container = ContainerRun(from: &record) }
         keepsState = more & 4 != 0
         let asleep = more & 2 != 0 ? Duration.microseconds(record.take(Int64.self)) : .zero
+        let digest = more & 8 != 0 ? record.take(UInt64.self) : 0
+        outdatedDigest = flags & 32 != 0 ? digest : nil
         if flags & 4 != 0 { status = record.takeText() }
         times = StateTimes(from: &record)
         times.asleep = max(.zero, asleep)

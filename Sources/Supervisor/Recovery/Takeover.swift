@@ -173,7 +173,9 @@ final class Takeover: ShellRoom {
         app.lastState = machine.state
         guard machine.isAlive else { return nil }
         recorder.restoreTimeline(app, launch: record.launch, states: record.times)
-        app.isOutdatedSinceRecovery = record.isOutdated
+        app.recoveredDigest = record.outdatedDigest
+        // The change may have been taken back while no torpord ran.
+        if app.wasLaunched(with: app.specification) { app.recoveredDigest = nil }
         let tag = AppTag(app: app.name, incarnation: machine.incarnation)
         let entry = left.removeValue(forKey: tag)
         let stray = strays.removeValue(forKey: tag)?.first

@@ -108,7 +108,7 @@ final class Reports: ShellRoom {
             guard let missed = app.run.missed, missed.deadline.kind == .watchdog else {
                 return "set off its own watchdog"
             }
-            return "gave no heartbeat within its watchdog of \(Quantity.text(missed.granted))"
+            return "gave no heartbeat (WATCHDOG=1) within its watchdog of \(Quantity.text(missed.granted))"
         case .unresponsive:
             guard let message = app.run.missed?.message else {
                 return "said that it was stopping and did not end within its grace"
@@ -121,8 +121,10 @@ final class Reports: ShellRoom {
         case .lockWhileSuspending:
             return app.run.locksInTheWay?.first.map { "could not be suspended because \($0.sentence)" }
         case .protectedDataOpen: return app.run.openProtectedFiles.map(ProtectedData.sentence)
+        case .memoryLimit:
+            return app.specification.memoryLimit.map { "used more than its memory_limit of \(Quantity.text($0))" }
         case .exitSuccess, .exitFailure, .signal, .coreDump, .oomKill, .unknown, .dependencyFailed, .replaced,
-            .permissionChanged, .memoryLimit, .wakeStorm, .evicted, .stopped, .exitsOnSuspend, .shutdown, .forceQuit,
+            .permissionChanged, .wakeStorm, .evicted, .stopped, .exitsOnSuspend, .shutdown, .forceQuit,
             .launchFailed, .gpuInBackground:
             return nil
         }

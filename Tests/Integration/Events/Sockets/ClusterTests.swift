@@ -111,6 +111,16 @@ import TorporAPI
         }
     }
 
+    /// The keeper closes its own a moment after torpord: what connected to it meanwhile would be reset.
+    private static func waitForListeners(_ count: Int, _ port: UInt16, _ daemon: Daemon) throws {
+        let place = String(format: ":%04X 00000000:0000 0A", port)
+        try daemon.eventually("\(count) listen") {
+            // However long: others may have thousands.
+            let table = try String(contentsOfFile: "/proc/net/tcp", encoding: .utf8)
+            return table.components(separatedBy: place).count - 1 == count
+        }
+    }
+
     @Test("one that a person stops leaves all connections to the others; when all are stopped they wait")
     func stopped() throws {
         let server = #"""
@@ -133,17 +143,8 @@ import TorporAPI
             """
         try withDaemon(toml, files: ["web.py": server]) { daemon in
             for app in ["web@1", "web@2"] { try daemon.done(.start, app) }
-            /// The keeper closes its own a moment after torpord: what connected to it meanwhile would be reset.
-            func waitForListeners(_ count: Int) throws {
-                let place = String(format: ":%04X 00000000:0000 0A", port)
-                try daemon.eventually("\(count) listen") {
-                    // However long: others may have thousands.
-                    let table = try String(contentsOfFile: "/proc/net/tcp", encoding: .utf8)
-                    return table.components(separatedBy: place).count - 1 == count
-                }
-            }
             func expectOnly(_ app: String) throws {
-                try waitForListeners(1)
+                try Self.waitForListeners(1, port, daemon)
                 for _ in 0..<20 { #expect(try Peer(port: port).receive(until: "served") == "\(app) served") }
             }
             try daemon.done(.stop, "web@1")
@@ -157,10 +158,54 @@ import TorporAPI
             try daemon.done(.kill, "web@2")
             try expectOnly("web@1")
             try daemon.done(.stop, "web@1")
-            try waitForListeners(2)
+            try Self.waitForListeners(2, port, daemon)
             let waiting = try (0..<10).map { _ in try Peer(port: port) }
             _ = try daemon.verbs(.start, ["web@1", "web@2"]) { $0.wait = false }
             for peer in waiting { #expect(try peer.receive(until: "served").hasSuffix(" served")) }
+        }
+    }
+
+    @Test("one that ends again and again leaves all connections to the others, until they are gone too")
+    func failing() throws {
+        let server = #"""
+            import os, socket, sys, tp
+            if os.environ["TORPOR_APP"] == "web@1" and os.path.exists(tp.HERE + "/broken"):
+                sys.exit(1)
+            listener = socket.socket(fileno=3)
+            while True:
+                connection, _ = listener.accept()
+                connection.sendall(os.environ["TORPOR_APP"].encode() + b" served")
+                connection.close()
+            """#
+        let port = try TestAddress.port()
+        let toml = """
+            [apps.web]
+            \(Scripts.python)"@D/web.py"]
+            instances = 2
+            restart = "always"
+            restart_backoff = { initial = "300ms", factor = 100, cap = "1h", jitter = 0 }
+            sockets = [{ stream = "127.0.0.1:\(port)", reuse_port = true }]
+            """
+        try withDaemon(toml, files: ["web.py": server]) { daemon in
+            for app in ["web@1", "web@2"] { try daemon.waitFor(app, "active") }
+            daemon.touch("broken")
+            Foundation.kill(try daemon.process(of: "web@1"), SIGKILL)
+            try daemon.eventually("web@1 waits for its second restart") {
+                try daemon.status("web@1").sockets.first?.trouble?.contains("again and again") == true
+            }
+            try Self.waitForListeners(1, port, daemon)
+            for _ in 0..<20 { #expect(try Peer(port: port).receive(until: "served") == "web@2 served") }
+            // Alone it keeps what comes for its next launch.
+            try daemon.done(.stop, "web@2")
+            try daemon.eventually("web@1 listens again") { try daemon.status("web@1").sockets.first?.trouble == nil }
+            let waiting = try Peer(port: port)
+            try File.remove(daemon.directory + "/broken")
+            try daemon.done(.restart, "web@1")
+            #expect(try waiting.receive(until: "served") == "web@1 served")
+            try daemon.done(.start, "web@2")
+            try Self.waitForListeners(2, port, daemon)
+            let told = try daemon.events("web@1").filter { $0.text.contains("again and again, and others") }
+            #expect(told.count == 1, "\(told)")
         }
     }
 }

@@ -153,6 +153,42 @@ import TorporAPI
         }
     }
 
+    @Test("Apps that are started or restarted together keep the order of `after`", arguments: [Verb.start, .restart])
+    func afterTogether(verb: Verb) throws {
+        let toml = """
+            [apps.a-top]
+            exec = ["/bin/sleep", "1000"]
+            after = ["base"]
+            launch = "on-demand"
+            [apps.base]
+            exec = ["/bin/sleep", "1000"]
+            ready = { file = "@D/go", interval = "10ms" }
+            launch_deadline = "1min"
+            launch = "on-demand"
+            """
+        try withDaemon(toml) { daemon throws in
+            var old: [Int32] = []
+            if verb == .restart {
+                daemon.touch("go")
+                for app in ["a-top", "base"] { try daemon.done(.start, app) }
+                old = try ["a-top", "base"].map { try daemon.process(of: $0) }
+                try File.remove(daemon.directory + "/go")
+            }
+            var request = VerbRequest(verb: verb, apps: ["a-top", "base"])
+            request.wait = false
+            _ = try daemon.call(.verb(request))
+            try daemon.eventually("base is launched") {
+                (try daemon.summary("base").pid).map { !old.contains($0) && Truth.isAlive($0) } ?? false
+            }
+            try daemon.eventually("what was there has ended") { !old.contains(where: Truth.isAlive) }
+            #expect(daemon.processes(of: "a-top").isEmpty)
+            #expect(try daemon.summary("base").transition == "launching")
+            daemon.touch("go")
+            try daemon.waitFor("a-top", "active")
+            #expect(try daemon.summary("base").state == "active")
+        }
+    }
+
     @Test("A requirement that fails ends the launch with dependency-failed, and its recovery launches it after all")
     func dependencyFailed() throws {
         let toml = """

@@ -37,6 +37,36 @@ import TorporAPI
         }
     }
 
+    @Test("A change that is taken back after torpord was replaced is no longer pending", arguments: [false, true])
+    func takenBack(twice: Bool) throws {
+        let old = Apps.sleeper("a", "environment = { A = \"1\" }") + Apps.sleeper("b")
+        let new = Apps.sleeper("a", "grace = \"9s\"\nenvironment = { A = \"2\" }") + Apps.sleeper("b", seconds: 2000)
+        try withDaemon(old) { daemon throws in
+            for app in ["a", "b"] { try daemon.waitFor(app, "active") }
+            let pids = try ["a", "b"].map { try daemon.process(of: $0) }
+            try daemon.apply(new)
+            // The change of another key that needs a restart is still not what the app was launched with.
+            try daemon.killTorpord()
+            try daemon.waitUntilItAnswers()
+            #expect(try daemon.status("a").outdated && daemon.status("b").outdated)
+            let other = Apps.sleeper("a", "grace = \"9s\"\nenvironment = { A = \"3\" }") + Apps.sleeper("b")
+            let lines = try daemon.apply(other).lines
+            #expect(lines.contains { $0.hasPrefix("a: ") && $0.contains("changed before torpord was replaced") })
+            #expect(lines.contains { $0.hasPrefix("b: exec changed (live)") }, "\(lines)")
+            #expect(try daemon.status("a").outdated && !daemon.status("b").outdated)
+            if twice {
+                // Replaced a second time, which still knows what the first one launched.
+                try daemon.killTorpord()
+                try daemon.waitUntilItAnswers()
+                #expect(try daemon.status("a").outdated && !daemon.status("b").outdated)
+            }
+            try daemon.apply(old)
+            #expect(try !daemon.status("a").outdated)
+            #expect(try daemon.apply().apps.isEmpty)
+            #expect(try ["a", "b"].map { try daemon.process(of: $0) } == pids)
+        }
+    }
+
     @Test("An app that is removed and ends slowly is gone all the same when torpord dies meanwhile")
     func removed() throws {
         try withDaemon(RemovalTests.app("one") + Apps.sleeper("stays"), files: RemovalTests.files) { daemon throws in

@@ -66,6 +66,27 @@ import Varlink
         }
     }
 
+    @Test("What a removed app required sleeps once that app is gone", arguments: ["mobile", "server"])
+    func requiredByRemoved(_ policy: String) throws {
+        let front = Governed.sleeper(
+            "front",
+            "background_time = \"none\"\nrequires = [\"db\"]\nlaunch = \"background\""
+        )
+        let others =
+            Governed.sleeper("db", "background_time = \"100ms\"\nlaunch = \"background\"")
+            + Governed.sleeper("later", "background_time = \"100ms\"\nlaunch = \"on-demand\"")
+        let text = try toml(policy, "options = { suspend = true }", apps: others + front)
+        try withDaemon(text) { daemon throws in
+            for app in ["front", "db"] { try daemon.waitFor(app, "background") }
+            // Its time in the background ends after that of db.
+            try daemon.done(.start, "later") { $0.background = true }
+            try daemon.waitFor("later", "suspended")
+            #expect(try daemon.summary("db").state == "background")
+            try daemon.apply(text.replacingOccurrences(of: front, with: ""))
+            try daemon.waitFor("db", "suspended")
+        }
+    }
+
     @Test("Mobile suspends what was overdue before its advice was taken")
     func overdue() throws {
         try withDaemon(toml("mobile", "mode = \"advise\"", apps: Self.apps)) { daemon throws in
