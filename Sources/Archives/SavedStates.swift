@@ -35,12 +35,22 @@ package final class SavedStates: Room, LifecycleObserver {
         if isKept { keepArchive(of: app) }
         let isDone = isOver && app.specification.rules.isOneshot
         if app.restoration == .offered, ending.transition == .launching, ending.cause != nil, !isDone,
-            !ending.reason.wasAskedFor, !ending.reason.isReplacement
+            !ending.reason.wasAskedFor, !ending.reason.isReplacement, mayHaveRead(app)
         {
             return setArchiveAside(app, "the launch that should have restored it failed")
         }
         if app.restoration == .offered { app.restoration = nil }
         if isOver { discardArchive(app) }
+    }
+
+    /// Whether the app, in a launch that got an archive, may have read it before the launch failed. An app whose
+    /// launch is complete when its delegate says so reads it only when it is told to. Any other program knows the
+    /// archive from its environment.
+    private func mayHaveRead(_ app: AppRuntime) -> Bool {
+        let timeline = app.run.timeline
+        // A torpord that has taken over does not know what an earlier one told the app.
+        return app.specification.rules.readiness != .delegate || timeline.time(of: .told(.restoreState)) != nil
+            || timeline.time(of: .supervisorReplaced) != nil
     }
 
     package func forget(_ app: AppRuntime) {
@@ -292,7 +302,8 @@ package final class SavedStates: Room, LifecycleObserver {
         note(
             app,
             .stateSetAside,
-            text: "continues without its saved state: \(why); it is kept as \(folder.aside)"
+            text: "continues without its saved state: \(why); ‘torpor state import \(app.name) --raw \(folder.aside)’ "
+                + "gives it back"
         )
     }
 

@@ -233,6 +233,7 @@ static void take_inet(const struct nlmsghdr *message, int kind, tlx_socket_queue
         .inode = found->idiag_inode,
         .unread = found->idiag_rqueue,
         .place = ntohs(found->id.idiag_sport),
+        .cookie = (uint64_t)found->id.idiag_cookie[1] << 32 | found->id.idiag_cookie[0],
         .state = found->idiag_state,
         .family = tlx_family_internet,
         .type = kind == tlx_queue_tcp4 || kind == tlx_queue_tcp6 ? 0 : 1,

@@ -67,6 +67,7 @@ extension ControlService {
             for app in [app] + along {
                 app.lastEnding = nil
                 app.tokens.take(token)
+                if request.verb == .restart { app.keepsStateWhenStopped = request.keepState ? true : nil }
             }
             var item: PendingCall.Item
             do throws(RequestError) {

@@ -35,7 +35,8 @@ extension ControlService {
                 supervisor.savedStates.keepArchive(of: app)
             }
         case .disconnect, .discard: app.kept.goalOfPerson = nil
-        case .restart: if app.kept.goalOfPerson == .notRunning { app.kept.goalOfPerson = .active }
+        case .restart:
+            if app.kept.goalOfPerson == .notRunning { app.kept.goalOfPerson = .active }
         case .interrupt, .reset, .hold, .wait, .own, .disown: return
         }
         // With `exits_on_suspend`, the app exits in the background. The configuration, not the user's goal, then

@@ -57,6 +57,10 @@ public struct SandboxPlaces: Hashable, Sendable {
     public var bundle: String?
     /// The state directory and the data folders: the app may write to them.
     public var writable: [String] = []
+    /// The folders with the app's saved state, and with what its subscriptions have fetched: the app may read them.
+    public var readable: [String] = []
+    /// Patterns (glob(7)) of further such folders.
+    public var readablePatterns: [String] = []
     /// The app's folder in the runtime directory: the app may write to the files in it, but make none.
     public var runtime: String?
 
@@ -125,6 +129,8 @@ public struct LandlockPlan: Hashable, Sendable {
         add(Self.devices, .device)
         add([places.directory, places.bundle].compactMap(\.self), .read)
         add(places.writable, .write)
+        add(places.readable, [.readFile, .readFolder])
+        rules += places.readablePatterns.map { Rule(path: $0, rights: [.readFile, .readFolder], isPattern: true) }
         if let runtime = places.runtime { add([runtime], [.readFile, .readFolder, .writeFile]) }
         if grants.network != .none { add(Self.resolvers, [.readFile, .readFolder]) }
         for device in Permission.Device.allCases where grants.devices.contains(device) {

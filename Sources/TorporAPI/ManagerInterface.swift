@@ -653,7 +653,7 @@ public enum ManagerInterface {
         # token; what was already carried out is not repeated but only waited for. Its lowest bit does not count. The
         # results of Stop include the apps that were stopped because they require one of "apps".
         # force, for Start: launch the app even if a policy is against it, or this machine does not own it. standby: launch
-        # it only to be suspended. keep_state, for Stop: the next launch gets the state that the app saved.
+        # it only to be suspended. keep_state, for Stop and Restart: the next launch gets the state that the app saved.
         method Start(
           apps: []string,
           background: ?bool,
@@ -666,7 +666,7 @@ public enum ManagerInterface {
           (app: ?string, state: ?string, transition: ?string, text: ?string, results: ?[]Result)
         method Stop(apps: []string, keep_state: ?bool, wait: ?bool, timeout_ms: ?int, token: ?string) ->
           (app: ?string, state: ?string, transition: ?string, text: ?string, results: ?[]Result)
-        method Restart(apps: []string, wait: ?bool, timeout_ms: ?int, token: ?string) ->
+        method Restart(apps: []string, keep_state: ?bool, wait: ?bool, timeout_ms: ?int, token: ?string) ->
           (app: ?string, state: ?string, transition: ?string, text: ?string, results: ?[]Result)
         # url, which the app is to open in the foreground, is for apps with a delegate.
         method Foreground(apps: []string, url: ?string, wait: ?bool, timeout_ms: ?int, token: ?string) ->

@@ -8,9 +8,25 @@ import Testing
     @Test("wakes it at once, and ever more seldom when it is left there again", arguments: [nil, Duration.seconds(1)])
     func delays(awake: Duration?) {
         var left = LeftBehind()
-        let delays = (0..<16).map { _ in left.fellAsleep([7: .connection], after: awake)[7] }
+        let delays = (0..<16).map { _ in left.fellAsleep([7: .connection(ids: [1])], after: awake)[7] }
         #expect(delays[..<5] == [.zero, .seconds(1), .seconds(2), .seconds(4), .seconds(8)])
         #expect(delays.last == .seconds(3_600))
+    }
+
+    @Test("at a busy port it is another connection each time, and is answered at once")
+    func busy() {
+        var left = LeftBehind()
+        for id in 0..<10 as Range<UInt64> {
+            #expect(left.fellAsleep([7: .connection(ids: [2 * id, 2 * id + 1])], after: .seconds(3)) == [7: .zero])
+        }
+        // One that was not accepted among others that are new.
+        #expect(left.fellAsleep([7: .connection(ids: [19, 20])], after: .seconds(3)) == [7: .seconds(1)])
+        #expect(left.fellAsleep([7: .connection(ids: [19, 21])], after: .seconds(3)) == [7: .seconds(2)])
+        #expect(left.fellAsleep([7: .connection(ids: [22])], after: .seconds(3)) == [7: .zero])
+        // Where the kernel does not tell them apart nobody waits for long.
+        var unknown = LeftBehind()
+        let delays = (0..<8).map { _ in unknown.fellAsleep([7: .connection(ids: nil)], after: .seconds(3))[7] }
+        #expect(delays.first == .zero && delays.dropFirst().allSatisfy { $0 == .seconds(1) })
     }
 
     @Test("is forgotten when it is gone, and known for itself")
@@ -35,13 +51,17 @@ import Testing
         var left = LeftBehind()
         let moment = Duration.milliseconds(20)
         for _ in 0..<5 {
-            #expect(left.fellAsleep([7: .connection], after: moment) == [7: .zero])
+            #expect(left.fellAsleep([7: .connection(ids: [1])], after: moment) == [7: .zero])
         }
-        #expect(left.fellAsleep([7: .connection, 8: .data(received: nil)], after: moment) == [7: .zero, 8: .zero])
         #expect(
-            left.fellAsleep([7: .connection, 8: .data(received: nil)], after: moment) == [7: .zero, 8: .seconds(1)]
+            left.fellAsleep([7: .connection(ids: [1]), 8: .data(received: nil)], after: moment) == [7: .zero, 8: .zero]
         )
-        #expect(left.fellAsleep([7: .connection], after: .seconds(1)) == [7: .seconds(1)])
+        #expect(
+            left.fellAsleep([7: .connection(ids: [1]), 8: .data(received: nil)], after: moment) == [
+                7: .zero, 8: .seconds(1),
+            ]
+        )
+        #expect(left.fellAsleep([7: .connection(ids: [1])], after: .seconds(1)) == [7: .seconds(1)])
     }
 
     @Test("data that came since it was last suspended are new, and an answer that it owes is never left")

@@ -64,6 +64,24 @@ import Testing
         }
     }
 
+    @Test("Connections that nobody has accepted are told apart by numbers that stay")
+    func unaccepted() throws {
+        let listener = try Sockets.listenTCP(address: "127.0.0.1", port: 0)
+        let port = try Sockets.port(listener.raw)
+        func waiting() throws -> Set<UInt64> { try SocketQueues.unaccepted(at: [UInt64(port)])[UInt64(port)] ?? [] }
+        #expect(try waiting().isEmpty)
+        var clients = [try Sockets.connectTCP(address: "127.0.0.1", port: port)]
+        #expect(try Descriptor.wait(listener.raw, timeout: .seconds(10)))
+        let first = try waiting()
+        #expect(first.count == 1 && !first.contains(0))
+        clients.append(try Sockets.connectTCP(address: "127.0.0.1", port: port))
+        let both = try waiting()
+        #expect(both.count == 2 && both.isSuperset(of: first))
+        let accepted = try #require(try Sockets.accept(listener.raw))
+        #expect(try waiting() == both.subtracting(first))
+        withExtendedLifetime((clients, accepted)) {}
+    }
+
     @Test("A listener at a Unix socket has the place of its connections", arguments: [true, false])
     func unix(isAbstract: Bool) throws {
         let path = (isAbstract ? "@torpor-copies-" : "/tmp/torpor-copies-") + "\(ThisProcess.pid)"

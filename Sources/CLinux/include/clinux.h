@@ -231,6 +231,8 @@ typedef struct {
     uint8_t family, type;
     /// Whether a writer would block.
     uint8_t is_full;
+    /// The number by which the kernel's diagnostics tell the sockets of a boot apart; 0 for a Unix socket.
+    uint64_t cookie;
     /// Set for connections only.
     tlx_socket_traffic traffic;
 } tlx_socket_queue;

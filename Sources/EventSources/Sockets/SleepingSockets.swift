@@ -101,6 +101,7 @@ final class SleepingSockets: EventRoom {
                 ? nil : wish.wake(for: copy.facts, places).map { (copy, $0) }
         }
         var waiting: [UInt32: (copy: SocketCopy, wake: Wake, events: IOEvents, pending: LeftBehind.Pending)] = [:]
+        var listening: [UInt32: UInt64] = [:]
         for (copy, wake) in wanted {
             let ready = Descriptor.readiness(copy.descriptor.raw)
             var events: IOEvents = [.readable, .peerClosed, .edgeTriggered]
@@ -111,7 +112,10 @@ final class SleepingSockets: EventRoom {
             let hasNews = !ready.isDisjoint(with: .news)
             if hasNews, isHeard(copy, ready) {
                 let pending = LeftBehind.Pending.data(received: copy.traffic.received)
-                waiting[copy.inode] = (copy, wake, ready, copy.facts.listens ? .connection : pending)
+                if copy.facts.listens, copy.facts.family == .internet, !copy.facts.isElsewhere {
+                    listening[copy.inode] = copy.facts.place
+                }
+                waiting[copy.inode] = (copy, wake, ready, copy.facts.listens ? .connection(ids: nil) : pending)
             } else if owesAnswer(copy, places) {
                 waiting[copy.inode] = (copy, wake, .readable, .answer)
             }
@@ -129,7 +133,8 @@ final class SleepingSockets: EventRoom {
         judge(
             waiting.mapValues { one in
                 (one.pending, { [weak self] in self?.happened(one.copy.facts, one.events, one.wake) })
-            }
+            },
+            listening: listening
         )
     }
 
@@ -172,7 +177,24 @@ final class SleepingSockets: EventRoom {
     }
 
     /// Wakes the app for data that was pending when the app was suspended: at once, or later if the app left the data
-    /// unread in earlier suspensions.
+    /// unread in earlier suspensions. `listening`: the places of the TCP sockets with pending connections, which the
+    /// kernel can tell apart.
+    private func judge(
+        _ waiting: [UInt32: (pending: LeftBehind.Pending, wake: () -> Void)],
+        listening: [UInt32: UInt64]
+    ) {
+        let places = Set(listening.values)
+        guard !places.isEmpty else { return judge(waiting) }
+        owner.poll.unaccepted(at: places) { [weak self] found in
+            guard let self, !isOver else { return }
+            var waiting = waiting
+            for (socket, place) in listening {
+                waiting[socket]?.pending = .connection(ids: found.map { $0[place] ?? [] })
+            }
+            judge(waiting)
+        }
+    }
+
     private func judge(_ waiting: [UInt32: (pending: LeftBehind.Pending, wake: () -> Void)]) {
         let delays = owner.leftBehind(by: app.id, waiting.mapValues(\.pending))
         guard let (socket, delay) = delays.min(by: { $0.value < $1.value }), let wake = waiting[socket]?.wake
@@ -234,18 +256,21 @@ final class SleepingSockets: EventRoom {
         let places = places(Set(queues.values.filter(\.listens).map(\.place)))
         let given = sockets.numbers(of: app)
         var waiting: [UInt32: (pending: LeftBehind.Pending, wake: () -> Void)] = [:]
+        var listening: [UInt32: UInt64] = [:]
         for (socket, queue) in queues where !given.contains(socket) {
             guard let wake = wish.wake(for: queue, places) else { continue }
             let isAsked =
                 before == nil && wish.manner(ofClient: queue, places) != .none
                 && queue.traffic.owesAnswer(app.specification)
             guard isAsked || isNews(queue, after: before?[socket]) else { continue }
+            if queue.listens, queue.family == .internet { listening[socket] = queue.place }
             let pending: LeftBehind.Pending =
                 queue.listens
-                ? .connection : queue.unread == 0 && isAsked ? .answer : .data(received: queue.traffic.received)
+                ? .connection(ids: nil)
+                : queue.unread == 0 && isAsked ? .answer : .data(received: queue.traffic.received)
             waiting[socket] = (pending, { [weak self] in self?.tell("port \(queue.place)", queue.text, wake) })
         }
-        if before == nil { judge(waiting) } else { waiting.values.first?.wake() }
+        if before == nil { judge(waiting, listening: listening) } else { waiting.values.first?.wake() }
     }
 
     /// Whether the queue has changed since the last poll: data came, the send buffer has room again, or the connection

@@ -136,15 +136,15 @@ extension SocketQueue {
 /// further suspension that begins with unread data on the same socket delays the wake-up more. Data that comes later
 /// wakes the app at once.
 ///
-/// At a listening socket, the pending connection may be a different one each time: a client may connect each time
-/// just as the app is suspended. So a connection causes a delay only if the app was awake for a second or more and
-/// could have accepted it. There is no delay for data that came since the last suspension, nor while a client waits
+/// At a listening socket, the pending connections may be others each time: on a busy port, some client connects each
+/// time just as the app is suspended. So connections cause a delay only if one of them waited already in the last
+/// suspension, and the app was awake for a second or more and could have accepted it. There is no delay for data that came since the last suspension, nor while a client waits
 /// for an answer (``SocketTraffic/owesAnswer(_:)``).
 struct LeftBehind {
     /// What is pending at a socket.
     enum Pending: Hashable {
-        /// A connection that waits to be accepted.
-        case connection
+        /// Connections that wait to be accepted. `ids`: the number of each; nil if the kernel does not say.
+        case connection(ids: Set<UInt64>?)
         /// An answer that a client waits for.
         case answer
         /// Data, or the end of a connection. `received`: how long ago the last data came; nil if unknown.
@@ -152,6 +152,10 @@ struct LeftBehind {
     }
 
     private var times: [UInt32: Int] = [:]
+    /// The connections that waited at each listening socket in the last suspension.
+    private var unaccepted: [UInt32: Set<UInt64>] = [:]
+    /// The longest delay if the kernel does not say which connections wait.
+    private static let longestForUnknown = Duration.seconds(1)
 
     var isEmpty: Bool { times.isEmpty }
 
@@ -163,15 +167,34 @@ struct LeftBehind {
     /// - Returns: how long the data of each socket waits before it wakes the app.
     mutating func fellAsleep(_ sockets: [UInt32: Pending], after awake: Duration?) -> [UInt32: Duration] {
         var next: [UInt32: Int] = [:]
-        for (socket, pending) in sockets { next[socket] = Self.isNew(pending, awake) ? 1 : (times[socket] ?? 0) + 1 }
-        times = next
-        return next.mapValues(Self.delay)
+        var connections: [UInt32: Set<UInt64>] = [:]
+        var delays: [UInt32: Duration] = [:]
+        for (socket, pending) in sockets {
+            let count = isNew(pending, at: socket, awake) ? 1 : (times[socket] ?? 0) + 1
+            next[socket] = count
+            delays[socket] = Self.delay(count)
+            guard case .connection(let ids) = pending else { continue }
+            if let ids {
+                connections[socket] = ids
+            } else {
+                delays[socket] = min(Self.delay(count), Self.longestForUnknown)
+            }
+        }
+        (times, unaccepted) = (next, connections)
+        return delays
     }
 
-    private static func isNew(_ pending: Pending, _ awake: Duration?) -> Bool {
+    private func isNew(_ pending: Pending, at socket: UInt32, _ awake: Duration?) -> Bool {
         switch pending {
         case .answer: true
-        case .connection: awake.map { $0 < .seconds(1) } ?? false
+        case .connection(let ids):
+            if let awake, awake < .seconds(1) {
+                true
+            } else if let ids, let before = unaccepted[socket] {
+                before.isDisjoint(with: ids)
+            } else {
+                false
+            }
         case .data(let received):
             if let received, let awake { received < awake } else { false }
         }

@@ -59,6 +59,12 @@ final class SocketPoll {
         work.ask({ (try? SocketQueues.read(sockets, at: ports)) ?? [:] }, completion)
     }
 
+    /// Finds the connections at these ports that nobody has accepted (``SocketQueues/unaccepted(at:)``), on a background
+    /// thread. `completion` gets nil if the kernel does not say.
+    func unaccepted(at ports: Set<UInt64>, _ completion: @escaping ([UInt64: Set<UInt64>]?) -> Void) {
+        work.ask({ try? SocketQueues.unaccepted(at: ports) }, completion)
+    }
+
     private func arm(after time: Duration) {
         if timer == nil { timer = try? loop.timer { [weak self] in self?.look() } }
         timer?.arm(after: time)

@@ -51,9 +51,12 @@ public enum SocketQueues {
         let kinds = [tlx_queue_tcp4, tlx_queue_tcp6, tlx_queue_udp4, tlx_queue_udp6, tlx_queue_unix]
         for kind in kinds {
             do throws(Errno) {
-                try read(Int32(kind), into: &found) { one in
-                    inodes.contains(one.inode)
+                try read(Int32(kind)) { one in
+                    if inodes.contains(one.inode)
                         || one.inode != 0 && kind <= tlx_queue_tcp6 && ports.contains(one.place)
+                    {
+                        found[one.inode] = SocketQueue(one)
+                    }
                 }
             } catch {
                 // ENOENT only means that the kernel lacks the protocol or its diagnostics.
@@ -64,11 +67,24 @@ public enum SocketQueues {
         return found
     }
 
-    private static func read(
-        _ kind: Int32,
-        into found: inout [UInt32: SocketQueue],
-        where isWanted: (tlx_socket_queue) -> Bool
-    ) throws(Errno) {
+    /// The TCP connections at these ports that no process has accepted yet, by port. Each one has a number that no
+    /// other socket has until the next boot. Do not call it on the event loop either. Throws as ``read(_:at:)`` does.
+    public static func unaccepted(at ports: Set<UInt64>) throws(Errno) -> [UInt64: Set<UInt64>] {
+        var found: [UInt64: Set<UInt64>] = [:]
+        for kind in [tlx_queue_tcp4, tlx_queue_tcp6] {
+            do throws(Errno) {
+                try read(Int32(kind)) { one in
+                    guard one.inode == 0, ports.contains(one.place), Int(one.state) != tlx_tcp_listening else { return }
+                    found[one.place, default: []].insert(one.cookie)
+                }
+            } catch .noSuchFileOrDirectory {
+                // The kernel lacks the protocol.
+            }
+        }
+        return found
+    }
+
+    private static func read(_ kind: Int32, _ body: (tlx_socket_queue) -> Void) throws(Errno) {
         let socket = Descriptor(owning: try call { tlx_diagnostics_socket() })
         try socket.withRaw { raw throws(Errno) in
             try call { tlx_queue_ask(raw, kind) }
@@ -77,9 +93,7 @@ public enum SocketQueues {
                 try withUnsafeTemporaryAllocation(of: tlx_socket_queue.self, capacity: Int(tlx_queue_piece)) {
                     piece throws(Errno) in
                     let count = try call { tlx_queue_answer(raw, kind, piece.baseAddress!, &isLast) }
-                    for queue in piece[..<count] where isWanted(queue) {
-                        found[queue.inode] = SocketQueue(queue)
-                    }
+                    for queue in piece[..<count] { body(queue) }
                 }
             }
         }

@@ -164,7 +164,7 @@ extension Supervisor {
             remains: app.run.tree?.isContainer == true ? nil : app.run.remains,
             missing: missingRequirements(of: app)
         )
-        if ending.reason.isFailure, let guilt = mailboxes.guilt(of: app, reason: ending.reason) { text += guilt }
+        if ending.reason.spoilsDelivery, let guilt = mailboxes.guilt(of: app, reason: ending.reason) { text += guilt }
         // Name the incarnation that has ended: the next one may have been launched already.
         recorder.note(
             app,

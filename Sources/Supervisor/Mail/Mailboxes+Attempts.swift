@@ -9,8 +9,8 @@ import Store
 
 /// Counts how often mail ends the app that handles it.
 ///
-/// Before mail is sent, the store notes which run (launch) of the app gets it. If that run fails before the app has
-/// answered, this counts as an attempt. After `mail_attempts` attempts the mail is no longer delivered, and the app
+/// Before mail is sent, the store notes which run (launch) of the app gets it. If that run fails or exits before the
+/// app has answered, this counts as an attempt. After `mail_attempts` attempts the mail is no longer delivered, and the app
 /// gets the next mail. An ending that no torpord has seen, as after a power failure, does not count.
 extension Mailboxes {
     func beginAttempt(_ id: Int64, _ app: AppRuntime, run: UInt32? = nil) {
@@ -30,7 +30,7 @@ extension Mailboxes {
             return
         }
         // If it is unknown how the run ended, the mail may not be the reason.
-        let counts = ending.reason.isFailure && ending.reason != .unknown
+        let counts = ending.reason.spoilsDelivery && ending.reason != .unknown
         guard isLoaded else {
             endedBeforeLoad[app.id] = (run, counts)
             return
@@ -101,4 +101,9 @@ extension Mailboxes {
         }
         return mail
     }
+}
+
+extension TerminationReason {
+    /// Whether mail that the app had not answered when it ended for this reason may be to blame.
+    package var spoilsDelivery: Bool { isFailure || self == .exitSuccess }
 }

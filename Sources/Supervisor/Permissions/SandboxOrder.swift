@@ -144,6 +144,10 @@ extension Launcher {
         places.writable = [supervisor.savedStates.stateDirectory(of: app)]
         if let data = supervisor.dataFolders.folder(of: app) { places.writable.append(data) }
         if app.specification.data.protection.kind != nil { places.writable.append(supervisor.protection.door(of: app)) }
+        let archives = supervisor.savedStates.archives(of: app).path
+        places.readable = [archives, supervisor.transfers.feedsPlace(of: app.name).path]
+        // Each scene inside the app has a folder of its own beside the app's.
+        if specification.innerScenes != nil { places.readablePatterns = [archives + "@*"] }
         places.runtime = supervisor.runtime.directory(of: app)
         return SandboxOrder(mode: mode, grants: app.grants, places: places)
     }

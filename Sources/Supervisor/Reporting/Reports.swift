@@ -122,7 +122,7 @@ final class Reports: ShellRoom {
             return app.run.locksInTheWay?.first.map { "could not be suspended because \($0.sentence)" }
         case .protectedDataOpen: return app.run.openProtectedFiles.map(ProtectedData.sentence)
         case .memoryLimit:
-            return app.specification.memoryLimit.map { "used more than its memory_limit of \(Quantity.text($0))" }
+            return app.specification.memoryLimit.map { "used more than its memory_limit of \(Bytes.text($0))" }
         case .exitSuccess, .exitFailure, .signal, .coreDump, .oomKill, .unknown, .dependencyFailed, .replaced,
             .permissionChanged, .wakeStorm, .evicted, .stopped, .exitsOnSuspend, .shutdown, .forceQuit,
             .launchFailed, .gpuInBackground:

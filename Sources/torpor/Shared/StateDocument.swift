@@ -81,6 +81,20 @@ struct StateDocument {
 
     private init(app: String) { self.app = app }
 
+    /// A document with the bytes of a state, and without mail.
+    ///
+    /// - Throws: ``Failure`` with a sentence if the state is larger than any that can be given to an app.
+    init(app: String, state: [UInt8]) throws(Failure) {
+        guard !state.isEmpty else { throw Failure(status: .usage, message: "the file is empty: name one with a state") }
+        guard state.count <= StatePart.mostState else {
+            throw Failure(
+                status: .failed,
+                message: "a state has at most \(StatePart.mostState >> 20) MiB, and this is larger: name another file"
+            )
+        }
+        (self.app, self.state) = (app, state)
+    }
+
     /// Reads an app's state and mail from its supervisor.
     static func read(
         _ app: String,

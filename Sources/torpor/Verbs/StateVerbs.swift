@@ -58,11 +58,16 @@ struct StateImport: ParsableCommand {
         abstract: "Reads what ‘torpor state export’ wrote, for the next launch of an app that does not run.",
         discussion: "A state takes the place of the app's own, also if the export says that there is none."
     )
-    .examples("torpor state import orders <orders.state", "torpor state import orders orders.state")
+    .examples(
+        "torpor state import orders <orders.state",
+        "torpor state import orders orders.state",
+        "torpor state import orders --raw /var/lib/torpor/archives/orders/set-aside"
+    )
 
     @OptionGroup var app: AppArgument
     @Argument(help: "The file, or - for standard input.", completion: .file())
     var file: String = "-"
+    @Flag(help: "The file is the state itself, such as one that was set aside, and no export.") var raw = false
     @OptionGroup var options: GlobalOptions
 
     package func run() throws {
@@ -73,7 +78,7 @@ struct StateImport: ParsableCommand {
         } catch {
             throw Failure(status: .failed, message: "\(file == "-" ? "standard input" : file) cannot be read: \(error)")
         }
-        let document = try StateDocument(bytes)
+        let document = raw ? try StateDocument(app: app.app, state: bytes) : try StateDocument(bytes)
         guard document.app == app.app else {
             throw Failure(
                 status: .usage,

@@ -36,8 +36,12 @@ struct UnhandledTests {
         try Spawn.run([Built.path("torpor")] + words + ["--socket", daemon.socket])
     }
 
-    @Test("An app that dies of the third of ten messages handles nine, and lives") func third() throws {
-        try withDaemon(Self.head, files: Delegates.files(Self.dying)) { daemon in
+    @Test("An app that ends by the third of ten messages handles nine, and lives", arguments: [3, 0])
+    func third(code: Int) throws {
+        // Whether the exit status says that it failed makes no difference.
+        let head = Self.head.replacing("\"on-failure\"", with: "\"always\"")
+        let dying = Self.dying.replacing("_exit(3)", with: "_exit(\(code))")
+        try withDaemon(head, files: Delegates.files(dying)) { daemon in
             try daemon.done(.start, "web", { $0.background = true })
             for number in 1...10 as ClosedRange<Int64> { try daemon.post("news", .int(number)) }
             try daemon.eventually("nothing waits any more") { try daemon.mailbox().mail.isEmpty }
@@ -55,7 +59,7 @@ struct UnhandledTests {
             let status = try daemon.status("web")
             #expect(status.summary.incarnation == 4 && !status.summary.failed && status.unhandled == 1)
             #expect(Truth.isAlive(try #require(status.summary.pid)))
-            #expect(status.reports.contains { $0.incarnation == 3 })
+            #expect(status.reports.contains { $0.incarnation == 3 } == (code != 0))
             // After the cause is mended it is told again, and answered.
             try File.write(daemon.directory + "/app.py", "from delegate import *\nobey(Delegate())\n")
             try daemon.done(.restart, "web")
