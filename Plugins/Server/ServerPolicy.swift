@@ -40,8 +40,8 @@ struct Server: Policy {
             lookAtAll(in: view, &advice)
         case .goalChanged(let app, _, to: .active):
             usage[known(app, view)]!.wasUsed(at: view.now)
-        case .stateChanged(let app, _, let to):
-            stateChanged(app, to, in: view, &advice)
+        case .stateChanged(let app, let from, let to):
+            stateChanged(app, from, to, in: view, &advice)
         case .timeUsed(let app):
             timeUsed(app, in: view, &advice)
         default:
@@ -50,13 +50,20 @@ struct Server: Policy {
         return .continue
     }
 
-    private mutating func stateChanged(_ app: App, _ to: State, in view: View, _ advice: inout Advice) {
+    private mutating func stateChanged(
+        _ app: App,
+        _ from: State,
+        _ to: State,
+        in view: View,
+        _ advice: inout Advice
+    ) {
         switch to {
         case .active:
             usage[known(app, view)]!.cameToFront(app, at: view.now)
             lookAt([app.place], in: view, &advice)
         case .background:
-            usage[known(app, view)]!.cameToBackground(app)
+            usage[known(app, view)]!.cameToBackground(app, isWoken: from == .suspended)
+            if from == .suspended { lookAt([app.place], in: view, &advice) }
         case .suspended, .notRunning:
             if to == .notRunning, usage.indices.contains(Int(app.place)) { usage[Int(app.place)] = nil }
             // Apps that this app required may leave the foreground or be suspended now.
@@ -115,7 +122,8 @@ struct Server: Policy {
             return nil
         case .background:
             let isOverdue = usage[known(app, view)]!.isOverdue || app.grantEnds.map { $0 <= now } ?? false
-            guard isOverdue, suspended != .none, let rule = rule(of: app, view) else { return nil }
+            guard suspended != .none, let rule = rule(of: app, view) else { return nil }
+            guard isOverdue else { return lookAtWoken(app, rule, view, &advice) }
             let due = rule.unprotected(at: now, view)
             if due <= now { timeUsed(app, in: view, &advice) }
             return due <= now ? nil : due
@@ -125,6 +133,31 @@ struct Server: Policy {
     }
 
     // MARK: The background
+
+    /// Checks an app that this policy has sent away and that an event has woken. The supervisor suspends the app again
+    /// when its time for the event is over. If the app is still in use shortly before that, the policy brings it back
+    /// to the foreground. Returns when to check the app again; nil if an event must come first.
+    private mutating func lookAtWoken(_ app: App, _ rule: Rule, _ view: View, _ advice: inout Advice) -> Time? {
+        let (now, place) = (view.now, known(app, view))
+        guard usage[place]!.isSent, usage[place]!.isWoken else { return nil }
+        // The time for the event begins when the app has heard that it was resumed.
+        guard let end = app.grantEnds else { return app.edge == .none ? nil : now.advanced(byMicroseconds: 100_000) }
+        guard now < end, app.edge == .none else { return nil }
+        let whole = app.since(.background).map { (end - $0).microseconds } ?? 0
+        let last = min(Self.lastPart, whole / 2)
+        let due = end.advanced(byMicroseconds: -last)
+        guard due <= now else { return due }
+        if let again = usage[place]!.waitForMeasurement(app, rule, now) { return again }
+        guard usage[place]!.isFresh(app, rule, now), let use = usage[place]!.lastUse(app, rule, now, within: last) else {
+            return nil
+        }
+        advice.send(app, to: .active, because: "it is in use again: \(use)")
+        return nil
+    }
+
+    /// How long before the end of an app's time for an event its use is checked, in microseconds: long enough for
+    /// recent measurements, so short that the event itself is no longer what is seen.
+    private static let lastPart: Int64 = 2_000_000
 
     private mutating func timeUsed(_ app: App, in view: View, _ advice: inout Advice) {
         guard suspended != .none, app.state == .background, let rule = rule(of: app, view) else { return }

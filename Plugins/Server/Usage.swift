@@ -10,6 +10,8 @@ struct Usage {
     var isOverdue = false
     /// Whether this policy has sent the app to the background, and the app has not returned since.
     private(set) var isSent = false
+    /// Whether the app came to the background because an event woke it.
+    private(set) var isWoken = false
 
     private let incarnation: UInt32
     private let launchedAt: Time?
@@ -62,7 +64,8 @@ struct Usage {
         used = now
     }
 
-    mutating func cameToBackground(_ app: App) {
+    mutating func cameToBackground(_ app: App, isWoken: Bool) {
+        self.isWoken = isWoken
         isOverdue = false
         outdatedSince = nil
         sample = Sample(app, at: sample.at)
@@ -131,6 +134,15 @@ struct Usage {
             return "it sent WATCHDOG=1 \((now - heartbeat).inWords) ago"
         }
         return isBusy(app, rule) ? "it takes processor time" : nil
+    }
+
+    /// How the app was used within this many microseconds, in words; nil if it was not.
+    func lastUse(_ app: App, _ rule: Rule, _ now: Time, within time: Int64) -> String? {
+        if isConnected(app, rule) { return app.connections.map { "\($0) TCP connections are open" } }
+        guard rule.connections != .ignore, let traffic = app.lastTraffic, (now - traffic).microseconds <= time else {
+            return nil
+        }
+        return "data came \((now - traffic).inWords) ago"
     }
 
     private func isConnected(_ app: App, _ rule: Rule) -> Bool { rule.connections == .open && app.connections != 0 }

@@ -354,6 +354,27 @@ struct ServerTests {
         #expect(try bench.ask(TORPOR_EVENT_TIME_USED, "other") == ["other → suspended"])
     }
 
+    @Test("an app that is woken and still in use when its time for the event ends comes back", arguments: [true, false])
+    func woken(isInUse: Bool) throws {
+        let bench = try bench()
+        add("web", .active, to: bench)
+        _ = try bench.ask(TORPOR_EVENT_STARTED)
+        pass(.seconds(600), on: bench)
+        #expect(try bench.ask(TORPOR_EVENT_TIMER) == ["web → background"])
+        _ = try bench.comes("web", to: .background)
+        _ = try bench.comes("web", to: .suspended)
+        pass(.seconds(100), on: bench)
+        bench.change("web") {
+            $0.grant_ends = bench.now + 30_000_000
+            $0.last_traffic = bench.now
+        }
+        #expect(try bench.comes("web", to: .background) == ["ask again in 28 s"])
+        pass(.seconds(28), on: bench)
+        bench.change("web") { $0.last_traffic = bench.now - (isInUse ? 500_000 : 20_000_000) }
+        #expect(try bench.ask(TORPOR_EVENT_TIMER) == (isInUse ? ["web → active"] : []))
+        if isInUse { #expect(bench.reasons == ["it is in use again: data came 500 ms ago"]) }
+    }
+
     @Test("a use in the background is one until it is idle_after ago, and not for ever")
     func usedOnce() throws {
         let bench = try bench(["idle_after": "1min"])
