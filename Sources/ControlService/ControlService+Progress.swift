@@ -34,6 +34,13 @@ extension ControlService {
         waiter.reply.send(step.json, continues: true)
     }
 
+    /// A sentence about the apps that the app's launch waits for; nil if it waits for none.
+    func blocked(_ app: AppRuntime) -> String? {
+        let blockers = coordinator.blockers(app.id)
+        guard !blockers.isEmpty else { return nil }
+        return "\(blockers.map(blocker).joined(separator: ", ")) \(blockers.count == 1 ? "is" : "are") not ready"
+    }
+
     /// A text about an app that another app waits for: its name and, if it is being restarted, how it last ended.
     private func blocker(_ name: String) -> String {
         guard let id = coordinator.id(of: name), let exit = apps[id].lastExit else { return name }

@@ -345,7 +345,7 @@ package final class ControlService: ShellRoom, ClientService {
         summary.socketTrouble = supervisor.wakes.sockets.trouble(of: app)
         summary.unhealthy = app.run.health?.problem
         let isHeld = machine.isWaitingForPermission || supervisor.protection.isStopped(app)
-        summary.heldBack = isHeld ? app.heldBack : nil
+        summary.heldBack = isHeld ? app.heldBack ?? blocked(app) : nil
         summary.tags = app.specification.tags
         summary.scene = app.specification.scene
         summary.pictureAt = app.pictureAt

@@ -83,7 +83,7 @@ public struct AppSummary: Hashable, Sendable {
     public var socketTrouble: String?
     /// Why the app's last health check failed, a sentence without its subject; nil if it passed, or there was none.
     public var unhealthy: String?
-    /// Why the app's launch is delayed, in words: it waits for memory, or for a policy.
+    /// Why the app's launch is delayed, in words: it waits for other apps, for memory, or for a policy.
     public var heldBack: String?
     /// The app's tags, from the configuration.
     public var tags: [String] = []

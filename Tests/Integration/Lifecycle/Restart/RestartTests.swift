@@ -147,6 +147,7 @@ import TorporAPI
             try daemon.eventually("db is launched") { daemon.processes(of: "db").count == 1 }
             #expect(daemon.processes(of: "web").isEmpty)
             #expect(try daemon.summary("web").state == "not-running")
+            #expect(try daemon.summary("web").heldBack == "db is not ready")
             #expect(try daemon.summary("db").transition == "launching")
             try "".write(toFile: daemon.directory + "/go", atomically: true, encoding: .utf8)
             try daemon.waitFor("web", "active")
