@@ -31,7 +31,7 @@ static inline struct MHD_Daemon *torpor_http_start(
 }
 
 /// Counts of the headers that determine a request's host and end, whether its coding is chunked, and whether a header
-/// is malformed: its name is not a token, or its value contains control characters.
+/// is malformed: its name is not a token, its value contains control characters, or it is not one line.
 typedef struct {
     int hosts, lengths, codings, is_chunked, is_malformed;
 } torpor_http_framing;
@@ -53,6 +53,8 @@ static inline enum MHD_Result torpor_http_count(void *context, enum MHD_ValueKin
     (void)kind;
     if (!value)
         value_size = 0;
+    if (key_size == 0)
+        framing->is_malformed = 1;
     for (size_t i = 0; i < key_size; i++) {
         char c = key[i];
         // A token of RFC 9110, 5.6.2.
@@ -72,11 +74,54 @@ static inline enum MHD_Result torpor_http_count(void *context, enum MHD_ValueKin
     return MHD_YES;
 }
 
+/// Where the head of a request must continue, if it is what its headers say it is.
+typedef struct {
+    const char *next;
+    int is_malformed;
+} torpor_http_lines;
+
+static inline enum MHD_Result torpor_http_line(void *context, enum MHD_ValueKind kind, const char *key, size_t key_size,
+                                               const char *value, size_t value_size) {
+    torpor_http_lines *lines = context;
+    (void)kind;
+    if (key != lines->next || !value || value <= key + key_size) {
+        lines->is_malformed = 1;
+        return MHD_NO;
+    }
+    // libmicrohttpd writes a NUL over the colon.
+    for (const char *between = key + key_size + 1; between < value; between++)
+        if (*between != ' ' && *between != '\t')
+            lines->is_malformed = 1;
+    lines->next = value + value_size + 2;
+    return MHD_YES;
+}
+
+/// Whether a line of the head is none of its headers, or does not end with CRLF. libmicrohttpd 0.9 takes a line with an
+/// empty name for the end of the head, and what follows for another request. It appends a continuation line to the
+/// header's name. It ends a line at LF or CR alone, and a value at a NUL. It reports none of these. But it leaves the
+/// head where it was received, from `method` to the end of the last line, and the headers point into it: so each must
+/// begin two bytes after the one before it, and the last must end four bytes before the end of the head. Later
+/// versions refuse such heads themselves if they are strict, and need not leave them in place.
+static inline int torpor_http_has_other_lines(struct MHD_Connection *connection, const char *method,
+                                              const char *version) {
+    if (strncmp(MHD_get_version(), "0.9.", 4) != 0)
+        return 0;
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
+    torpor_http_lines lines = {version + strlen(version) + 2, 0};
+    MHD_get_connection_values_n(connection, MHD_HEADER_KIND, torpor_http_line, &lines);
+    return lines.is_malformed || !info || lines.next + 2 != method + info->header_size;
+}
+
 /// MHD_ValueKind is a C enum, whose values Swift cannot combine. Counts all headers, since a lookup sees only the
-/// first of a name, and libmicrohttpd itself uses only that one, even in its strictest mode.
-static inline torpor_http_framing torpor_http_framing_of(struct MHD_Connection *connection) {
+/// first of a name, and libmicrohttpd itself uses only that one, even in its strictest mode. `method` and `version`
+/// are those that the handler of requests gets.
+static inline torpor_http_framing torpor_http_framing_of(struct MHD_Connection *connection, const char *method,
+                                                         const char *version) {
     torpor_http_framing framing = {0, 0, 0, 0, 0};
     MHD_get_connection_values_n(connection, MHD_HEADER_KIND, torpor_http_count, &framing);
+    if (torpor_http_has_other_lines(connection, method, version))
+        framing.is_malformed = 1;
     return framing;
 }
 

@@ -119,7 +119,8 @@ public final class HTTPServer: Sendable {
                     path: String(terminatedWire: url)
                 )
                 guard let request = place.pointee else {
-                    return server.begin(connection, head, String(terminatedWire: version), place)
+                    let framing = torpor_http_framing_of(connection, method, version)
+                    return server.begin(connection, head, framing.flaw(String(terminatedWire: version)), place)
                 }
                 let known = Unmanaged<OpenRequest>.fromOpaque(request).takeUnretainedValue()
                 guard size.pointee > 0 else { return known.end(connection, head) }
@@ -167,14 +168,14 @@ public final class HTTPServer: Sendable {
     private func begin(
         _ connection: OpaquePointer,
         _ head: HTTPHead,
-        _ version: String,
+        _ flaw: String?,
         _ place: UnsafeMutablePointer<UnsafeMutableRawPointer?>
     ) -> MHD_Result {
         let entry = ConnectionTable.Entry.of(connection)
         // The connection is being closed: refuse its request, which the client will retry.
         guard entry?.isCut != true else { return .NO }
         entry?.waitForClient()
-        if let flaw = torpor_http_framing_of(connection).flaw(version) {
+        if let flaw {
             let answer = HTTPResponse(status: 400, json: ["error": .string(flaw)], headers: [("Connection", "close")])
             return respond(connection, answer, withBody: head.method != "HEAD")
         }
@@ -203,7 +204,9 @@ extension torpor_http_framing {
     /// headers contradict each other, a proxy in front may follow the other one, and take for a body what this server
     /// takes for the next request (request smuggling; RFC 9112, 3.2 and 6.3).
     fileprivate func flaw(_ version: String) -> String? {
-        if is_malformed != 0 { return "a header is malformed: NAME: VALUE, on one line, without control characters" }
+        if is_malformed != 0 {
+            return "a header is malformed: NAME: VALUE, on one line that ends with CRLF, without control characters"
+        }
         if hosts > 1 { return "a request must not have several Host headers" }
         if lengths > 1 { return "a request must not have several Content-Length headers" }
         guard codings > 0 else { return nil }

@@ -110,6 +110,11 @@ import Varlink
             let both = "Content-Length: 0\r\nTransfer-Encoding: chunked"
             #expect(try status("\(host)\r\n\(bearer)\r\n\(both)") == "400")
             #expect(try status("\(host)\r\n\(bearer)\r\nContent-Length: 0\r\nContent-Length: 9") == "400")
+            for lines in [": y", ":", "X: y\r\n z", "X: y\r\n\tz\r\nY: z", "X: y\nY: z", "X: y\rY: z"] {
+                #expect(try status("\(host)\r\n\(bearer)\r\n\(lines)") == "400", "\(lines)")
+                #expect(try status("\(host)\r\n\(lines)\r\n\(bearer)") == "400", "\(lines)")
+                #expect(try status("\(lines)\r\n\(host)\r\n\(bearer)") == "400", "\(lines)")
+            }
         }
     }
 

@@ -82,6 +82,9 @@ import Varlink
         #expect(try codes(["Content-Length: 1"], "1") == ["202", "202"])
         #expect(try codes([chunked], end) == ["202", "202"])
         #expect(try codes(["transfer-encoding: Chunked"], end) == ["202", "202"])
+        let long = (0..<90).map { "X-\($0): " + String(repeating: "v", count: $0) }
+        let odd = ["Content-Length: 1", "Empty:", "Cookie: a=b; c=\"d\"", "End: \ty \t"]
+        #expect(try codes(odd + long, "1") == ["202", "202"])
         let before = fixture.supervisor.posts("web").count
         let smuggled = fixture.supervisor.posts("smuggled").count
         for headers in [
@@ -89,7 +92,12 @@ import Varlink
             ["Content-Length: 1", "Content-Length: 1"], ["Content-Length: 1, 1"], ["Content-Length: +1"],
             ["Content-Length: 0x1"], ["Content-Length: -1"], ["Content-Length:"],
             ["Content-Length : 1"], ["Content-Length\t: 1"], ["X: y\rContent-Length: 1"],
-            ["X: y\u{7f}", "Content-Length: 1"],
+            ["X: y\u{7f}", "Content-Length: 1"], ["X: y\u{0}", "Content-Length: 1"],
+            ["X: y\nContent-Length: 1"], ["Content-Length: 1", "X: y\n"],
+            // A line without a name ends the head for libmicrohttpd, and a continuation becomes a part of the name.
+            [": y", "Content-Length: 1"], [":", "Content-Length: 1"], ["Content-Length: 1", ": y"],
+            ["Content-Length: 1", ":"], ["X: y", ": y", "Content-Length: 1"], ["Content-Length: 1", " : y"],
+            ["Content-Length: 1", "X: y", " z"], ["Content-Length: 1", "X: y", "\tz", "Y: z"],
             ["X: y", " Content-Length: 1"], ["Content-Length:", " 1"], ["Transfer-Encoding:", " chunked"],
         ] {
             // libmicrohttpd itself may say it twice before it closes the connection.
