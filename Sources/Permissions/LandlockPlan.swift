@@ -25,7 +25,9 @@ public struct LandlockRights: OptionSet, Hashable, Sendable {
     /// Since version 5 of Landlock: ioctl(2) on devices.
     static let deviceControl = LandlockRights(rawValue: 1 << 15)
 
-    static let read: LandlockRights = [.execute, .readFile, .readFolder]
+    /// The rights of a rule that lets files be read and executed.
+    public static let reading: LandlockRights = [.execute, .readFile, .readFolder]
+    static let read = reading
     static let write: LandlockRights = [
         .read, .writeFile, .removeFolder, .removeFile, .makeFolder, .makeFile, .makeSocket, .makeFIFO, .makeSymlink,
         .refer, .truncate,
@@ -80,6 +82,8 @@ public struct LandlockPlan: Hashable, Sendable {
         public var isPattern = false
         /// Whether the configuration names the path, so that a message reports if it is missing.
         public var isDeclared = false
+        /// Whether only a bundle's manifest asks for the path, so that it must not lead to torpord's own files.
+        public var isOfBundle = false
     }
 
     /// The rights on files that the ruleset restricts: the app has them only where a rule grants them.
@@ -142,7 +146,15 @@ public struct LandlockPlan: Hashable, Sendable {
             if !files.isReadOnly, files.path == "/" || files.path == "/dev" || files.path.hasPrefix("/dev/") {
                 rights.insert(.deviceControl)
             }
-            rules.append(Rule(path: files.path, rights: rights, isPattern: true, isDeclared: true))
+            rules.append(
+                Rule(
+                    path: files.path,
+                    rights: rights,
+                    isPattern: true,
+                    isDeclared: true,
+                    isOfBundle: files.isOfBundle
+                )
+            )
         }
         let handled = handledFiles
         self.rules = rules.map { rule in

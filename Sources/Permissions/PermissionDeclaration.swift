@@ -20,6 +20,9 @@ public struct PermissionDeclaration: Hashable, Sendable {
     public var initial = Default.ask
     /// The TCP ports that `network` opens, sorted; empty for all of them, and for other permissions.
     public var ports: [UInt16] = []
+    /// Whether only a bundle's manifest asks for these files: then they must not be torpord's own, whatever they are
+    /// called. Always false for other permissions.
+    public var isOfBundle = false
 
     /// The most permissions that an app may declare.
     public static let most = 64
@@ -146,11 +149,14 @@ public struct PermissionGrants: Hashable, Sendable {
         public var path: String
         /// Whether the app may only read the files.
         public var isReadOnly: Bool
+        /// Whether only a bundle's manifest asks for the files.
+        public var isOfBundle: Bool
 
         /// Creates an entry from its parts.
-        public init(path: String, isReadOnly: Bool) {
+        public init(path: String, isReadOnly: Bool, isOfBundle: Bool = false) {
             self.path = path
             self.isReadOnly = isReadOnly
+            self.isOfBundle = isOfBundle
         }
     }
 
@@ -158,7 +164,8 @@ public struct PermissionGrants: Hashable, Sendable {
     public init(_ declarations: [PermissionDeclaration] = []) {
         for declaration in declarations {
             switch declaration.permission {
-            case .files(let path, let isReadOnly): files.append(Files(path: path, isReadOnly: isReadOnly))
+            case .files(let path, let isReadOnly):
+                files.append(Files(path: path, isReadOnly: isReadOnly, isOfBundle: declaration.isOfBundle))
             case .network: network = declaration.ports.isEmpty ? .all : .ports(declaration.ports)
             case .device(let device): devices.insert(device)
             case .gift(let gift): gifts.insert(gift)

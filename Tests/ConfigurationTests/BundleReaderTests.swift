@@ -188,6 +188,11 @@ import Testing
             ("/var/lib/torpor/apps/other", true), ("/var/lib/{name}/bundles", true), ("/var/lib", true), ("/", true),
             ("/etc/torpor/keys", true), ("/etc/torpor/keys/maker.pub:ro", true), ("/etc/torpor/torpor.toml:ro", true),
             ("/run/torpor/torpor.sock", true), ("/etc", true), ("/var/lib:ro", false), ("/etc/other", false),
+            ("/var/run/torpor", true), ("/var/r?n/torpor/torpor.sock", true), ("/var/log/torpor", true),
+            ("/var/log/torpor/web:ro", true), ("/var/log", true), ("/proc/self/root/etc/torpor", true),
+            ("/proc/[1s]*/root/etc", true), ("/p[r]oc/1/root", true), ("/proc/thread-self/root:ro", true),
+            ("/proc/{name}/cwd", true), ("/etc/torpo[r]/torpor.toml", true), ("/etc/[[:alpha:]]orpor/keys", true),
+            ("/etc/[^x]orpor/keys:ro", true), ("/var/log:ro", false), ("/proc/1/status:ro", false),
             ("/srv", false), ("/var/lib/torpors/x", false), ("/etc/torpor/keyring:ro", false),
         ]
     )
@@ -215,6 +220,11 @@ import Testing
         // The owner's word, in the owner's own words.
         let owned = try load("permissions = { \"files:\(path)\" = { purpose = \"Backups\" } }\n")
         #expect(try names(owned).contains("files:" + path))
+        // At launch, only what the owner does not name is compared with torpord's own files.
+        let asked = configuration.apps.flatMap(\.sandbox.declarations).filter { $0.name.hasPrefix("files:") }
+        #expect(asked.allSatisfy(\.isOfBundle))
+        let named = owned.apps.flatMap(\.sandbox.declarations).filter { $0.name.hasPrefix("files:") }
+        #expect(named.count == 1 && named.allSatisfy { !$0.isOfBundle })
     }
 
     @Test("A manifest that cannot be read now is read again, also from the texts that a killed torpord left")

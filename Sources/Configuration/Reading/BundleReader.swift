@@ -83,14 +83,18 @@ extension FileReader {
         if let user = draft.specification.user, system.userID(user) != system.effectiveUserID { return }
         let ownPaths = ownPaths
         draft.specification.sandbox.declarations.removeAll { declaration in
-            guard asked.contains(declaration), let place = ownPaths.reached(by: declaration.permission) else {
+            guard asked.contains(declaration), let why = ownPaths.obstacle(to: declaration.permission) else {
                 return false
             }
             app.origin.warning(
-                "the bundle \(quoted(app.name)) asks for \(quoted(declaration.name)), which reaches \(place), where torpord "
-                    + "itself keeps files: the permission is left out; write it in permissions of the app to allow it"
+                "the bundle \(quoted(app.name)) asks for \(quoted(declaration.name)), which \(why): the permission is "
+                    + "left out; write it in permissions of the app to allow it"
             )
             return true
+        }
+        for (index, declaration) in draft.specification.sandbox.declarations.enumerated() {
+            guard case .files = declaration.permission, asked.contains(declaration) else { continue }
+            draft.specification.sandbox.declarations[index].isOfBundle = true
         }
     }
 
@@ -99,6 +103,7 @@ extension FileReader {
         SandboxOwnPaths(
             state: supervisor.stateDirectory,
             runtime: supervisor.runtimeDirectory,
+            log: supervisor.logDirectory,
             configuration: files.map { Path.join(system.workingDirectory, $0.path) }
         )
     }

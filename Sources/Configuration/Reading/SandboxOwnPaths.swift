@@ -9,17 +9,26 @@ struct SandboxOwnPaths {
     let state: String
     /// `runtime_directory`, which contains torpord's sockets.
     let runtime: String
+    /// `log_directory`, which contains the output of all apps.
+    let log: String
     /// The paths of the configuration's files.
     let configuration: [String]
 
-    /// Warns if a permission of the app gives access to one of the paths.
+    /// Warns if a permission of the app gives access to one of the paths, or leads through /proc into other processes.
     func check(_ app: AppSpecification, _ draft: AppDraft) {
         for declaration in app.sandbox.declarations {
             guard case .files(let path, let isReadOnly) = declaration.permission else { continue }
-            let open =
-                ([state] + (isReadOnly ? [] : [runtime] + configuration + keys)).first { Self.covers(path, $0) }
-                ?? [state + "/bundles"].first { !isReadOnly && Self.covers($0, isAbove: path) }
-                ?? keys.first { !isReadOnly && Self.covers($0, isAbove: path) }
+            if Self.entersProcess(path) {
+                draft.warning(
+                    "permissions",
+                    "\(quoted(declaration.name)) leads through /proc to files that are open in other processes, or to "
+                        + "their whole file system, perhaps torpord's: name the files themselves"
+                )
+                continue
+            }
+            let below = [state] + (isReadOnly ? [] : [runtime, log] + configuration + keys)
+            let around = isReadOnly ? [] : [state + "/bundles", log] + keys
+            let open = below.first { Self.covers(path, $0) } ?? around.first { Self.covers($0, isAbove: path) }
             guard let open else { continue }
             draft.warning(
                 "permissions",
@@ -33,34 +42,92 @@ struct SandboxOwnPaths {
     /// The folder beside the configuration file with the public keys that verify bundles.
     private var keys: [String] { configuration.first.map { [Path.folder($0) + "/keys"] } ?? [] }
 
-    /// For a permission that a bundle's manifest asks for: the first of torpord's own paths to which it would give
-    /// access; nil if there is none.
+    /// For a permission that a bundle's manifest asks for: why it is withheld, as the end of a sentence that begins
+    /// with the permission; nil if it is not.
     ///
-    /// Read access to a folder above such a path, such as `/`, does not count: ``check(_:_:)`` warns of it, as for
-    /// every app.
-    func reached(by permission: Permission) -> String? {
+    /// Read access to a folder above one of torpord's own paths, such as `/`, does not count: ``check(_:_:)`` warns of
+    /// it, as for every app. Other names of these paths, by symlinks or mounts, are found at launch.
+    func obstacle(to permission: Permission) -> String? {
         guard case .files(let path, let isReadOnly) = permission else { return nil }
-        return ([state, runtime] + keys + configuration).first { own in
+        if Self.entersProcess(path) { return "leads through /proc to what other processes have open" }
+        let reached = ([state, runtime, log] + keys + configuration).first { own in
             Self.covers(own, isAbove: path) || !isReadOnly && Self.covers(path, own)
         }
+        return reached.map { "reaches \($0), where torpord itself keeps files" }
+    }
+
+    // MARK: Patterns
+
+    /// The names below `/proc/PID` that lead to other files: as symlinks, or in a folder of symlinks.
+    private static let waysOut = ["root", "cwd", "exe", "fd", "map_files", "task"]
+
+    /// Whether a path or pattern may match something that a process has open, below `/proc/PID`.
+    private static func entersProcess(_ pattern: String) -> Bool {
+        let wanted = parts(pattern)
+        guard wanted.count > 2, mayMatch(wanted[0], "proc"), mayNameProcess(wanted[1]) else { return false }
+        return waysOut.contains { mayMatch(wanted[2], $0) }
+    }
+
+    /// Whether a component may match a folder of a process in `/proc`: a number, `self` or `thread-self`.
+    private static func mayNameProcess(_ component: String) -> Bool {
+        let isNumber = component.utf8.allSatisfy { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }
+        let hasWildcard = component.utf8.contains { "*?[{".utf8.contains($0) }
+        return isNumber || hasWildcard || mayMatch(component, "self") || mayMatch(component, "thread-self")
     }
 
     /// Whether `pattern` is `folder` itself, or may match a path inside it.
     private static func covers(_ folder: String, isAbove pattern: String) -> Bool {
-        let (wanted, names) = (parts(pattern), parts(folder))
-        // A component that contains a placeholder in braces counts as a match, since its value is known only for each
-        // app.
-        return wanted.count >= names.count
-            && zip(wanted, names).allSatisfy { $0.utf8.contains(UInt8(ascii: "{")) || Glob.matches($0, $1) }
+        let wanted = parts(pattern)
+        return spellings(folder).contains { names in
+            wanted.count >= names.count && zip(wanted, names).allSatisfy { mayMatch($0, $1) }
+        }
     }
 
     /// Whether a path or pattern matches `path` itself, or a folder that contains it.
     static func covers(_ pattern: String, _ path: String) -> Bool {
-        let (wanted, names) = (parts(pattern), parts(path))
-        return wanted.count <= names.count && zip(wanted, names).allSatisfy { Glob.matches($0, $1) }
+        let wanted = parts(pattern)
+        return spellings(path).contains { names in
+            wanted.count <= names.count
+                && zip(wanted, names).allSatisfy { isUnclear($0) || Glob.matches($0, $1) }
+        }
+    }
+
+    /// Whether a component of a pattern may match a name. One that contains a placeholder in braces may, since its
+    /// value is known only for each app.
+    private static func mayMatch(_ component: String, _ name: String) -> Bool {
+        component.utf8.contains(UInt8(ascii: "{")) || isUnclear(component) || Glob.matches(component, name)
+    }
+
+    /// Whether a component has wildcards that fnmatch(3) reads otherwise than `Glob`: a backslash, a class such as
+    /// `[[:alpha:]]`, a negation by `^` or of `]`. Such a component counts as a match.
+    private static func isUnclear(_ component: String) -> Bool {
+        let bytes = Array(component.utf8)
+        guard bytes.contains(where: { "*?[".utf8.contains($0) }) else { return false }
+        if bytes.contains(UInt8(ascii: "\\")) { return true }
+        return zip(bytes, bytes.dropFirst()).contains { first, second in
+            if first == UInt8(ascii: "!") { return second == UInt8(ascii: "]") }
+            return first == UInt8(ascii: "[") && "^:.=".utf8.contains(second)
+        }
+    }
+
+    /// The components of a path, and those of its other spelling if it is in /run, which /var/run leads to.
+    private static func spellings(_ path: String) -> [[String]] {
+        let names = parts(path)
+        if names.starts(with: ["run"]) { return [names, ["var"] + names] }
+        if names.starts(with: ["var", "run"]) { return [names, Array(names.dropFirst())] }
+        return [names]
     }
 
     private static func parts(_ path: String) -> [String] {
         path.utf8.split(separator: UInt8(ascii: "/")).map { String(Substring($0)) }
+    }
+}
+
+extension TorporConfiguration {
+    /// The paths that torpord itself uses: its folders, the keys that verify bundles, and the configuration's files.
+    package var ownPaths: [String] {
+        let files = sources.files.map { Path.join(sources.workingDirectory, $0.path) }
+        let keys = files.first.map { [Path.folder($0) + "/keys"] } ?? []
+        return [supervisor.stateDirectory, supervisor.runtimeDirectory, supervisor.logDirectory] + keys + files
     }
 }

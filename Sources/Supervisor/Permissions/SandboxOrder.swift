@@ -18,6 +18,8 @@ package struct SandboxOrder: Sendable {
     package var places: SandboxPlaces
     /// The version of Landlock to use; 0 for none.
     package var version = Landlock.version
+    /// torpord's own files and folders, to which nothing leads that only a bundle's manifest asks for.
+    package var ownPaths: [String] = []
 
     /// A sandbox that a child process can enter.
     package struct Made: Sendable {
@@ -60,6 +62,7 @@ package struct SandboxOrder: Sendable {
         }
         var count = 0
         var budget = SteadyPath.Budget()
+        let own = plan.rules.contains { $0.isOfBundle } ? GuardedPlaces(ownPaths) : nil
         for rule in plan.rules {
             do throws(SteadyPath.Failure) {
                 // All paths that the configuration names share one budget, and each system path has its own: many
@@ -86,7 +89,17 @@ package struct SandboxOrder: Sendable {
                         made.skipped.append("\(rule.path) is not there: the app is launched without it")
                     }
                 }
-                try allow(rule, found, made.ruleset)
+                let opened = found.filter { file in
+                    guard rule.isOfBundle, let own else { return true }
+                    let isWritten = !rule.rights.isSubset(of: .reading)
+                    guard let place = own.place(openedBy: file, forWriting: isWritten) else { return true }
+                    made.skipped.append(
+                        "\(rule.path) leads to \(place), where torpord itself keeps files: what the bundle asks for is "
+                            + "withheld; write it in permissions of the app to allow it"
+                    )
+                    return false
+                }
+                try allow(rule, opened, made.ruleset)
             } catch {
                 guard !rule.isDeclared else { throw failure(.permissionDenied, "\(rule.path) \(error)") }
                 // Skip a system folder that is a symbolic link: most such links lead to another folder that has a
@@ -149,7 +162,9 @@ extension Launcher {
         // Each scene inside the app has a folder of its own beside the app's.
         if specification.innerScenes != nil { places.readablePatterns = [archives + "@*"] }
         places.runtime = supervisor.runtime.directory(of: app)
-        return SandboxOrder(mode: mode, grants: app.grants, places: places)
+        var order = SandboxOrder(mode: mode, grants: app.grants, places: places)
+        if specification.bundle != nil { order.ownPaths = supervisor.configuration.ownPaths }
+        return order
     }
 
     /// Makes the app's sandbox, if it has one, then continues the launch. The app's folders are made first, since the
