@@ -10,7 +10,20 @@ import VarlinkServer
 
 /// Requests about messages posted to apps, and about messages that no app handled.
 extension ControlService {
-    func tell(_ outcome: Result<PostResult, PostRefusal>, of request: PostRequest, _ reply: Reply) {
+    func post(_ request: PostRequest, for peer: Peer, _ reply: Reply) throws(Selection.Unknown) {
+        let app = try selection.one(request.app)
+        let named: String?
+        do throws(FieldError) {
+            named = try supervisor.inForce.accounts.authority.sender(request.sender, postedBy: peer)
+        } catch {
+            return reply.fail(error)
+        }
+        supervisor.mailboxes.post(request, from: named ?? Self.name(of: peer), to: app) { [weak self] outcome in
+            self?.tell(outcome, of: request, reply)
+        }
+    }
+
+    private func tell(_ outcome: Result<PostResult, PostRefusal>, of request: PostRequest, _ reply: Reply) {
         switch outcome {
         case .success(let result): reply.send(result.json)
         case .failure(let refusal): refuse(refusal, request.topic, request.app, reply)

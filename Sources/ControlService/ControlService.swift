@@ -129,12 +129,7 @@ package final class ControlService: ShellRoom, ClientService {
             case .scenes(let template): try scenes(of: template, reply)
             case .apply(let request): apply(request, by: Self.name(of: peer), reply)
             case .signal(let name, let signal, let token): send(signal, to: try selection.resolve([name]), token, reply)
-            case .post(let request):
-                let app = try selection.one(request.app)
-                supervisor.mailboxes.post(request, from: request.sender ?? Self.name(of: peer), to: app) {
-                    [weak self] outcome in
-                    self?.tell(outcome, of: request, reply)
-                }
+            case .post(let request): try post(request, for: peer, reply)
             case .open(let request): try open(request, for: peer, reply)
             case .handlers(let request): handlers(of: request, reply)
             case .activities(let name): try activities(of: name, reply)

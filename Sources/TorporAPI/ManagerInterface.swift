@@ -849,7 +849,8 @@ public enum ManagerInterface {
 
         # Posts a message about a topic to an app, which gets it now or when it wakes; replies when it is durable.
         # payload is any JSON value. coalesce (all, latest, count, merge, net) and urgent, which wakes the app, default
-        # to those of the app's topics. sender: who sends it. remote: it is pushed from outside; the app gets
+        # to those of the app's topics. sender: who sends it; posters may name only http:NAME, nats:NAME and mqtt:NAME,
+        # and what else an operator names becomes "uid N for NAME". remote: it is pushed from outside; the app gets
         # didReceiveRemoteNotification, and is woken only in the mode remote-notification. change is added, changed
         # (merged into the queued message with this id), cancelled or repeated (by its token); outcome is told, woken,
         # waits or held-back, the last with a message.

@@ -43,6 +43,25 @@ import VarlinkServer
         #expect([ManagerRequest.list, post, stop].map { may($0, group: 70_004) } == [false, false, false])
     }
 
+    @Test("Posters name senders only as the gateway does, operators in their own name, and root as it likes")
+    func senders() throws {
+        func sender(_ named: String?, uid: UInt32 = 70_000, group: UInt32) throws -> String? {
+            let peer = Peer(pid: 1, uid: uid, gid: 70_000, groups: [group])
+            return try authority.sender(named, postedBy: peer)
+        }
+        for name in ["http:ci", "nats:main", "mqtt:home", "http:ü x"] {
+            for group in [UInt32(70_002), 70_003] { #expect(try sender(name, group: group) == name) }
+        }
+        for name in ["root", "rootapp", "uid 0", "torpord", "", "http:", "HTTP:ci", " http:ci", "http:c\u{1b}i"] {
+            #expect(throws: FieldError.self, "\(name)") { try sender(name, group: 70_003) }
+            #expect(try sender(name, group: 70_002) == "uid 70000 for \(name)")
+            for uid in [UInt32(0), Users.effectiveUID] { #expect(try sender(name, uid: uid, group: 70_003) == name) }
+        }
+        #expect(try sender(nil, group: 70_003) == nil)
+        let words = #expect(throws: FieldError.self) { try sender("root", group: 70_003) }
+        #expect(words?.description.contains("sender must be http:NAME") == true)
+    }
+
     @Test("A refusal names root, the keys that would do, the file, and whether they are set")
     func refusals() {
         let peer = Peer(pid: 1, uid: 70_000, gid: 70_000, groups: [])

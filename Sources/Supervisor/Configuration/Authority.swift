@@ -4,7 +4,7 @@ package import Configuration
 import Engine
 import Linux
 package import TorporAPI
-import Varlink
+package import Varlink
 package import VarlinkServer
 
 /// Checks what a peer may request. Root and the supervisor's own user may do everything. `readers` may read,
@@ -62,6 +62,31 @@ package struct Authority: Sendable {
     package func isOnlyPoster(_ peer: Peer) -> Bool {
         if peer.uid == 0 || peer.uid == Users.effectiveUID { return false }
         return operators.isDisjoint(with: Set(peer.groups + [peer.gid]))
+    }
+
+    /// The sender of a message that a peer posts and for which it names a sender; nil if it names none. Root and the
+    /// supervisor's own user may name any: ‘torpor state import’ keeps the senders of mail. Others may name what
+    /// torpor-gateway does, since apps believe that root, a user or another app is the sender if its name is given.
+    package func sender(_ named: String?, postedBy peer: Peer) throws(FieldError) -> String? {
+        guard let named else { return nil }
+        if peer.uid == 0 || peer.uid == Users.effectiveUID || Self.isOfGateway(named) { return named }
+        guard !isOnlyPoster(peer) else {
+            throw FieldError(
+                field: "sender",
+                problem: "must be http:NAME, nats:NAME or mqtt:NAME, as torpor-gateway names it: leave it out, and the "
+                    + "sender is user \(peer.uid)"
+            )
+        }
+        return "uid \(peer.uid) for \(named)"
+    }
+
+    /// Whether a sender has the form of those of torpor-gateway: its way in, and a name without control characters.
+    private static func isOfGateway(_ sender: String) -> Bool {
+        guard let way = ["http:", "nats:", "mqtt:"].first(where: { sender.utf8.starts(with: $0.utf8) }) else {
+            return false
+        }
+        let name = sender.utf8.dropFirst(way.utf8.count)
+        return !name.isEmpty && name.allSatisfy { $0 >= 0x20 && $0 != 0x7f }
     }
 
     /// Why the peer may make no request at all, so that its input is not even read; nil if it may make some.
