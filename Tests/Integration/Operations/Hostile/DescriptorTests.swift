@@ -166,6 +166,36 @@ import TorporAPI
         }
     }
 
+    @Test("The process that opens them keeps no capability but one, and only the system calls that it needs")
+    func confined() throws {
+        let program = """
+            import time, tp
+            tp.notify("READY=1")
+            while True:
+                tp.notify("FDSTORE=1\\nFDNAME=one", [tp.os.memfd_create("one")])
+                tp.notify("FDSTOREREMOVE=1\\nFDNAME=one")
+                time.sleep(0.05)
+            """
+        try attack(program) { daemon in
+            let keeper = try ProcFS.stat(try daemon.torpord()).parent
+            var fields: [String] = []
+            try daemon.eventually("it runs confined") {
+                for child in try ProcFS.children(keeper) {
+                    guard (try? ProcFS.statusField(child, "Name")) == "torpor-receive" else { continue }
+                    fields = ["NoNewPrivs", "Seccomp", "CapEff", "CapPrm", "CapInh"].map { name in
+                        (try? ProcFS.statusField(child, name)) ?? ""
+                    }
+                }
+                return fields.prefix(2) == ["1", "2"] && !fields.contains("")
+            }
+            for field in fields.dropFirst(2) {
+                let capabilities = try #require(UInt64(field, radix: 16))
+                // CAP_SYS_RESOURCE has the number 24.
+                #expect(capabilities & ~(1 << 24) == 0, "\(field)")
+            }
+        }
+    }
+
     @Test("What an app sends as the last thing before it ends is stored")
     func atItsEnd() throws {
         let program = """
