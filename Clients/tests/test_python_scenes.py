@@ -79,7 +79,7 @@ class SceneTests(SupervisedTestCase):
         )
         self.assertEqual(told("sceneWillConnect", scene="odd", options=4, state="no"), {"result": "done"})
         self.assertEqual(
-            told("sceneWillConnect", scene="mallory"), {"result": "failed", "text": "there is no desk for mallory"}
+            told("sceneWillConnect", scene="mallory"), {"result": "failed", "text": "RuntimeError: there is no desk for mallory"}
         )
         for name in MESSAGES:
             declines = {"declines": ["snapshot"]} if name == "sceneDidEnterBackground" else {}

@@ -212,12 +212,15 @@ class ThreadsTests(SupervisedTestCase):
             with self.subTest(raised=raised, run=run):
                 body = f"    def will_terminate(self, message): print('ending'); {raised}"
                 process = self.program("class D(torpor.Delegate):", body, run)
-                self.supervisor.tell("willTerminate")
+                number = self.supervisor.tell("willTerminate")
                 out, err = process.communicate(timeout=BOUND)
                 self.assertEqual((process.returncode, out), (status, "ending\n"))
                 self.assertIn(part, err)
+                answer = self.supervisor.answer(number)
+                self.assertEqual(answer["result"], "failed" if status else "done")
+                self.assertEqual(answer.get("text", "")[:11], {0: "", 130: "KeyboardInt"}.get(status, "SystemExit:"))
                 self.supervisor.stop()
-                self.supervisor.messages, self.supervisor.sent = [], 0
+                self.supervisor.messages, self.supervisor.sent, self.supervisor.answers = [], 0, {}
                 self.supervisor.start()
 
     def test_a_forked_child_is_told_to_make_an_app_of_its_own(self) -> None:
@@ -275,7 +278,7 @@ class ThreadsTests(SupervisedTestCase):
         self.assertEqual(
             self.supervisor.told("willFinishLaunching"), {"result": "done", "declines": ["restoration", "url"]}
         )
-        self.assertEqual(self.supervisor.told("openURL"), {"result": "failed", "text": "The disk is full."})
+        self.assertEqual(self.supervisor.told("openURL"), {"result": "failed", "text": "OSError: The disk is full."})
         number = self.supervisor.tell("didEnterBackground")
         recorder.wait(lambda: "didEnterBackground" in recorder.names)
         app.pending(recorder.heard[-1], 2.5, "It takes \udcff.")
@@ -561,8 +564,13 @@ class ThreadsTests(SupervisedTestCase):
         self.assertEqual(recorder.names, ["willFinishLaunching", "didFinishLaunching", "didBecomeActive"])
         with app.background_task("x"):
             self.assertIsNone(app.background_time())
-        with self.assertRaises(torpor.NotSupervised):
-            app.save_state(b"x")
+        for call, part in [
+            (lambda: app.save_state(b"x"), "keep its state"), (lambda: app.settings(), "know its settings"),
+            (lambda: app.set_badge(1), "show alerts"), (lambda: app.download("http://h/a", "a"), "transfer files"),
+            (lambda: app.open_url("notes:1"), "open the URL"), (lambda: app.save_snapshot(b"x"), "keep its snapshot"),
+        ]:
+            with self.assertRaisesRegex(torpor.NotSupervised, f"without a supervisor, which would {part}"):
+                call()
 
     def test_garbage_ends_a_connection_and_not_the_app(self) -> None:
         recorder = Recorder()

@@ -6,8 +6,9 @@ from __future__ import annotations
 import difflib
 import inspect
 import warnings
-from typing import Any, Callable, Dict, Optional
+from typing import Any, Callable, Dict, Optional, Tuple
 
+from ._errors import failure
 from ._messages import Message, Situation
 
 
@@ -36,10 +37,17 @@ UNHANDLED = Unhandled()
 class Delegate:
     """What an app hears: a method a message, each of which may be overridden.
 
-    A method that returns answers ``done``; one that raises answers ``failed`` with the exception's text; one that
-    returns LATER leaves the answer to ``app.answer(message)``, one that returns UNHANDLED answers ``unhandled``: of a URL
-    and of what waited in the app's mailbox another app may be told. With torpor.aio.App they may be coroutines. SystemExit,
-    as of sys.exit(), ends the program with that status, without an answer.
+    A method that returns answers ``done``; one that returns LATER leaves the answer to ``app.answer(message)``, one that
+    returns UNHANDLED answers ``unhandled``: of a URL and of what waited in the app's mailbox another app may be told. With
+    torpor.aio.App they may be coroutines.
+
+    A method that raises answers ``failed`` with the exception's type and text, "KeyError: 'x'", or with the text alone if it
+    is a TorporError. CancelledError is an exception like the others. SystemExit, as of sys.exit(), and KeyboardInterrupt
+    end the program once the message is answered, ``done`` for the status 0 and else ``failed``. But sceneWillConnect and
+    messages from the app's mailbox are answered only for the status 0: otherwise they come again in the next run.
+
+    ``failed`` is an answer: a message from the mailbox is not told again after it. Return UNHANDLED to have it kept for
+    people (``torpor unhandled --replay`` tells it again).
 
     An app with scenes inside (``scenes = { inside = true }``) is told did_become_active, will_resign_active,
     did_enter_background and will_enter_foreground for each scene, by the methods that begin with scene, and never for
@@ -306,6 +314,16 @@ def result_of(returned: Any, message: Message) -> Optional[str]:
         f"the method for {message.name} returned {returned!r}: return nothing when it is done, torpor.UNHANDLED when another "
         "app may be told, torpor.LATER to answer later, and raise an exception when it failed"
     )
+
+
+def last_answer(error: BaseException, message: Message) -> Optional[Tuple[str, Optional[str]]]:
+    """How a message is answered whose method ended the program: a result and its text, or None if it is not.
+
+    With ``failed``, mail would be lost and a scene's session be deleted. Without an answer they come again in the next
+    run."""
+    if isinstance(error, SystemExit) and error.code in (None, 0):
+        return "done", None
+    return None if message.mail_id or message.name == "sceneWillConnect" else ("failed", failure(error))
 
 
 def _kind(value: Any) -> str:

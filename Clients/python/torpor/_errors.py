@@ -67,6 +67,19 @@ class TaskExpired(TorporError):
     """The time of a background task was up before its work was done."""
 
 
+def failure(error: BaseException) -> str:
+    """What the answer ``failed`` says of an exception: its type and text; of a TorporError, which is a sentence, the text."""
+    kind = type(error).__name__
+    try:
+        text = str(error)
+    except Exception:
+        # An exception of the app whose own text fails.
+        text = ""
+    if not text:
+        return kind
+    return text if isinstance(error, TorporError) else f"{kind}: {text}"
+
+
 _BY_NAME: Dict[str, Type[TorporError]] = {
     kind.__name__: kind
     for kind in (NotPermitted, AlreadyAttached, NotInFlight, AlreadyAnswered, UnknownTask, NoHandler, TooLarge, Failed, InvalidParameter)

@@ -352,9 +352,22 @@ def launch_options() -> Json:
 
 def notify(state: str) -> bool:
     """Sends a datagram of the sd_notify protocol, such as "STATUS=Reading" or "WATCHDOG=1"; whether somebody hears."""
+    return _send(state, 0)
+
+
+def heartbeat() -> None:
+    """Sends WATCHDOG=1. Does not wait: where the datagram has no room, earlier heartbeats are still unread."""
+    try:
+        _send("WATCHDOG=1", socket.MSG_DONTWAIT)
+    except OSError:
+        # The supervisor is being replaced: the next heartbeat is sent to the new one.
+        pass
+
+
+def _send(state: str, flags: int) -> bool:
     path = os.environ.get("NOTIFY_SOCKET")
     if not path:
         return False
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as sender:
-        sender.sendto(state.encode(), "\0" + path[1:] if path.startswith("@") else path)
+        sender.sendto(state.encode(), flags, "\0" + path[1:] if path.startswith("@") else path)
     return True

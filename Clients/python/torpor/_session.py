@@ -6,6 +6,7 @@ from __future__ import annotations
 import base64
 import json
 import os
+import re
 import tempfile
 from contextlib import contextmanager
 from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple
@@ -20,6 +21,8 @@ LONGEST_DATA = 384 << 10
 #: How long calls wait for the supervisor, in seconds; saving a state waits for a disk.
 CALL_TIMEOUT = 10.0
 SAVE_TIMEOUT = 60.0
+#: How long a program that ends waits until its last answer is taken, in seconds.
+LAST_ANSWER_TIMEOUT = 2.0
 
 ALONE = [
     Message(1, "willFinishLaunching", None, {"options": {}}),
@@ -101,10 +104,11 @@ class Session:
                 "torpor.App()."
             )
 
-    def need_supervisor(self) -> str:
+    def need_supervisor(self, what: str = "keep its state") -> str:
+        """The socket's path; what says in an error for what it is needed."""
         self.need_this_process()
         if self.path is None:
-            raise NotSupervised("The program runs without a supervisor, which would keep its state.")
+            raise NotSupervised(f"The program runs without a supervisor, which would {what}.")
         return self.path
 
     def attach_call(self) -> bytes:
@@ -156,6 +160,17 @@ class Session:
             "declines": None if result == "pending" else declines,
             "fetch": None if result == "pending" else message.found,
         }
+
+
+def heartbeat_interval() -> Optional[float]:
+    """Seconds between two heartbeats, half of what the app's ``watchdog`` allows; None if this process sends none."""
+    process, allowed = os.environ.get("WATCHDOG_PID"), os.environ.get("WATCHDOG_USEC", "")
+    if process not in (None, "", str(os.getpid())) or not os.environ.get("NOTIFY_SOCKET"):
+        return None
+    # More digits than a count of microseconds has are no count.
+    if not re.fullmatch("[0-9]{1,18}", allowed) or int(allowed) == 0:
+        return None
+    return int(allowed) / 2_000_000
 
 
 def new_token() -> str:

@@ -21,18 +21,30 @@ import logging
 import time
 from datetime import datetime, timedelta
 from types import TracebackType
-from typing import Any, Awaitable, Callable, Dict, Mapping, Optional, Sequence, Set, Type, TypeVar, Union
+from typing import Any, Awaitable, Callable, Dict, Mapping, Optional, Sequence, Set, Tuple, Type, TypeVar, Union
 
-from ._delegate import Delegate, checked, method_of, result_of
-from ._errors import AlreadyAnswered, AlreadyAttached, InvalidParameter, NotPermitted, SupervisorGone, TaskExpired, TorporError, UnknownTask
-from ._messages import Message, Situation
+from ._delegate import Delegate, checked, last_answer, method_of, result_of
+from ._errors import (
+    AlreadyAnswered,
+    AlreadyAttached,
+    InvalidParameter,
+    NotPermitted,
+    SupervisorGone,
+    TaskExpired,
+    TorporError,
+    UnknownTask,
+    failure,
+)
+from ._messages import Message, Situation, heartbeat
 from ._session import (
     ALONE,
     CALL_TIMEOUT,
+    LAST_ANSWER_TIMEOUT,
     LONGEST_REPLY,
     SAVE_TIMEOUT,
     Session,
     call_bytes,
+    heartbeat_interval,
     new_token,
     pauses,
     read_reply,
@@ -166,10 +178,16 @@ class BackgroundTask:
 
 
 class App:
-    """The program as an app: its delegate, tasks and state. All belongs to one event loop."""
+    """The program as an app: its delegate, tasks and state. All belongs to one event loop.
 
-    def __init__(self, delegate: Optional[Delegate] = None) -> None:
+    If the app has a ``watchdog``, an App with a delegate sends the heartbeats, at half the interval, as a task of the event
+    loop: they stop while something blocks the loop. A program that proves its progress otherwise passes heartbeats=False,
+    and calls ``torpor.notify("WATCHDOG=1")``.
+    """
+
+    def __init__(self, delegate: Optional[Delegate] = None, *, heartbeats: bool = True) -> None:
         self._receives = delegate is not None
+        self._heartbeat_interval = heartbeat_interval() if heartbeats and self._receives else None
         self._delegate = checked(delegate, "torpor.aio.App", coroutines=True)
         self._session = Session()
         self._running: Dict[int, BackgroundTask] = {}
@@ -189,6 +207,8 @@ class App:
         self._answers = _Caller(self._session, claims=False)
         self._calls = _Caller(self._session, claims=True)
         self._spawn(self._work())
+        if self._heartbeat_interval is not None:
+            self._spawn(self._send_heartbeats(self._heartbeat_interval))
         if self.supervised:
             self._spawn(self._read_messages() if self._receives else self._keep_tasks())
         elif self._receives:
@@ -267,12 +287,12 @@ class App:
     async def open_url(self, url: str) -> str:
         """Has another app open a URL, whose scheme may_open of this app names. Returns that app's name when the URL is
         durable, not when it is opened; the app is brought to the foreground for it."""
-        self._session.need_supervisor()
+        self._session.need_supervisor("open the URL")
         return str((await self._call("OpenURL", {"url": url, "token": new_token()}))["app"])
 
     async def can_open(self, scheme: str) -> bool:
         """Whether another app opens URLs of the scheme, which may_open of this app names."""
-        self._session.need_supervisor()
+        self._session.need_supervisor("know other apps")
         return bool((await self._call("CanOpen", {"scheme": scheme}))["can"])
 
     # Transfers.
@@ -317,20 +337,20 @@ class App:
         return await self._start_transfer(request, headers)
 
     async def _start_transfer(self, request: Dict[str, Any], headers: Optional[Mapping[str, str]]) -> int:
-        self._session.need_supervisor()
+        self._session.need_supervisor("transfer files")
         request["headers"] = [{"name": name, "value": value} for name, value in (headers or {}).items()]
         request["token"] = new_token()
         return int((await self._call("StartTransfer", request))["id"])
 
     async def transfers(self, session: Optional[str] = None) -> Sequence[Mapping[str, Any]]:
         """The app's transfers, those included that are over and that it has not answered for."""
-        self._session.need_supervisor()
+        self._session.need_supervisor("transfer files")
         transfers: Sequence[Mapping[str, Any]] = (await self._call("Transfers", {"session": session}))["transfers"]
         return transfers
 
     async def cancel_transfer(self, id: int) -> None:
         """Ends a transfer; the app is not told of its end."""
-        self._session.need_supervisor()
+        self._session.need_supervisor("transfer files")
         await self._call("CancelTransfer", {"id": id})
 
     async def answer_login(
@@ -338,7 +358,7 @@ class App:
     ) -> None:
         """Answers transfer_needs_login: by user and password, or by the value of an Authorization field. Without either
         the transfer fails."""
-        self._session.need_supervisor()
+        self._session.need_supervisor("transfer files")
         login: Dict[str, Any] = {"cancel": True}
         if header is not None:
             login = {"header": header}
@@ -371,7 +391,7 @@ class App:
         its id once the supervisor has written it down.
 
         A time without a zone is a time of day in time_zone, or where the machine is. actions has labels by id."""
-        self._session.need_supervisor()
+        self._session.need_supervisor("show alerts")
         request: Dict[str, Any] = {"title": title, "body": body, "urgency": urgency, "wake": wake}
         more = {"id": id, "time_zone": time_zone, "calendar": calendar, "sound": sound, "badge": badge, "url": url}
         more.update(payload=payload, at=at.isoformat() if isinstance(at, datetime) else at)
@@ -385,25 +405,25 @@ class App:
 
     async def alerts(self) -> Sequence[Mapping[str, Any]]:
         """The app's alerts: the open ones, then those to come."""
-        self._session.need_supervisor()
+        self._session.need_supervisor("show alerts")
         alerts: Sequence[Mapping[str, Any]] = (await self._call("Alerts", {}))["alerts"]
         return alerts
 
     async def cancel_alerts(self, *ids: str) -> None:
         """Cancels the alerts of these ids, scheduled and open ones; without ids, none."""
-        self._session.need_supervisor()
+        self._session.need_supervisor("show alerts")
         # An earlier supervisor would cancel all.
         if ids:
             await self._call("CancelAlert", {"ids": list(ids)})
 
     async def cancel_all_alerts(self) -> None:
         """Cancels all alerts of the app."""
-        self._session.need_supervisor()
+        self._session.need_supervisor("show alerts")
         await self._call("CancelAlert", {})
 
     async def set_badge(self, count: int) -> None:
         """Shows a number, 1 to 9999, at the app's entry, or with 0 none."""
-        self._session.need_supervisor()
+        self._session.need_supervisor("show alerts")
         await self._call("SetBadge", {"count": count})
 
     # Permissions.
@@ -461,13 +481,13 @@ class App:
 
     async def settings(self) -> Mapping[str, Any]:
         """What the app is set to: a value for each setting, None where it has none."""
-        self._session.need_supervisor()
+        self._session.need_supervisor("know its settings")
         settings: Mapping[str, Any] = (await self._call("Settings", {})).get("settings") or {}
         return settings
 
     async def set_settings(self, values: Mapping[str, Any], unset: Sequence[str] = ()) -> Sequence[str]:
         """Sets and unsets settings that are the app's own to set, all or none; returns those that changed."""
-        self._session.need_supervisor()
+        self._session.need_supervisor("know its settings")
         parameters = {"values": dict(values), "unset": list(unset)}
         changed: Sequence[str] = (await self._call("SetSettings", parameters, SAVE_TIMEOUT)).get("changed") or []
         return changed
@@ -478,24 +498,24 @@ class App:
         """Keeps what the app shows, a picture (PNG, JPEG, GIF, WebP) or a text, while it is in the background.
 
         With scene, keeps what this scene inside the app shows."""
-        self._session.need_supervisor()
+        self._session.need_supervisor("keep its snapshot")
         with state_parameters(data) as parameters:
             await self._call("SaveSnapshot", {**parameters, "scene": scene}, SAVE_TIMEOUT)
 
     async def save_snapshot_file(self, name: str, *, scene: Optional[str] = None) -> None:
         """The same with a file in TORPOR_STATE_DIRECTORY, by its name there, which is copied."""
-        self._session.need_supervisor()
+        self._session.need_supervisor("keep its snapshot")
         await self._call("SaveSnapshot", {"file": name, "scene": scene}, SAVE_TIMEOUT)
 
     async def discard_snapshot(self, *, scene: Optional[str] = None) -> None:
         """Forgets the snapshot of the app or of a scene inside it, and has none taken before it enters the background
         again."""
-        self._session.need_supervisor()
+        self._session.need_supervisor("keep its snapshot")
         await self._call("DiscardSnapshot", {"scene": scene}, SAVE_TIMEOUT)
 
     async def situation(self) -> Situation:
         """The state that the app is in, and its tasks."""
-        self._session.need_supervisor()
+        self._session.need_supervisor("know its state")
         return Situation.read(await self._call("State", {}))
 
     # Messages.
@@ -564,9 +584,43 @@ class App:
             async with self._calls.lock:
                 await self._calls.prepare()
 
-    async def _tell(self, method: Callable[[Any], Any], what: Any) -> Any:
-        result = method(what)
-        return await result if inspect.isawaitable(result) else result
+    async def _send_heartbeats(self, interval: float) -> None:
+        while True:
+            heartbeat()
+            await asyncio.sleep(interval)
+
+    async def _outcome(self, work: Callable[[], Any]) -> Tuple[Any, Optional[BaseException]]:
+        """What a function or a coroutine of the app returned or raised. Raises CancelledError only where the caller is
+        cancelled, as at the end of the context: one that the app itself has raised is an outcome."""
+        try:
+            result = work()
+        except BaseException as error:
+            return None, error
+        if not inspect.isawaitable(result):
+            return result, None
+
+        async def caught() -> Tuple[Any, Optional[BaseException]]:
+            try:
+                return await result, None
+            except BaseException as error:
+                return None, error
+
+        # In a task of its own, whose cancellation is not this one's.
+        worker = asyncio.ensure_future(caught())
+        try:
+            await asyncio.wait({worker})
+        except asyncio.CancelledError:
+            worker.cancel()
+            await asyncio.wait({worker})
+            raise
+        return worker.result()
+
+    async def _tell(self, method: Callable[[Any], Any], what: Any) -> None:
+        error = (await self._outcome(lambda: method(what)))[1]
+        if isinstance(error, (KeyboardInterrupt, SystemExit)):
+            raise error
+        if error is not None:
+            _log.error("A method of the delegate failed.", exc_info=error)
 
     async def _work(self) -> None:
         while True:
@@ -579,21 +633,41 @@ class App:
     async def _handle(self, message: Message) -> None:
         failed: Optional[str] = None
         result: Optional[str] = None
-        try:
-            if message.name == "taskExpiring":
-                task = self._running.get(message.parameters.get("token", 0))
-                if task is not None:
-                    await task._expire()
-            result = result_of(await self._tell(method_of(self._delegate, message), message), message)
-            if result is None:
-                return
-        except Exception as error:
-            _log.exception("The delegate failed at %s.", message.name)
-            failed = str(error) or type(error).__name__
+        returned, error = await self._outcome(lambda: self._hear(message))
+        if error is None:
+            try:
+                result = result_of(returned, message)
+            except TypeError as wrong:
+                error = wrong
+        if isinstance(error, (KeyboardInterrupt, SystemExit)):
+            await self._answer_last(message, error)
+            raise error
+        if error is not None:
+            _log.error("The delegate failed at %s.", message.name, exc_info=error)
+            failed = failure(error)
+        elif result is None:
+            return
         try:
             await self.answer(message, failed, unhandled=result == "unhandled")
-        except TorporError as error:
-            self._problem(f"The answer to {message.name} was not taken: {error}")
+        except TorporError as refusal:
+            self._problem(f"The answer to {message.name} was not taken: {refusal}")
+
+    async def _answer_last(self, message: Message, error: BaseException) -> None:
+        answer = last_answer(error, message)
+        if answer is None or not self.supervised:
+            return
+        try:
+            await asyncio.wait_for(self._answer(Session.answer(message, *answer)), LAST_ANSWER_TIMEOUT)
+        except (TorporError, asyncio.TimeoutError) as refusal:
+            _log.warning("The answer to %s was not taken before the program ended: %s", message.name, refusal)
+
+    async def _hear(self, message: Message) -> Any:
+        if message.name == "taskExpiring":
+            task = self._running.get(message.parameters.get("token", 0))
+            if task is not None:
+                await task._expire()
+        result = method_of(self._delegate, message)(message)
+        return await result if inspect.isawaitable(result) else result
 
     async def _answer(self, parameters: Mapping[str, Any]) -> None:
         """Says it until the supervisor has heard it; whoever replaces it meanwhile counts it once."""

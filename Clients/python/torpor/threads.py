@@ -15,16 +15,27 @@ from datetime import datetime, timedelta
 from types import TracebackType
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Type, Union
 
-from ._delegate import Delegate, checked, method_of, result_of
-from ._errors import AlreadyAnswered, AlreadyAttached, InvalidParameter, NotPermitted, SupervisorGone, TorporError, UnknownTask
-from ._messages import Message, Situation
+from ._delegate import Delegate, checked, last_answer, method_of, result_of
+from ._errors import (
+    AlreadyAnswered,
+    AlreadyAttached,
+    InvalidParameter,
+    NotPermitted,
+    SupervisorGone,
+    TorporError,
+    UnknownTask,
+    failure,
+)
+from ._messages import Message, Situation, heartbeat
 from ._session import (
     ALONE,
     CALL_TIMEOUT,
+    LAST_ANSWER_TIMEOUT,
     LONGEST_REPLY,
     SAVE_TIMEOUT,
     Session,
     call_bytes,
+    heartbeat_interval,
     new_token,
     pauses,
     read_reply,
@@ -143,13 +154,19 @@ class App:
     App makes an App of its own.
 
     A method of the delegate that raises SystemExit, as sys.exit() does, or KeyboardInterrupt ends the program with that
-    status. In the thread that start begins it does so at once, by os._exit after what was printed and logged is written:
+    status, once the message is answered (two seconds later if no supervisor takes the answer). In the thread that start begins it does so at once, by os._exit after what was printed and logged is written:
     no thread but the main one could end it otherwise, and that is elsewhere. A program that has more to do at its end
     calls close, or sets an event that the main thread waits for. In the main thread, with run, it is raised out of run.
+
+    If the app has a ``watchdog``, an App with a delegate sends the heartbeats, at half the interval, from the thread that
+    calls the delegate: they stop while a method runs. They say that no method hangs, and with run, that the main thread
+    does not. Of a main thread that does something else they say nothing: a program whose main thread does the work passes
+    heartbeats=False, and calls ``torpor.notify("WATCHDOG=1")`` there whenever it has come on.
     """
 
-    def __init__(self, delegate: Optional[Delegate] = None) -> None:
+    def __init__(self, delegate: Optional[Delegate] = None, *, heartbeats: bool = True) -> None:
         self._receives = delegate is not None
+        self._heartbeat_interval = heartbeat_interval() if heartbeats and self._receives else None
         self._delegate = checked(delegate, "torpor.App", coroutines=False)
         self._session = Session()
         self._closed = threading.Event()
@@ -292,12 +309,12 @@ class App:
     def open_url(self, url: str) -> str:
         """Has another app open a URL, whose scheme may_open of this app names. Returns that app's name when the URL is
         durable, not when it is opened; the app is brought to the foreground for it."""
-        self._session.need_supervisor()
+        self._session.need_supervisor("open the URL")
         return str((self._call("OpenURL", {"url": url, "token": new_token()}))["app"])
 
     def can_open(self, scheme: str) -> bool:
         """Whether another app opens URLs of the scheme, which may_open of this app names."""
-        self._session.need_supervisor()
+        self._session.need_supervisor("know other apps")
         return bool((self._call("CanOpen", {"scheme": scheme}))["can"])
 
     # Transfers.
@@ -342,20 +359,20 @@ class App:
         return self._start_transfer(request, headers)
 
     def _start_transfer(self, request: Dict[str, Any], headers: Optional[Mapping[str, str]]) -> int:
-        self._session.need_supervisor()
+        self._session.need_supervisor("transfer files")
         request["headers"] = [{"name": name, "value": value} for name, value in (headers or {}).items()]
         request["token"] = new_token()
         return int(self._call("StartTransfer", request)["id"])
 
     def transfers(self, session: Optional[str] = None) -> Sequence[Mapping[str, Any]]:
         """The app's transfers, those included that are over and that it has not answered for."""
-        self._session.need_supervisor()
+        self._session.need_supervisor("transfer files")
         transfers: Sequence[Mapping[str, Any]] = self._call("Transfers", {"session": session})["transfers"]
         return transfers
 
     def cancel_transfer(self, id: int) -> None:
         """Ends a transfer; the app is not told of its end."""
-        self._session.need_supervisor()
+        self._session.need_supervisor("transfer files")
         self._call("CancelTransfer", {"id": id})
 
     def answer_login(
@@ -363,7 +380,7 @@ class App:
     ) -> None:
         """Answers transfer_needs_login: by user and password, or by the value of an Authorization field. Without either
         the transfer fails."""
-        self._session.need_supervisor()
+        self._session.need_supervisor("transfer files")
         login: Dict[str, Any] = {"cancel": True}
         if header is not None:
             login = {"header": header}
@@ -396,7 +413,7 @@ class App:
         its id once the supervisor has written it down.
 
         A time without a zone is a time of day in time_zone, or where the machine is. actions has labels by id."""
-        self._session.need_supervisor()
+        self._session.need_supervisor("show alerts")
         request: Dict[str, Any] = {"title": title, "body": body, "urgency": urgency, "wake": wake}
         more = {"id": id, "time_zone": time_zone, "calendar": calendar, "sound": sound, "badge": badge, "url": url}
         more.update(payload=payload, at=at.isoformat() if isinstance(at, datetime) else at)
@@ -410,25 +427,25 @@ class App:
 
     def alerts(self) -> Sequence[Mapping[str, Any]]:
         """The app's alerts: the open ones, then those to come."""
-        self._session.need_supervisor()
+        self._session.need_supervisor("show alerts")
         alerts: Sequence[Mapping[str, Any]] = (self._call("Alerts", {}))["alerts"]
         return alerts
 
     def cancel_alerts(self, *ids: str) -> None:
         """Cancels the alerts of these ids, scheduled and open ones; without ids, none."""
-        self._session.need_supervisor()
+        self._session.need_supervisor("show alerts")
         # An earlier supervisor would cancel all.
         if ids:
             self._call("CancelAlert", {"ids": list(ids)})
 
     def cancel_all_alerts(self) -> None:
         """Cancels all alerts of the app."""
-        self._session.need_supervisor()
+        self._session.need_supervisor("show alerts")
         self._call("CancelAlert", {})
 
     def set_badge(self, count: int) -> None:
         """Shows a number, 1 to 9999, at the app's entry, or with 0 none."""
-        self._session.need_supervisor()
+        self._session.need_supervisor("show alerts")
         self._call("SetBadge", {"count": count})
 
     # Permissions.
@@ -486,13 +503,13 @@ class App:
 
     def settings(self) -> Mapping[str, Any]:
         """What the app is set to: a value for each setting, None where it has none."""
-        self._session.need_supervisor()
+        self._session.need_supervisor("know its settings")
         settings: Mapping[str, Any] = (self._call("Settings", {})).get("settings") or {}
         return settings
 
     def set_settings(self, values: Mapping[str, Any], unset: Sequence[str] = ()) -> Sequence[str]:
         """Sets and unsets settings that are the app's own to set, all or none; returns those that changed."""
-        self._session.need_supervisor()
+        self._session.need_supervisor("know its settings")
         parameters = {"values": dict(values), "unset": list(unset)}
         changed: Sequence[str] = (self._call("SetSettings", parameters, SAVE_TIMEOUT)).get("changed") or []
         return changed
@@ -503,24 +520,24 @@ class App:
         """Keeps what the app shows, a picture (PNG, JPEG, GIF, WebP) or a text, while it is in the background.
 
         With scene, keeps what this scene inside the app shows."""
-        self._session.need_supervisor()
+        self._session.need_supervisor("keep its snapshot")
         with state_parameters(data) as parameters:
             self._call("SaveSnapshot", {**parameters, "scene": scene}, SAVE_TIMEOUT)
 
     def save_snapshot_file(self, name: str, *, scene: Optional[str] = None) -> None:
         """The same with a file in TORPOR_STATE_DIRECTORY, by its name there, which is copied."""
-        self._session.need_supervisor()
+        self._session.need_supervisor("keep its snapshot")
         self._call("SaveSnapshot", {"file": name, "scene": scene}, SAVE_TIMEOUT)
 
     def discard_snapshot(self, *, scene: Optional[str] = None) -> None:
         """Forgets the snapshot of the app or of a scene inside it, and has none taken before it enters the background
         again."""
-        self._session.need_supervisor()
+        self._session.need_supervisor("keep its snapshot")
         self._call("DiscardSnapshot", {"scene": scene}, SAVE_TIMEOUT)
 
     def situation(self) -> Situation:
         """The state that the app is in, and its tasks."""
-        self._session.need_supervisor()
+        self._session.need_supervisor("know its state")
         return Situation.read(self._call("State", {}))
 
     # Messages.
@@ -602,21 +619,35 @@ class App:
 
     def _work(self) -> None:
         while True:
-            work = self._messages.get()
+            work = self._next_work()
             if work is None:
                 return
             try:
                 work()
-            except Exception:
-                _log.exception("A method of the delegate failed.")
-            except BaseException as error:
+            except (KeyboardInterrupt, SystemExit) as error:
                 if threading.current_thread() is threading.main_thread():
                     raise
                 _end_program(error)
+            except BaseException:
+                _log.exception("A method of the delegate failed.")
+
+    def _next_work(self) -> Optional[Callable[[], Any]]:
+        if self._heartbeat_interval is None:
+            return self._messages.get()
+        while True:
+            # Also before each message: its method has the whole interval.
+            heartbeat()
+            try:
+                work = self._messages.get(timeout=self._heartbeat_interval)
+            except queue.Empty:
+                continue
+            heartbeat()
+            return work
 
     def _handle(self, message: Message) -> None:
         failed: Optional[str] = None
         result: Optional[str] = None
+        ends: Optional[BaseException] = None
         try:
             if message.name == "taskExpiring":
                 task = self._running.get(message.parameters.get("token", 0))
@@ -625,46 +656,69 @@ class App:
             result = result_of(method_of(self._delegate, message)(message), message)
             if result is None:
                 return
-        except Exception as error:
+        except (KeyboardInterrupt, SystemExit) as error:
+            ends = error
+        except BaseException as error:
+            # CancelledError too, which is no Exception.
             _log.exception("The delegate failed at %s.", message.name)
-            failed = str(error) or type(error).__name__
+            failed = failure(error)
         try:
-            self.answer(message, failed, unhandled=result == "unhandled")
+            if ends is None:
+                self.answer(message, failed, unhandled=result == "unhandled")
+            else:
+                self._answer_last(message, ends)
         except TorporError as error:
             if not self._closed.is_set():
                 self._problem(f"The answer to {message.name} was not taken: {error}")
+        if ends is not None:
+            raise ends
 
-    def _answer(self, parameters: Mapping[str, Any]) -> None:
-        """Says it until the supervisor has heard it; whoever replaces it meanwhile counts it once."""
+    def _answer_last(self, message: Message, error: BaseException) -> None:
+        answer = last_answer(error, message)
+        if answer is not None and self.supervised:
+            self._answer(Session.answer(message, *answer), time.monotonic() + LAST_ANSWER_TIMEOUT)
+
+    def _answer(self, parameters: Mapping[str, Any], until: Optional[float] = None) -> None:
+        """Says it until the supervisor has heard it, or a moment is over; whoever replaces it meanwhile counts it once."""
+        if not self._answers_lock.acquire(timeout=-1 if until is None else max(0.0, until - time.monotonic())):
+            raise SupervisorGone("The supervisor has not taken the answer before this one.")
+        try:
+            self._answer_held(parameters, until)
+        finally:
+            self._answers_lock.release()
+
+    def _answer_held(self, parameters: Mapping[str, Any], until: Optional[float]) -> None:
         call = call_bytes("Answer", parameters)
-        with self._answers_lock:
-            for pause in pauses():
-                with self._lock:
-                    self._lock.wait_for(lambda: self._attached or self._closed.is_set())
-                if self._closed.is_set():
-                    raise SupervisorGone("The app was closed before the supervisor had the answer.")
-                try:
-                    if self._answers is not None and self._answers.is_broken:
-                        self._answers.close()
-                        self._answers = None
-                    if self._answers is None:
-                        self._answers = _Connection(self._session.need_supervisor())
-                    self._answers.send(call)
-                    read_reply(self._answers.receive())
-                    return
-                except AlreadyAnswered:
-                    return
-                except InvalidParameter:
-                    if parameters["result"] != "unhandled":
-                        raise
-                    # A supervisor that is older than the word: to that one the message is done.
-                    call = call_bytes("Answer", {**parameters, "result": "done"})
-                    continue
-                except (OSError, ValueError):
-                    if self._answers is not None:
-                        self._answers.close()
+        for pause in pauses():
+            left = None if until is None else max(0.0, until - time.monotonic())
+            with self._lock:
+                self._lock.wait_for(lambda: self._attached or self._closed.is_set(), left)
+            if self._closed.is_set():
+                raise SupervisorGone("The app was closed before the supervisor had the answer.")
+            if until is not None and time.monotonic() >= until:
+                raise SupervisorGone("The program ended before the supervisor had the answer.")
+            try:
+                if self._answers is not None and self._answers.is_broken:
+                    self._answers.close()
                     self._answers = None
-                self._closed.wait(pause)
+                if self._answers is None:
+                    self._answers = _Connection(self._session.need_supervisor(), until)
+                self._answers.send(call, until)
+                read_reply(self._answers.receive(until))
+                return
+            except AlreadyAnswered:
+                return
+            except InvalidParameter:
+                if parameters["result"] != "unhandled":
+                    raise
+                # A supervisor that is older than the word: to that one the message is done.
+                call = call_bytes("Answer", {**parameters, "result": "done"})
+                continue
+            except (OSError, ValueError):
+                if self._answers is not None:
+                    self._answers.close()
+                self._answers = None
+            self._closed.wait(pause)
 
     # Calls that are waited for.
 
