@@ -1662,14 +1662,17 @@ int torpor_app_permission(torpor_app *app, const char *name)
     torpor_json *reply = NULL;
     int state = call_and_wait(app, &call, CALL_MS, &reply);
     if (state == 0) {
-        state = fail(app, -ENOENT, "The configuration declares no such permission for the app.");
+        const torpor_json *found = NULL;
         const torpor_json *all = torpor_json_get(torpor_json_get(reply, "parameters"), "permissions");
         for (size_t index = 0; index < torpor_json_count(all); index++) {
             const torpor_json *one = torpor_json_at(all, index);
             const char *its = torpor_json_string(torpor_json_get(one, "name"), NULL);
             if (its != NULL && strcmp(its, name) == 0)
-                state = permission_state(app, torpor_json_get(one, "state"));
+                found = one;
         }
+        state = found != NULL
+                    ? permission_state(app, torpor_json_get(found, "state"))
+                    : fail(app, -ENOENT, "The configuration declares no such permission for the app.");
     }
     torpor_json_free(reply);
     return state;

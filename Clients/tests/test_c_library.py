@@ -331,6 +331,7 @@ class CLibraryTests(SupervisedTestCase):
         self.assertEqual(probe.do("permission camera"), "permission 2 ")
         self.assertEqual(probe.do("permission files:/a b"), "permission 1 ")
         self.assertEqual(probe.do("permission gpu"), "permission 0 ")
+        self.assertEqual(probe.do("last-error"), "last error: ")
         self.assertRegex(probe.do("permission camer"), "^permission -[0-9]+ .*no such permission")
         self.assertEqual(probe.do("request camera"), "requested 2 1 0 ")
         self.assertEqual(probe.do("request camera"), "requested 2 0 7 ")

@@ -20,6 +20,8 @@
 #include <unistd.h>
 
 struct counter {
+    int port;
+    int listener; /* -1 before the app has its count back. */
     long visits;
     bool active;
     bool ends;
@@ -83,14 +85,6 @@ static void problem(torpor_app *app, const char *sentence, void *context)
     fprintf(stderr, "%s\n", sentence);
 }
 
-static volatile sig_atomic_t terminated;
-
-static void on_signal(int number)
-{
-    (void)number;
-    terminated = 1;
-}
-
 static int listen_on(int port)
 {
     struct sockaddr_in address;
@@ -105,6 +99,24 @@ static int listen_on(int port)
         exit(1);
     }
     return fd;
+}
+
+/* Visitors are let in here, after restore_state. */
+static torpor_result finish_launching(torpor_app *app, torpor_message *message, void *context)
+{
+    (void)app;
+    (void)message;
+    struct counter *counter = context;
+    counter->listener = listen_on(counter->port);
+    return TORPOR_DONE;
+}
+
+static volatile sig_atomic_t terminated;
+
+static void on_signal(int number)
+{
+    (void)number;
+    terminated = 1;
 }
 
 static void serve(torpor_app *app, struct counter *counter, int listener)
@@ -135,13 +147,13 @@ static void serve(torpor_app *app, struct counter *counter, int listener)
 
 int main(int count, char **arguments)
 {
-    struct counter counter = {0, false, false};
+    struct counter counter = {.port = count > 1 ? atoi(arguments[1]) : 8080, .listener = -1};
     struct sigaction action = {.sa_handler = on_signal};
     sigaction(SIGTERM, &action, NULL);
     sigaction(SIGINT, &action, NULL);
-    int listener = listen_on(count > 1 ? atoi(arguments[1]) : 8080);
     const torpor_delegate delegate = {
         .restore_state = restore,
+        .did_finish_launching = finish_launching,
         .did_become_active = become_active,
         .will_resign_active = resign_active,
         .did_enter_background = save,
@@ -154,13 +166,13 @@ int main(int count, char **arguments)
         return 1;
     }
     while (!terminated && !counter.ends) {
-        struct pollfd watched[2] = {{torpor_app_fd(app), POLLIN, 0}, {listener, POLLIN, 0}};
+        struct pollfd watched[2] = {{torpor_app_fd(app), POLLIN, 0}, {counter.listener, POLLIN, 0}};
         if (poll(watched, 2, -1) < 0)
             continue;
         if (watched[0].revents != 0)
             torpor_app_dispatch(app);
         if (watched[1].revents != 0)
-            serve(app, &counter, listener);
+            serve(app, &counter, counter.listener);
     }
     torpor_app_close(app);
     return 0;

@@ -31,6 +31,9 @@ const call = (method, parameters = {}) => new Promise((resolve, reject) => {
     ask();
 });
 
+// What may be told to another app, if this one has no method for it or the method returns "unhandled".
+const forOthers = ["openURL", "continueActivity", "didReceiveEvent", "didReceiveNotification", "didReceiveRemoteNotification"];
+
 // Has the methods of an object called with the parameters of their messages, one after the other.
 function supervise(delegate, incarnation, last = 0) {
     const onReply = async ({ error, parameters }) => {
@@ -41,7 +44,8 @@ function supervise(delegate, incarnation, last = 0) {
         last = message.id;
         const answer = { id: message.id, result: "done" };
         try {
-            await delegate[message.name]?.(message.parameters);
+            const handles = message.name in delegate && await delegate[message.name](message.parameters) !== "unhandled";
+            if (!handles && forOthers.includes(message.name)) answer.result = "unhandled";
         } catch (error) {
             Object.assign(answer, { result: "failed", text: String(error) });
         }
@@ -54,21 +58,24 @@ function supervise(delegate, incarnation, last = 0) {
 // ----
 
 let notes = [];
-const delegate = {
-    restoreState({ path }) {
-        notes = JSON.parse(fs.readFileSync(path));
-    },
-    async didEnterBackground() {
-        await call("SaveState", { data: Buffer.from(JSON.stringify(notes)).toString("base64") });
-    },
-};
-if (process.env.TORPOR_APP_SOCKET) supervise(delegate);
-
-http.createServer(async (request, response) => {
+const server = http.createServer(async (request, response) => {
     if (request.method === "POST") {
         let note = "";
         for await (const part of request) note += part;
         notes.push(note);
     }
     response.end(notes.map((note) => note + "\n").join(""));
-}).listen(Number(process.argv[2] ?? 8080), "127.0.0.1");
+});
+const listen = () => new Promise((resolve) => server.listen(Number(process.argv[2] ?? 8080), "127.0.0.1", resolve));
+
+const delegate = {
+    restoreState({ path }) {
+        notes = JSON.parse(fs.readFileSync(path));
+    },
+    // Clients are let in here, when the notes are back.
+    didFinishLaunching: listen,
+    async didEnterBackground() {
+        await call("SaveState", { data: Buffer.from(JSON.stringify(notes)).toString("base64") });
+    },
+};
+process.env.TORPOR_APP_SOCKET ? supervise(delegate) : listen();

@@ -268,6 +268,10 @@ static bool obey(torpor_app *app, char *line)
     else if (strcmp(line, "needs-refresh") == 0) {
         const char *names[] = {rest, "more"};
         report(app, "needs refresh", torpor_app_set_needs_refresh(app, names, 2));
+    } else if (strcmp(line, "last-error") == 0) {
+        char text[256];
+        torpor_app_last_error(app, text, sizeof text);
+        say("last error: %s", text);
     } else if (strcmp(line, "permission") == 0)
         report(app, "permission", torpor_app_permission(app, rest));
     else if (strcmp(line, "request") == 0) {
