@@ -64,6 +64,8 @@ struct PolicyNewTests {
         bench.add("db", .background, tags: ["always"])
         bench.add("task", .background)
         bench.change("task") { $0.tasks = 1 }
+        bench.add("deaf", .background)
+        bench.change("deaf") { $0.flags |= 1 << 11 }
         // Those whose time was used up before it was loaded, and no other.
         bench.add("late", .background)
         let now = bench.now
@@ -73,6 +75,7 @@ struct PolicyNewTests {
         #expect(bench.reasons == ["its time in the background is used up"])
         #expect(try bench.ask(TORPOR_EVENT_TIME_USED, "db") == [])
         #expect(try bench.ask(TORPOR_EVENT_TIME_USED, "task") == [])
+        #expect(try bench.ask(TORPOR_EVENT_TIME_USED, "deaf") == [])
     }
 
     @Test("the README names the library, the options and what to put into the configuration", arguments: [false, true])

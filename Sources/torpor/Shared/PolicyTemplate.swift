@@ -91,7 +91,8 @@ struct PolicyTemplate {
             }
 
             private func suspend(_ app: App, _ advice: inout Advice) {
-                guard app.canBeSuspended, !app.matches(keep) else { return }
+                // An app that no event wakes would sleep until a person wakes it.
+                guard app.canBeSuspended, !app.isNeverWoken, !app.matches(keep) else { return }
                 advice.send(app, to: .suspended, because: "its time in the background is used up")
             }
         }
@@ -165,7 +166,8 @@ struct PolicyTemplate {
             const torpor_policy_app *app = torpor_policy_app_at(view, place);
             if (!app || app->state != TORPOR_STATE_BACKGROUND || app->edge != TORPOR_EDGE_NONE) return;
             if (app->tasks || app->holds) return;
-            if (app->flags & (TORPOR_APP_REQUIRED | TORPOR_APP_TRACED)) return;
+            /* An app that no event wakes would sleep until a person wakes it. */
+            if (app->flags & (TORPOR_APP_REQUIRED | TORPOR_APP_TRACED | TORPOR_APP_NEVER_WOKEN)) return;
             if (policy->keep[0] && torpor_policy_has_tag(view, app, policy->keep)) return;
             torpor_policy_advice advice = {
                 .size = sizeof advice,
