@@ -245,7 +245,7 @@ typedef torpor_result torpor_handler(torpor_app *app, torpor_message *message, v
 typedef struct torpor_delegate {
     torpor_handler *will_finish_launching;      /* torpor_message_options */
     torpor_handler *restore_state;              /* torpor_app_read_state */
-    torpor_handler *did_finish_launching;       /* torpor_message_options */
+    torpor_handler *did_finish_launching;       /* torpor_message_options. From here on a server accepts clients. */
     torpor_handler *open_url;                   /* torpor_message_url */
     torpor_handler *did_become_active;
     torpor_handler *will_resign_active;
@@ -490,7 +490,8 @@ int torpor_app_discard_scene_snapshot(torpor_app *app, const char *scene);
 /* Copies a sentence about the last error into text, "" if there was none. */
 void torpor_app_last_error(torpor_app *app, char *text, size_t size);
 /* Sends a datagram of the sd_notify protocol, such as "STATUS=Reading the index." or "WATCHDOG=1". Returns 0 even if
- * no receiver exists. */
+ * no receiver exists. The library sends no heartbeats, not even from its thread: if the app has a watchdog, the program
+ * sends WATCHDOG=1 from its own loop, at least twice in the interval (WATCHDOG_USEC). */
 int torpor_app_notify(const char *state);
 
 #ifdef __cplusplus

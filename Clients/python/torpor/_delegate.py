@@ -79,7 +79,7 @@ class Delegate:
         """There is an archive of an earlier run: message.read_state()."""
 
     def did_finish_launching(self, message: Message) -> Any:
-        """The last message of a launch: who answers it is ready."""
+        """The last message of a launch, after restore_state: who answers it is ready. A server accepts clients from here on."""
 
     def open_url(self, message: Message) -> Any:
         """message.url is to be opened."""

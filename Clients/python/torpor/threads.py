@@ -508,7 +508,9 @@ class App:
         return settings
 
     def set_settings(self, values: Mapping[str, Any], unset: Sequence[str] = ()) -> Sequence[str]:
-        """Sets and unsets settings that are the app's own to set, all or none; returns those that changed."""
+        """Sets and unsets settings that are the app's own to set, all or none; returns those that changed.
+
+        A value is a str as a user would write it, a number or a bool. For a setting that is a string, 5 becomes "5"."""
         self._session.need_supervisor("know its settings")
         parameters = {"values": dict(values), "unset": list(unset)}
         changed: Sequence[str] = (self._call("SetSettings", parameters, SAVE_TIMEOUT)).get("changed") or []
