@@ -18,4 +18,8 @@ didEnterBackground)
 willTerminate)
     echo "ends after $(cat "$jobs/.count" 2>/dev/null || echo 0) jobs"
     ;;
+*)
+    # Another app may be told. Where that cannot be, it means done.
+    echo unhandled >&3
+    ;;
 esac
