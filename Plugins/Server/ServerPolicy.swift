@@ -148,7 +148,8 @@ struct Server: Policy {
         let due = end.advanced(byMicroseconds: -last)
         guard due <= now else { return due }
         if let again = usage[place]!.waitForMeasurement(app, rule, now) { return again }
-        guard usage[place]!.isFresh(app, rule, now), let use = usage[place]!.lastUse(app, rule, now, within: last) else {
+        guard usage[place]!.isFresh(app, rule, now), let use = usage[place]!.lastUse(app, rule, now, within: last)
+        else {
             return nil
         }
         advice.send(app, to: .active, because: "it is in use again: \(use)")

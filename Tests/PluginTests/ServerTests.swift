@@ -354,7 +354,10 @@ struct ServerTests {
         #expect(try bench.ask(TORPOR_EVENT_TIME_USED, "other") == ["other → suspended"])
     }
 
-    @Test("an app that is woken and still in use when its time for the event ends comes back", arguments: [true, false])
+    @Test(
+        "an app that is woken and still in use when its time for the event ends comes back",
+        arguments: [true, false]
+    )
     func woken(isInUse: Bool) throws {
         let bench = try bench()
         add("web", .active, to: bench)
