@@ -82,6 +82,10 @@ struct SettingTests {
             ("settings.a = { type = \"secret\", default = \"x\" }", "a secret has no default"),
             ("settings.a = { type = \"string\", pattern = \"(\" }", "not an extended regular expression"),
             ("settings.a = { type = \"string\", pattern = \"(a)\\\\1\" }", "not an extended regular expression"),
+            (
+                "settings.a = { type = \"string\", pattern = \"[ab]*a[ab]{900}\" }",
+                "steps, more than 1048576: set max_length to at most 289, or write fewer repetitions"
+            ),
             ("settings.a = { type = \"boolean\", min = 1 }", "is only for the types"),
             ("settings.a = { type = \"integer\", min = 2, max = 1 }", "min must not be more than max"),
             ("settings.1a = { type = \"string\" }", "does not begin with a digit"),
@@ -101,6 +105,32 @@ struct SettingTests {
         let exec = keys.contains("exec =") ? "" : "exec = [\"/bin/a\"]\n"
         let result = load("[apps.a]\n\(exec)\(keys)\n")
         #expect(complaints(result).contains { $0.contains(complaint) }, "\(complaints(result))")
+    }
+
+    @Test("a pattern whose values may be long enough to take many steps is allowed with a smaller max_length")
+    func costlyPattern() throws {
+        let app = try declared("settings.a = { type = \"string\", max_length = 289, pattern = \"[ab]*a[ab]{900}\" }")
+        let bounded = try #require(app.setting("a"))
+        #expect(bounded.mostSteps <= SettingDeclaration.mostSteps)
+        // A host name: values of any length may be checked with it.
+        let label = "[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?"
+        let host = try declared("settings.a = { type = \"string\", pattern = '\(label)(\\.\(label))*' }")
+        let setting = try #require(host.setting("a"))
+        #expect(try setting.normal("www.example.org") == "www.example.org")
+        #expect(throws: SettingProblem.self) { try setting.normal("www.example.") }
+    }
+
+    @Test("the patterns of an app have a bound together")
+    func patternsTogether() {
+        func complaint(_ count: Int) -> String {
+            var keys = "[apps.a]\nexec = [\"/bin/a\"]\n"
+            for number in 0..<count {
+                keys += "settings.a\(number) = { type = \"secret\", pattern = \"[ab]*a[ab]{240}\" }\n"
+            }
+            return complaints(load(keys)).joined()
+        }
+        #expect(!complaint(2).contains("to match"))
+        #expect(complaint(3).contains("to match all values of the app with their patterns may take"))
     }
 
     @Test("a secret in exec is warned of, and not one in environment")

@@ -106,6 +106,7 @@ enum AppKeys {
             if draft.specification.declaredSettings.count > SettingDeclaration.most {
                 context.error("an app has at most \(SettingDeclaration.most) settings", at: node.position)
             }
+            SettingReader.checkSteps(draft.specification.declaredSettings, context, node)
         },
         .value("settings_format", \.specification.settingsFormat) { Read.choice($0, $1) },
         .value("before_start", \.specification.beforeStart, TableReader.hooks),

@@ -150,24 +150,46 @@ enum SettingReader {
             return .choice(words)
         default:
             let length = bound("max_length", Read.integer(1...SettingDeclaration.longestValue))
-            let pattern = bound("pattern", pattern)
+            let pattern: String? = bound("pattern") { Self.pattern($0, $1, maxLength: length) }
             return word == "secret"
                 ? .secret(maxLength: length, pattern: pattern) : .string(maxLength: length, pattern: pattern)
         }
     }
 
-    private static func pattern(_ context: Context, _ node: Node) -> String? {
+    private static func pattern(_ context: Context, _ node: Node, maxLength: Int?) -> String? {
         guard let text = Read.text(context, node) else { return nil }
-        guard text.utf8.count <= SettingDeclaration.longestPattern, TextPattern(text) != nil else {
+        guard text.utf8.count <= SettingDeclaration.longestPattern, let pattern = TextPattern(text) else {
             context.error(
                 "\(quoted(text)) is not an extended regular expression (regex(7)) of at most "
-                    + "\(SettingDeclaration.longestPattern) bytes without back-references, whose repetitions stand "
-                    + "for at most \(TextPattern.most) characters",
+                    + "\(SettingDeclaration.longestPattern) bytes without back-references and word boundaries, whose "
+                    + "repetitions stand for at most \(TextPattern.most) characters",
+                at: node.position
+            )
+            return nil
+        }
+        let steps = pattern.mostSteps(on: SettingDeclaration.longestBytes(maxLength))
+        guard steps <= SettingDeclaration.mostSteps else {
+            // A character has up to 4 bytes.
+            let length = pattern.length(within: SettingDeclaration.mostSteps) / 4
+            context.error(
+                "to match a value with \(quoted(text)) may take \(steps) steps, more than "
+                    + "\(SettingDeclaration.mostSteps): set max_length to at most \(length), or write fewer repetitions",
                 at: node.position
             )
             return nil
         }
         return text
+    }
+
+    /// Reports an error if it may take too many steps to match all values of the app with their patterns.
+    static func checkSteps(_ settings: [SettingDeclaration], _ context: Context, _ node: Node) {
+        let steps = settings.reduce(0) { $0 + $1.mostSteps }
+        guard steps > SettingDeclaration.mostStepsOfAll else { return }
+        context.error(
+            "to match all values of the app with their patterns may take \(steps) steps, more than "
+                + "\(SettingDeclaration.mostStepsOfAll): set a smaller max_length, or write fewer or shorter patterns",
+            at: node.position
+        )
     }
 
     // MARK: Where settings stand

@@ -51,6 +51,12 @@ public struct SettingDeclaration: Sendable, Hashable {
     static let longestName = 64
     /// The maximum length of a regular expression in bytes.
     static let longestPattern = 256
+    /// The most steps that a match of one value with its pattern may take: some milliseconds, since torpord matches
+    /// in its loop.
+    static let mostSteps = 1 << 20
+    /// The most steps that matches of all values of an app may take: an app may set all of them at once, and a start
+    /// checks all that are stored.
+    static let mostStepsOfAll = 1 << 21
 
     /// The setting's name: letters, digits and `_`.
     public var name: String
@@ -81,6 +87,18 @@ public struct SettingDeclaration: Sendable, Hashable {
 
     /// Whether the setting's value must never be shown.
     public var isSecret: Bool { if case .secret = kind { true } else { false } }
+
+    /// The greatest number of steps that a match of a value with the pattern takes; 0 without a pattern.
+    var mostSteps: Int {
+        switch kind {
+        case .string(let maxLength, let pattern?), .secret(let maxLength, let pattern?):
+            TextPattern(pattern)?.mostSteps(on: Self.longestBytes(maxLength)) ?? 0
+        default: 0
+        }
+    }
+
+    /// The length in bytes of the longest value with at most so many characters: one has up to 4 bytes.
+    static func longestBytes(_ maxLength: Int?) -> Int { min(4 * (maxLength ?? longestValue), longestValue) }
 
     /// Why a text is not a valid name of a setting; nil if it is valid.
     static func problem(inName name: String) -> String? {

@@ -1,90 +1,177 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Glibc
-
-/// A POSIX extended regular expression that must match a whole text.
+/// An extended regular expression (regex(7)) that must match a whole text, byte by byte as in the C locale.
 ///
-/// Back-references are refused: matching them takes exponential time, and the text may come from untrusted sources.
-/// Nested repetitions that multiply to more than ``most`` are refused too: regcomp(3) writes each repetition out, in
-/// memory and on the stack.
-public final class TextPattern {
-    private var compiled = regex_t()
+/// It accepts what regcomp(3) accepts, without back-references and word boundaries. regexec(3) is not used, because
+/// some patterns need a time that grows much faster than the text, and the text may come from untrusted sources. Here
+/// all ways through the pattern are followed at once (Thompson's algorithm), so that the number of steps is at most
+/// the number of instructions times the length of the text: ``mostSteps(on:)``.
+public struct TextPattern: Sendable {
+    /// An instruction of the compiled pattern; after `take`, `atStart` and `atEnd`, the next instruction follows.
+    fileprivate enum Instruction: Sendable {
+        case take(ByteSet)
+        case split(Int, Int)
+        case jump(Int)
+        case atStart
+        case atEnd
+        case accept
+    }
 
-    /// The maximum number of nodes in regcomp(3)'s syntax tree of a pattern, with each repetition written out.
+    /// The maximum number of characters for which a pattern stands, with each repetition written out.
     public static let most = 1024
 
-    /// Compiles the pattern; nil if the pattern is invalid or refused.
+    private let instructions: [Instruction]
+    /// The length of the longest text that fits, in bytes; nil if there is none.
+    private let longest: Int?
+
+    /// Compiles the pattern; nil if the pattern is invalid or too large.
     public init?(_ pattern: String) {
-        guard Self.hasNoBackReference(pattern), !pattern.utf8.contains(0), Self.cost(pattern) <= Self.most,
-            regcomp(&compiled, "^(\(pattern))$", REG_EXTENDED | REG_NOSUB) == 0
-        else {
-            // A failed regcomp(3) leaves nothing to free, so clear `compiled` for the regfree(3) in `deinit`.
-            compiled = regex_t()
+        guard !pattern.utf8.contains(0) else { return nil }
+        do throws(TextPatternParser.Invalid) {
+            let part = try TextPatternParser.parse(pattern)
+            var compiler = Compiler()
+            try compiler.write(part)
+            compiler.instructions.append(.accept)
+            instructions = compiler.instructions
+            longest = part.longest
+        } catch {
             return nil
         }
     }
 
-    deinit { regfree(&compiled) }
-
     /// Whether the whole text matches.
-    public func fits(_ text: String) -> Bool { regexec(&compiled, text, 0, nil, 0) == 0 }
+    public func fits(_ text: String) -> Bool { match(text).fits }
 
-    /// Estimates the number of nodes in regcomp(3)'s syntax tree. The estimate stops once it is above ``most``.
-    static func cost(_ pattern: String) -> Int {
-        var groups = [0]
-        var last = 0
-        var rest = Array(pattern.utf8)[...]
-        while let byte = rest.popFirst() {
-            var times = 1
-            switch byte {
-            case UInt8(ascii: "("):
-                guard groups.count <= 32 else { return .max }
-                groups.append(0)
-                last = 0
-                continue
-            case UInt8(ascii: ")") where groups.count > 1:
-                last = groups.removeLast() + 1
-                groups[groups.count - 1] += last
-            case UInt8(ascii: "+"), UInt8(ascii: "*"), UInt8(ascii: "?"): times = 2
-            case UInt8(ascii: "{"):
-                let bounds = rest.prefix { $0 != UInt8(ascii: "}") }
-                let numbers = bounds.split(separator: UInt8(ascii: ",")).map { number($0) }
-                times = max(2, (numbers.max() ?? 1) + 1)
-                rest = rest.dropFirst(bounds.count + 1)
-            case UInt8(ascii: "["):
-                if rest.first == UInt8(ascii: "^") { rest.removeFirst() }
-                if rest.first == UInt8(ascii: "]") { rest.removeFirst() }
-                while let inner = rest.popFirst(), inner != UInt8(ascii: "]") {}
-                last = 1
-                groups[groups.count - 1] += last
-            default:
-                if byte == UInt8(ascii: "\\") { _ = rest.popFirst() }
-                last = 1
-                groups[groups.count - 1] += last
-            }
-            if times > 1 {
-                groups[groups.count - 1] += last * (times - 1)
-                last *= times
-            }
-            if groups[groups.count - 1] > most { return .max }
+    /// The greatest number of steps that a match with a text of at most this many bytes takes. A step takes a few
+    /// nanoseconds.
+    public func mostSteps(on bytes: Int) -> Int { instructions.count * (min(bytes, longest ?? bytes) + 1) }
+
+    /// The greatest length of a text, in bytes, with which a match takes at most so many steps.
+    public func length(within steps: Int) -> Int { max(steps / instructions.count - 1, 0) }
+
+    /// Whether the whole text matches, and the number of steps that finding out has taken.
+    public func match(_ text: String) -> (fits: Bool, steps: Int) {
+        let bytes = Array(text.utf8)
+        if let longest, bytes.count > longest { return (false, 0) }
+        var run = Run(instructions, length: bytes.count)
+        run.follow(0, at: 0)
+        for (index, byte) in bytes.enumerated() {
+            guard run.take(byte, to: index + 1) else { return (false, run.steps) }
         }
-        return groups.reduce(0, +)
+        return (run.acceptedAt == bytes.count, run.steps)
     }
 
-    /// Parses a number of at most four digits. For other texts, returns a number too large for a repetition.
-    private static func number(_ digits: ArraySlice<UInt8>) -> Int {
-        guard digits.count <= 4 else { return most }
-        return digits.reduce(0) { value, digit in
-            (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(digit) ? value * 10 + Int(digit - UInt8(ascii: "0")) : most
+    /// Writes the instructions of a pattern, with each repetition written out.
+    private struct Compiler {
+        var instructions: [Instruction] = []
+        private var taken = 0
+        private var parts = 0
+
+        mutating func write(_ part: TextPatternPart) throws(TextPatternParser.Invalid) {
+            // Repetitions of nothing add no instructions, so count parts as well.
+            parts += 1
+            guard parts <= 8 * TextPattern.most else { throw TextPatternParser.Invalid() }
+            switch part {
+            case .take(let set):
+                taken += 1
+                guard taken <= TextPattern.most else { throw TextPatternParser.Invalid() }
+                _ = try add(.take(set))
+            case .atStart: _ = try add(.atStart)
+            case .atEnd: _ = try add(.atEnd)
+            case .sequence(let parts): for part in parts { try write(part) }
+            case .choice(let branches):
+                var jumps: [Int] = []
+                for branch in branches.dropLast() {
+                    let split = try add(.accept)
+                    try write(branch)
+                    jumps.append(try add(.accept))
+                    instructions[split] = .split(split + 1, instructions.count)
+                }
+                if let last = branches.last { try write(last) }
+                for jump in jumps { instructions[jump] = .jump(instructions.count) }
+            case .repeated(let part, let least, let most): try write(part, least, most)
+            }
+        }
+
+        private mutating func write(
+            _ part: TextPatternPart,
+            _ least: Int,
+            _ most: Int?
+        ) throws(TextPatternParser.Invalid) {
+            for _ in 0..<least { try write(part) }
+            guard let most else {
+                let split = try add(.accept)
+                try write(part)
+                _ = try add(.jump(split))
+                instructions[split] = .split(split + 1, instructions.count)
+                return
+            }
+            var splits: [Int] = []
+            for _ in least..<most {
+                splits.append(try add(.accept))
+                try write(part)
+            }
+            for split in splits { instructions[split] = .split(split + 1, instructions.count) }
+        }
+
+        /// Adds an instruction; the caller replaces `accept`, which stands for one whose target is not known yet.
+        private mutating func add(_ instruction: Instruction) throws(TextPatternParser.Invalid) -> Int {
+            guard instructions.count < 4 * TextPattern.most else { throw TextPatternParser.Invalid() }
+            instructions.append(instruction)
+            return instructions.count - 1
         }
     }
 
-    private static func hasNoBackReference(_ pattern: String) -> Bool {
-        var isEscaped = false
-        for byte in pattern.utf8 {
-            if isEscaped, (UInt8(ascii: "1")...UInt8(ascii: "9")).contains(byte) { return false }
-            isEscaped = !isEscaped && byte == UInt8(ascii: "\\")
+    /// A match under way: the instructions that the text so far leads to.
+    private struct Run {
+        private let instructions: [Instruction]
+        private let length: Int
+        /// The `take` instructions that may take the next byte.
+        private var waiting: [Int] = []
+        private var before: [Int] = []
+        /// For each instruction: the last place in the text at which it was reached. At each place it counts once.
+        private var reachedAt: [Int]
+        private var stack: [Int] = []
+        private(set) var acceptedAt = -1
+        private(set) var steps = 0
+
+        init(_ instructions: [Instruction], length: Int) {
+            self.instructions = instructions
+            self.length = length
+            reachedAt = [Int](repeating: -1, count: instructions.count)
         }
-        return true
+
+        /// Takes a byte, which ends at `place`. Returns false if no instruction takes it.
+        mutating func take(_ byte: UInt8, to place: Int) -> Bool {
+            swap(&waiting, &before)
+            waiting.removeAll(keepingCapacity: true)
+            var isTaken = false
+            for index in before {
+                guard case .take(let set) = instructions[index], set.contains(byte) else { continue }
+                isTaken = true
+                follow(index + 1, at: place)
+            }
+            return isTaken
+        }
+
+        /// Follows the instructions from `first` on that take no byte.
+        mutating func follow(_ first: Int, at place: Int) {
+            stack.append(first)
+            while let index = stack.popLast() {
+                guard reachedAt[index] != place else { continue }
+                reachedAt[index] = place
+                steps += 1
+                switch instructions[index] {
+                case .take: waiting.append(index)
+                case .split(let one, let other):
+                    stack.append(other)
+                    stack.append(one)
+                case .jump(let target): stack.append(target)
+                case .atStart: if place == 0 { stack.append(index + 1) }
+                case .atEnd: if place == length { stack.append(index + 1) }
+                case .accept: acceptedAt = place
+                }
+            }
+        }
     }
 }

@@ -7,29 +7,31 @@ package import Store
 package struct SettingValues {
     /// The stored rows, by the name of the setting; includes settings that the configuration no longer has.
     package private(set) var rows: [String: StoredSetting] = [:]
+    /// What checks of values have found. Copies of the values share it.
+    let checks = SettingChecks()
 
     package init() {}
 
     mutating func load(_ row: StoredSetting) { rows[row.key.name] = row }
 
     /// The normal form of a value; nil if the declaration rejects the value, which then counts as not set.
-    private static func usable(_ value: String?, _ setting: SettingDeclaration) -> String? {
-        value.flatMap { value in try? setting.normal(value) }
+    private func usable(_ value: String?, _ setting: SettingDeclaration) -> String? {
+        value.flatMap { value in try? checks.normal(value, setting) }
     }
 
     /// The value in its normal form: the one that was set, or else the default; nil if there is neither.
     package func effective(_ setting: SettingDeclaration) -> String? {
-        Self.usable(rows[setting.name]?.value, setting) ?? setting.defaultValue
+        usable(rows[setting.name]?.value, setting) ?? setting.defaultValue
     }
 
     /// Whether a valid value is set.
-    package func isSet(_ setting: SettingDeclaration) -> Bool { Self.usable(rows[setting.name]?.value, setting) != nil }
+    package func isSet(_ setting: SettingDeclaration) -> Bool { usable(rows[setting.name]?.value, setting) != nil }
 
     /// Why the stored value of the setting is rejected; nil if the value is valid or missing.
     package func problem(_ setting: SettingDeclaration) -> SettingProblem? {
         guard let value = rows[setting.name]?.value else { return nil }
         do throws(SettingProblem) {
-            _ = try setting.normal(value)
+            _ = try checks.normal(value, setting)
             return nil
         } catch {
             // The error may quote the value, which must not be shown if the setting is a secret.
@@ -112,7 +114,7 @@ package struct SettingValues {
         guard !rows.isEmpty else { return [] }
         return declared.filter { setting in
             guard let row = rows[setting.name], !row.isTold else { return false }
-            return !Self.isSame(Self.usable(row.known, setting) ?? setting.defaultValue, effective(setting))
+            return !Self.isSame(usable(row.known, setting) ?? setting.defaultValue, effective(setting))
         }
     }
 
@@ -127,6 +129,45 @@ package struct SettingValues {
             changed.append(row)
         }
         return changed
+    }
+}
+
+/// Remembers the results of checks of values, since a check may match a pattern, and values are needed often. A value
+/// is checked again only if it or its declaration has changed.
+final class SettingChecks {
+    private struct Check {
+        var kind: SettingDeclaration.Kind
+        var value: String
+        var result: Result<String, SettingProblem>
+    }
+
+    /// How many results are kept for each setting: of the value, of the one before, which an app may know still, and
+    /// of one that is being set.
+    private static let most = 3
+
+    /// The latest results, by the name of the setting; the newest is the last.
+    private var checks: [String: [Check]] = [:]
+    /// How many values were checked.
+    private(set) var count = 0
+
+    /// The normal form of a value, as ``SettingDeclaration/normal(_:)`` finds it.
+    func normal(_ value: String, _ setting: SettingDeclaration) throws(SettingProblem) -> String {
+        let known = checks[setting.name]?.first { check in
+            check.value.utf8.elementsEqual(value.utf8) && check.kind == setting.kind
+        }
+        if let known { return try known.result.get() }
+        count += 1
+        let result: Result<String, SettingProblem>
+        do throws(SettingProblem) {
+            result = .success(try setting.normal(value))
+        } catch {
+            result = .failure(error)
+        }
+        var latest = checks[setting.name] ?? []
+        if latest.count >= Self.most { latest.removeFirst() }
+        latest.append(Check(kind: setting.kind, value: value, result: result))
+        checks[setting.name] = latest
+        return try result.get()
     }
 }
 

@@ -148,7 +148,7 @@ extension Settings {
             let setting = try setting(value.key, app, isApp: isApp)
             try once(setting.name)
             do throws(SettingProblem) {
-                changes.append((setting.name, try setting.normal(value.text)))
+                changes.append((setting.name, try values(of: app).checks.normal(value.text, setting)))
             } catch {
                 throw SettingsRefusal("\(setting.name) \(error)")
             }

@@ -37,6 +37,22 @@ import Varlink
         #expect(untold(values).isEmpty && values.rows.keys.sorted() == ["theme"])
     }
 
+    @Test("a value is checked once, and again only if it or its declaration has changed") func checks() {
+        var name = SettingDeclaration("name", .string(maxLength: nil, pattern: "[a-z]+"))
+        var values = SettingValues()
+        _ = set(&values, "name", "word")
+        _ = set(&values, "port", "8001")
+        let declared = Self.declared + [name]
+        for _ in 0..<3 { #expect(values.untold(declared).map(\.name) == ["port", "name"]) }
+        #expect(values.effective(name) == "word" && values.problem(name) == nil && values.checks.count == 2)
+        _ = set(&values, "port", "8002")
+        #expect(values.effective(name) == "word" && values.effective(declared[0]) == "8002")
+        #expect(values.checks.count == 3)
+        name.kind = .string(maxLength: nil, pattern: "[0-9]+")
+        #expect(!values.isSet(name) && values.problem(name) != nil && values.effective(name) == nil)
+        #expect(values.checks.count == 4)
+    }
+
     @Test("another default is told where none is set, and only until it is as before") func otherDefault() {
         var new = Self.declared
         new[0].defaultValue = "9000"
