@@ -145,7 +145,7 @@ let package = Package(
             name: "Engine",
             dependencies: [
                 "Configuration", "EventLoop", "Lifecycle", "Linux", "Notify", "Output", "Permissions", "Processes",
-                "Recovery", "Store", "TorporAPI", "Varlink", "VarlinkServer",
+                "Recovery", "Store", "TorporAPI", "Varlink", "VarlinkServer", "WireText",
             ]
         ),
         // Apps without processes, for tests of what follows them.

@@ -44,6 +44,25 @@ extension Unicode.Scalar {
     }
 }
 
+extension String {
+    /// The text as one line that neither steers a terminal nor reorders what is around it: line breaks and tabs become
+    /// blanks, other such characters (`steersTerminals`) U+FFFD. Blanks at its end are cut.
+    public var onOneLine: String {
+        // Each of those characters is one of these bytes or begins with one.
+        let isPlain = utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7f && $0 != 0xc2 && $0 != 0xd8 && $0 != 0xe2 }
+        if isPlain { return self }
+        var result = String.UnicodeScalarView()
+        for scalar in unicodeScalars {
+            switch scalar {
+            case "\n", "\t", "\r", "\u{2028}", "\u{2029}": result.append(" ")
+            default: result.append(scalar.steersTerminals ? "\u{fffd}" : scalar)
+            }
+        }
+        while result.last == " " { result.removeLast() }
+        return String(result)
+    }
+}
+
 /// Text compared by its bytes, as a dictionary key for untrusted names. Two Unicode forms of a letter are different.
 public struct WireText: Hashable, Sendable, CustomStringConvertible {
     /// The text.

@@ -73,13 +73,33 @@ struct DaemonLogTests {
         #expect(journal.entry == nil)
     }
 
-    @Test("writes lines with a priority where the journal takes no entry, each line with its own")
+    @Test("writes a line with a priority where the journal takes no entry")
     func noSocket() throws {
         let journal = try Journal()
         try File.remove(journal.path)
         let log = journal.log()
         log.warning("one\ntwo")
-        #expect(journal.lines == "<4>one\n<4>two\n")
+        #expect(journal.lines == "<4>one two\n")
+    }
+
+    @Test("writes what an app has said as one line that no terminal acts on, wherever it goes")
+    func hostile() throws {
+        let said =
+            "web failed: \u{1b}]0;OWNED\u{7}\u{1b}[2J\r\n"
+            + "<3>torpord: web: was given up \u{9b}31m\u{202e}x\u{2028}y\u{7f}\n"
+        let line =
+            "web failed: \u{fffd}]0;OWNED\u{fffd}\u{fffd}[2J  "
+            + "<3>torpord: web: was given up \u{fffd}31m\u{fffd}x y\u{fffd}"
+        let journal = try Journal()
+        journal.log().write(said, .warning, [(name: "TORPOR_REASON", value: "a\nb")])
+        let entry = try #require(journal.entry)
+        #expect(entry.hasPrefix("MESSAGE=\(line)\nPRIORITY=4\nSYSLOG_IDENTIFIER=torpord\nTORPOR_REASON\n"))
+        try File.remove(journal.path)
+        journal.log().warning(said)
+        #expect(journal.lines == "<4>\(line)\n")
+        let plain = try Journal()
+        DaemonLog(level: .info, descriptor: plain.stream.raw, stream: nil, journal: plain.path).warning(said)
+        #expect(plain.lines == "torpord: \(line)\n")
     }
 
     @Test("writes a line when an entry is too large for a datagram, or the journal has no room")

@@ -3,8 +3,12 @@
 package import Configuration
 import Linux
 import Output
+import WireText
 
 /// The log of torpord itself.
+///
+/// A sentence may quote what an app or a client has sent, so each becomes one line without control characters here.
+/// Fields of the journal keep their text: their values have a length, and journalctl(1) shows them safely.
 ///
 /// If standard error is a stream of systemd's journal, entries go to the journal directly, with fields that can be
 /// queried. An entry that cannot be sent goes to standard error as a line with the prefix of sd-daemon(3). Without a
@@ -49,6 +53,7 @@ package final class DaemonLog {
         _ fields: @autoclosure () -> [(name: String, value: String)] = []
     ) {
         guard level >= self.level else { return }
+        let line = line.onOneLine
         guard let journal else { return write("torpord: \(line)\n") }
         var entry = JournalEntry(message: line, priority: level.priority)
         entry.add("SYSLOG_IDENTIFIER", "torpord")
@@ -56,10 +61,10 @@ package final class DaemonLog {
         if !journal.send(entry.bytes) { writeLines(line, level) }
     }
 
-    /// Writes a text to the journal's stream. Each line of the text gets the prefix for `level`.
+    /// Writes a text of torpord's own to the journal's stream. Each line of the text gets the prefix for `level`.
     package func writeLines(_ text: String, _ level: LogLevel) {
         let lines = text.split(separator: "\n", omittingEmptySubsequences: true)
-        write(lines.map { "<\(level.priority)>\($0)\n" }.joined())
+        write(lines.map { "<\(level.priority)>\(String($0).onOneLine)\n" }.joined())
     }
 
     private func write(_ text: String) {
