@@ -199,6 +199,29 @@ import Testing
         #expect(try passed.map { try SocketFacts($0.descriptor).local } == [folder("b"), folder("a")])
     }
 
+    @Test("with a file are bound anew before a launch with other permissions, and nothing waits there")
+    func outdated() throws {
+        let folder = try TestFolder()
+        let toml = """
+            [apps.web]
+            exec = ["/bin/true"]
+            sockets = [{ stream = "\(folder("a"))" }, { datagram = "\(folder("b"))" }]
+            """
+        let events = try FakeEvents(real: toml)
+        let app = events.shell.app("web")
+        let before = try events.sockets("web").map { try #require($0.descriptor) }
+        let client = try Sockets.connect(path: folder("a"))
+        let sender = try Sockets.connect(path: folder("b"), kind: .datagram)
+        try Sockets.send(sender.raw, [1])
+        events.wakes.sockets.closeOutdated(of: app)
+        #expect(!Descriptor.readiness(client.raw).isDisjoint(with: ListeningSocket.shutDown))
+        let passed = try events.wakes.sockets.passed(to: app)
+        #expect(passed.count == 2 && before.count == 2)
+        for (_, descriptor) in passed { #expect(!Descriptor.readiness(descriptor).contains(.readable)) }
+        for (socket, old) in zip(events.sockets("web"), before) { #expect(socket.descriptor !== old) }
+        _ = try Sockets.connect(path: folder("a"))
+    }
+
     @Test("that the app shuts down are bound anew when it has ended, and left as they are while it lives")
     func shutDown() throws {
         let port = try TestPort()

@@ -204,16 +204,18 @@ package final class ListeningSocket {
         try? PathRights.acting(at: link) { () throws(Errno) in try File.remove(link) }
     }
 
-    /// Closes the socket for good. If `remove_on_stop` says so, removes the socket file and the symlinks.
-    package func close() {
+    /// Closes the socket for good. If `remove_on_stop` says so, removes the socket file and the symlinks; with
+    /// `removesFile`, removes the file in any case.
+    package func close(removesFile: Bool = false) {
         source?.cancel()
         source = nil
         descriptor?.close()
         descriptor = nil
         isWithheld = nil
         defer { node = nil }
-        guard specification.removeOnStop, case .path(let path) = specification.plan.address else { return }
-        for link in specification.symlinks { Self.removeLink(link, to: path) }
+        let removes = specification.removeOnStop
+        guard removes || removesFile, case .path(let path) = specification.plan.address else { return }
+        if removes { for link in specification.symlinks { Self.removeLink(link, to: path) } }
         if isOwnNode(path) { try? PathRights.acting(at: path) { () throws(Errno) in try File.remove(path) } }
     }
 
@@ -236,6 +238,12 @@ package final class ListeningSocket {
         case .port, .ipv4, .ipv6, .path: true
         case .abstract, .vsock: false
         }
+    }
+
+    /// Whether the socket is a Unix socket with a file.
+    var hasFile: Bool {
+        if case .path = specification.plan.address { return true }
+        return false
     }
 
     /// The events that epoll reports for a socket that was shut down.

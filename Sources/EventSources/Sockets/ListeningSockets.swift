@@ -315,9 +315,9 @@ package final class ListeningSockets: EventRoom, EventSource {
         for warning in warnings { log.warning("\(app.name): \(warning)") }
     }
 
-    func close(_ socket: ListeningSocket) {
+    func close(_ socket: ListeningSocket, removesFile: Bool = false) {
         if socket.descriptor != nil { host.release(socket.heldName) }
-        socket.close()
+        socket.close(removesFile: removesFile)
     }
 
     // MARK: Trying again
@@ -400,6 +400,18 @@ package final class ListeningSockets: EventRoom, EventSource {
         if !set.isTroubled { set.retryAt = nil }
         launches(set)
         return passed
+    }
+
+    /// Closes the app's Unix sockets, with all that waits at them, so that its next launch binds them anew. Call this
+    /// before a launch with other permissions: the app may have sent itself descriptors of what it may no longer open.
+    /// A sandboxed app cannot connect to abstract sockets that torpord has bound (with Landlock of Linux 6.12).
+    package func closeOutdated(of app: AppRuntime) {
+        for socket in sockets(of: app) where socket.hasFile {
+            guard let descriptor = socket.descriptor else { continue }
+            // The keeper has the old socket for a moment longer: shut down, the socket gets nothing more.
+            try? Sockets.shutDown(descriptor.raw)
+            close(socket, removesFile: true)
+        }
     }
 
     // MARK: The end

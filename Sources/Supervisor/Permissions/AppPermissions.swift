@@ -31,7 +31,7 @@ package final class AppPermissions: ShellRoom, LifecycleObserver {
     var lastQuestions: [String: Int64] = [:]
     /// Whether the stored answers are loaded.
     private(set) var isLoaded = false
-    /// Apps whose stored descriptors were opened under other permissions.
+    /// Apps whose stored descriptors were opened under other permissions, as may be those that wait at their sockets.
     private var outdatedStores: Set<AppID> = []
 
     package init(_ supervisor: Supervisor) { self.supervisor = supervisor }
@@ -104,10 +104,12 @@ package final class AppPermissions: ShellRoom, LifecycleObserver {
         }
     }
 
-    /// Called before a launch. Closes the descriptors that the app stored before its permissions changed: through
-    /// them, the app would keep access that it no longer has.
+    /// Called before a launch. Closes the descriptors that the app stored before its permissions changed, and those
+    /// that it may have sent to its own sockets: through them, the app would keep access that it no longer has.
     func closeOutdatedStore(of app: AppRuntime) {
-        guard outdatedStores.remove(app.id) != nil, !app.store.entries.isEmpty else { return }
+        guard outdatedStores.remove(app.id) != nil else { return }
+        if app.specification.sandbox.mode != nil { supervisor.wakes.sockets.closeOutdated(of: app) }
+        guard !app.store.entries.isEmpty else { return }
         for entry in app.store.entries { supervisor.notifySockets.letGo(of: entry, app) }
         app.store = FDStore()
         note(app, .permission, text: "its permissions have changed: the descriptors that it stored are closed")
