@@ -88,6 +88,18 @@ public struct SystemCallFilter: Hashable, Sendable {
         Call("open_tree_attr", 467, 467),
     ]
 
+    /// Calls that set how processes are scheduled, each with the index of its argument for the process; 0 is the
+    /// caller. Untrusted code could slow down all other processes of its user. A filter cannot tell the app's own
+    /// processes and threads from others, so their numbers are refused too.
+    static let scheduling: [(call: Call, who: UInt32)] = [
+        (Call("setpriority", 141, 140), 1), (Call("ioprio_set", 251, 30), 1), (Call("sched_setparam", 142, 118), 0),
+        (Call("sched_setscheduler", 144, 119), 0), (Call("sched_setattr", 314, 274), 0),
+        (Call("sched_setaffinity", 203, 122), 0),
+    ]
+    /// The calls above that can mean all processes of a user, also by the number 0, with the value for that of their
+    /// first argument: PRIO_USER and IOPRIO_WHO_USER.
+    static let ofUsers: [(name: String, which: UInt32)] = [("setpriority", 2), ("ioprio_set", 3)]
+
     static let socket = Call("socket", 41, 198)
     static let socketPair = Call("socketpair", 53, 199)
     static let limits = Call("prlimit64", 302, 261)
@@ -160,6 +172,13 @@ public struct SystemCallFilter: Hashable, Sendable {
             end(Self.fail(Self.notPermitted))
             end(Self.allow)
             among(Self.ioctl.number(architecture), argument: 1, Self.typing, Self.notPermitted, isRefused: true)
+            for (call, who) in Self.scheduling {
+                let number = call.number(architecture)
+                for (name, which) in Self.ofUsers where name == call.name {
+                    refuse(number, argument: 0, [which], Self.notPermitted)
+                }
+                among(number, argument: who, [0], Self.notPermitted, isRefused: false)
+            }
         }
         let families = Self.alwaysOpen + (grants.network == .none ? [] : Self.ofNetwork)
         among(Self.socket.number(architecture), argument: 0, families, Self.accessDenied, isRefused: false)

@@ -135,6 +135,27 @@ import Testing
         }
     }
 
+    @Test("Strangers schedule only themselves", arguments: settings)
+    func scheduling(_ setting: Setting) throws {
+        let architecture = setting.architecture
+        let filter = SystemCallFilter(try LandlockPlanTests.grants(setting.names), setting.mode, architecture)
+        let isAgent = setting.mode == .agent
+        for (call, who) in SystemCallFilter.scheduling {
+            for process: UInt64 in [0, 1, 4711] {
+                var arguments = [UInt64](repeating: 0, count: 6)
+                arguments[Int(who)] = process
+                let result = try Self.run(filter, call.number(architecture), arguments, architecture.audit)
+                #expect(result == (isAgent && process != 0 ? Self.errno(1) : Self.allow), "\(call.name) \(process)")
+            }
+        }
+        // Number 0 of a user means all processes of the own user.
+        for (name, user): (String, UInt64) in [("setpriority", 2), ("ioprio_set", 3)] {
+            let call = try #require(SystemCallFilter.scheduling.first { $0.call.name == name }).call
+            let result = try Self.run(filter, call.number(architecture), [user, 0, 19], architecture.audit)
+            #expect(result == (isAgent ? Self.errno(1) : Self.allow), "\(name)")
+        }
+    }
+
     @Test("Programs of another architecture are ended, and x32 is not there")
     func architectures() throws {
         let filter = SystemCallFilter(PermissionGrants(), .permissions, .x86)
