@@ -86,14 +86,29 @@ public struct FileTable: Hashable, Sendable {
             try claim(reserved.bytes)
             guard !folders.contains(reserved.bytes) else { throw BundleFault("\(reserved) is a folder") }
         }
+        var targets: [[UInt8]: [UInt8]] = [:]
         for entry in entries {
-            if case .link(let target) = entry.kind { try checkLink(entry.path, target) }
+            if case .link(let target) = entry.kind { targets[entry.path.bytes] = try checkLink(entry.path, target) }
+        }
+        for entry in entries {
+            var place = entry.path.bytes
+            var links = 0
+            while let target = targets[place] {
+                place = target
+                links += 1
+                guard links <= Self.mostLinks else {
+                    throw BundleFault("the link \(entry.path) leads from link to link, in a circle or too far")
+                }
+            }
         }
     }
 
+    /// The most symlinks that the kernel follows on the way to a file (path_resolution(7)).
+    private static let mostLinks = 40
+
     /// Checks a symlink: its target must be in the bundle, and the way to it must not use another symlink, since `..`
-    /// after a symlink leads to a different folder than the text suggests.
-    private func checkLink(_ path: BundlePath, _ target: [UInt8]) throws(BundleFault) {
+    /// after a symlink leads to a different folder than the text suggests. Returns the path of what it leads to.
+    private func checkLink(_ path: BundlePath, _ target: [UInt8]) throws(BundleFault) -> [UInt8] {
         let shown = "the link \(path) to \(BundlePath.shown(target))"
         guard !target.isEmpty, target.count <= BundleLimit.path, BundlePath.isPlain(target) else {
             throw BundleFault("\(shown) has no valid target")
@@ -117,6 +132,7 @@ public struct FileTable: Hashable, Sendable {
                 throw BundleFault("\(shown) goes through the file \(found.path)")
             }
         }
+        return Array(place.joined(separator: [BundlePath.slash]))
     }
 
     /// The entry at a path; nil if there is none.

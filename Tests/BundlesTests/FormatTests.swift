@@ -89,6 +89,19 @@ import Testing
         for (path, target) in [("x", ".."), ("x", "/d"), ("x", "d/e"), ("x", "l/.."), ("x", ""), ("x", "a/../../d")] {
             #expect(throws: BundleFault.self, "\(path) → \(target)") { try table(path, target) }
         }
+        func chain(_ targets: [(String, String)]) throws -> FileTable {
+            var entries = [try Self.file("f")]
+            for (path, target) in targets {
+                entries.append(BundleEntry(try BundlePath(path.utf8), .link(Array(target.utf8))))
+            }
+            return try FileTable(entries)
+        }
+        for circle in [[("x", "x")], [("x", "./x")], [("x", "y"), ("y", "x")], [("w", "x"), ("x", "y"), ("y", "x")]] {
+            #expect(throws: BundleFault.self, "\(circle)") { try chain(circle) }
+        }
+        let links = (1...41).map { ("l\($0)", $0 == 1 ? "f" : "l\($0 - 1)") }
+        #expect(throws: Never.self) { try chain(Array(links.prefix(40))) }
+        #expect(throws: BundleFault.self) { try chain(links) }
     }
 
     @Test("What is written as an archive is read again, long names and links too")
