@@ -33,7 +33,7 @@ static inline struct MHD_Daemon *torpor_http_start(
 /// Counts of the headers that determine a request's host and end, whether its coding is chunked, and whether a header
 /// is malformed: its name is not a token, its value contains control characters, or it is not one line.
 typedef struct {
-    int hosts, lengths, codings, is_chunked, is_malformed;
+    int hosts, lengths, codings, is_chunked, is_malformed, origins, sites;
 } torpor_http_framing;
 
 /// Whether a header has this name. libmicrohttpd appends a continuation line to the name if the value is empty: so a
@@ -66,6 +66,8 @@ static inline enum MHD_Result torpor_http_count(void *context, enum MHD_ValueKin
         if (((unsigned char)value[i] < ' ' && value[i] != '\t') || value[i] == 0x7f)
             framing->is_malformed = 1;
     framing->hosts += key_size == 4 && strncasecmp(key, "host", 4) == 0;
+    framing->origins += key_size == 6 && strncasecmp(key, "origin", 6) == 0;
+    framing->sites += key_size == 14 && strncasecmp(key, "sec-fetch-site", 14) == 0;
     framing->lengths += torpor_http_is(framing, key, key_size, "content-length");
     if (torpor_http_is(framing, key, key_size, "transfer-encoding")) {
         ++framing->codings;
@@ -118,7 +120,7 @@ static inline int torpor_http_has_other_lines(struct MHD_Connection *connection,
 /// are those that the handler of requests gets.
 static inline torpor_http_framing torpor_http_framing_of(struct MHD_Connection *connection, const char *method,
                                                          const char *version) {
-    torpor_http_framing framing = {0, 0, 0, 0, 0};
+    torpor_http_framing framing = {0, 0, 0, 0, 0, 0, 0};
     MHD_get_connection_values_n(connection, MHD_HEADER_KIND, torpor_http_count, &framing);
     if (torpor_http_has_other_lines(connection, method, version))
         framing.is_malformed = 1;

@@ -98,6 +98,8 @@ import Varlink
             [": y", "Content-Length: 1"], [":", "Content-Length: 1"], ["Content-Length: 1", ": y"],
             ["Content-Length: 1", ":"], ["X: y", ": y", "Content-Length: 1"], ["Content-Length: 1", " : y"],
             ["Content-Length: 1", "X: y", " z"], ["Content-Length: 1", "X: y", "\tz", "Y: z"],
+            ["Content-Length: 1", "Origin: http://a", "Origin: http://b"],
+            ["Content-Length: 1", "Sec-Fetch-Site: same-origin", "sec-fetch-site: cross-site"],
             ["X: y", " Content-Length: 1"], ["Content-Length:", " 1"], ["Transfer-Encoding:", " chunked"],
         ] {
             // libmicrohttpd itself may say it twice before it closes the connection.
