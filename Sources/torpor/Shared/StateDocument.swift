@@ -12,6 +12,8 @@ import WireText
 struct StateDocument {
     /// The largest document: the largest state, and as much mail.
     static let mostBytes = 2 * StatePart.mostState
+    /// The largest message: the largest payload, and room for its names.
+    private static let mostBytesOfMessage = JSON.payloadSizeLimit + (64 << 10)
     private static let form = SealedDocument.Form(
         format: "torpor-state",
         version: 1,
@@ -54,6 +56,10 @@ struct StateDocument {
             mail = nil
             if fields["mail"].map({ !$0.isNull }) ?? false {
                 mail = try fields.list("mail") { json throws(FieldError) in try MailInfo(json: json) }
+            }
+            // torpord ends the connection of who sends it a larger message, and the call would be repeated in vain.
+            for message in mail ?? [] where message.json.serialised().count > Self.mostBytesOfMessage {
+                throw FieldError(field: "mail", problem: "has a message that is larger than any app gets")
             }
         } catch {
             throw Self.form.bad("cannot be read (\(error))")

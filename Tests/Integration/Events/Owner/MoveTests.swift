@@ -234,6 +234,21 @@ import Varlink
             changed[bytes.count / 2] ^= 1
             let refusal = try imported(changed)
             #expect(refusal.code == 2 && refusal.output.contains("is damaged"), "\(refusal)")
+            // A message that torpord would not even read is refused before it is sent.
+            let enlarge = """
+                import hashlib, json, sys
+                data = open(sys.argv[1], "rb").read()[:-66]
+                header, state = data.split(b"\\n", 1)
+                header = json.loads(header)
+                header["mail"][0]["payload"] = "x" * 2000000
+                data = json.dumps(header).encode() + b"\\n" + state
+                data += b"\\n" + hashlib.sha256(data).hexdigest().encode() + b"\\n"
+                open(sys.argv[1], "wb").write(data)
+                """
+            try File.replace(file, bytes)
+            #expect(try Spawn.run(["/usr/bin/python3", "-c", enlarge, file]).code == 0)
+            let large = try Self.torpor(daemon, "state", "import", "web", file)
+            #expect(large.code == 2 && large.output.contains("larger than any app gets"), "\(large)")
             #expect(try imported(bytes, as: "plain").output.contains("is the state of web"))
             #expect(try String(contentsOfFile: daemon.archive(), encoding: .utf8) == "other")
             // Twice: the message is posted once.
