@@ -112,8 +112,16 @@ enum VerbRunner {
     private static let silence = Duration.seconds(2)
 
     /// Whether a step explains a wait that takes long: an app is being restarted, or is not ready for a known reason.
+    /// That its data is locked is said at once, since only a person ends that wait.
     static func explainsLongWait(_ step: VerbProgress, since began: Duration) -> Bool {
-        Clock.monotonic() - began > silence && [": restart ", "is launching: "].contains { step.text.contains($0) }
+        if waitsForUnlock(step) { return true }
+        guard Clock.monotonic() - began > silence else { return false }
+        return [": restart ", "is launching: "].contains { step.text.contains($0) }
+    }
+
+    /// Whether the app is launched only when a person unlocks its data.
+    private static func waitsForUnlock(_ step: VerbProgress) -> Bool {
+        step.text.contains(" is held back: its data is locked")
     }
 
     /// What the verb waits for, in words.
@@ -125,7 +133,8 @@ enum VerbRunner {
 
     /// A step with the app's name before it, unless the step's text begins with the name.
     package static func line(_ step: VerbProgress) -> String {
-        step.text.hasPrefix(step.app + " ") ? step.text : "\(step.app): \(step.text)"
+        let line = step.text.hasPrefix(step.app + " ") ? step.text : "\(step.app): \(step.text)"
+        return waitsForUnlock(step) ? line + "; --timeout bounds the wait" : line
     }
 
     private static func show(_ results: [VerbResult], json: Bool) {

@@ -172,6 +172,9 @@ import Varlink
             let client = try Client(daemon, "start", "web")
             try daemon.eventually("it waits") { try daemon.summary("web").heldBack?.contains("unlock") ?? false }
             #expect(try daemon.summary("web").pid == nil)
+            try daemon.eventually("it says for what it waits") {
+                client.output.contains("its data is locked") && client.output.contains("--timeout bounds the wait")
+            }
             try Self.unlock(daemon)
             #expect(try client.finish(daemon) == 0)
         }
