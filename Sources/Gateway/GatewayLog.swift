@@ -2,6 +2,7 @@
 
 public import Configuration
 import Linux
+import WireText
 
 /// The gateway's log, for any thread. Writes a line on standard error for each message, with the prefix of
 /// sd-daemon(3) if a journal reads it.
@@ -23,12 +24,10 @@ public final class GatewayLog: Sendable {
         isJournal = JournalSocket.isStream(2, named: ThisProcess.environment("JOURNAL_STREAM"))
     }
 
-    /// Logs a sentence. Control characters, which may come from outside, are removed.
+    /// Logs a sentence. Control characters, which may come from outside, are replaced.
     public func say(_ level: LogLevel, _ sentence: String) {
         guard level >= self.level else { return }
-        let scalars = sentence.unicodeScalars.map { $0.value < 32 || $0.value == 127 ? "?" : $0 }
-        let plain = String(String.UnicodeScalarView(scalars))
-        ThisProcess.complain((isJournal ? "<\(Self.priority(level))>" : "torpor-gateway: ") + plain)
+        ThisProcess.complain((isJournal ? "<\(Self.priority(level))>" : "torpor-gateway: ") + sentence.onOneLine)
     }
 
     /// Logs something that may happen with every message: each `what` at most every 30 s, then with the number of
