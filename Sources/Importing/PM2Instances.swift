@@ -89,7 +89,10 @@ struct PM2Instances {
                 ("reuse_port", .boolean(true)),
             ])
         )
-        if host == nil {
+        if let host {
+            let place = host == Self.all ? "all addresses" : host
+            program.remark("its sockets listen on \(place), as its variables or arguments say")
+        } else {
             program.remark(
                 "its sockets listen on all addresses, because the import cannot see where the program listens: write "
                     + "stream = \"127.0.0.1:\(port)\" if only this machine may reach it"

@@ -132,6 +132,8 @@ struct PM2CommandTests {
             $0.contains("listen on all addresses") && $0.contains("127.0.0.1:3000")
         }
         #expect(told == isTold, "\(found.remarks("a"))")
+        let known = found.remarks("a").contains { $0.hasSuffix(", as its variables or arguments say") }
+        #expect(known != isTold, "\(found.remarks("a"))")
     }
 
     @Test("an app is launching for min_uptime, so that ‘torpor restart’ fails if the app ends before")
