@@ -60,6 +60,9 @@ public struct ImportedConfiguration: Sendable {
     /// The number of all remarks.
     public var remarkCount: Int { programs.reduce(remarks.count) { $0 + $1.remarks.count } }
 
+    /// Adds a remark about the source as a whole.
+    public mutating func add(remark text: String) { remark(text) }
+
     mutating func remark(_ text: String, at place: SourceLine? = nil) { told.add(Remark(text, at: place)) }
 
     /// - Parameter line: the line's number, from 1; 0 if unknown.

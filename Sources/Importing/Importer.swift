@@ -217,6 +217,7 @@ public enum Importer {
             ("compose.yml", .compose), ("docker-compose.yaml", .compose), ("docker-compose.yml", .compose),
             ("ecosystem.config.json", .pm2), ("ecosystem.json", .pm2), ("ecosystem.config.yml", .pm2),
             ("ecosystem.config.yaml", .pm2), ("pm2.json", .pm2), ("process.json", .pm2), ("process.yml", .pm2),
+            ("dump.pm2", .pm2),
         ]
         return usual.filter { tree.read(folder + "/" + $0.name) != nil }.map { (folder + "/" + $0.name, $0.kind) }
     }
@@ -232,6 +233,13 @@ public enum Importer {
     /// The kind of configuration in a folder; nil if the folder contains nothing that can be imported.
     public static func kind(ofFolder path: String, _ tree: SourceTree) -> SourceKind? {
         tree.names(path) == nil ? nil : SourceKind.ofFolder(path, tree)
+    }
+
+    /// The kind of configuration of another supervisor that a file has; nil if it has none, or the file's name says that
+    /// it is Torpor's.
+    public static func kind(ofFile path: String, _ tree: SourceTree) -> SourceKind? {
+        guard !path.hasSuffix(".toml"), let text = tree.text(path) else { return nil }
+        return SourceKind.ofFile(path, text)
     }
 
     private static func finished(_ configuration: ImportedConfiguration) throws(ImportError) -> ImportedConfiguration {

@@ -13,11 +13,11 @@ enum PM2 {
         }
         let apps: [DataNode]
         if let list = root["apps"]?.list ?? root["pm2"]?.list ?? root.list {
-            apps = list
+            apps = PM2Processes.merged(list, &result)
         } else if let one = root["apps"] ?? root["pm2"], one.members != nil {
             apps = [one]
-        } else if root["script"] != nil || root["pm_exec_path"] != nil || root["pm2_env"] != nil {
-            apps = [root]
+        } else if PM2App.script(root) != nil || PM2Processes.isProcess(root) {
+            apps = PM2Processes.merged([root], &result)
         } else if Self.isModule(text) {
             throw Importer.program(result.source)
         } else {
@@ -30,13 +30,15 @@ enum PM2 {
             )
         }
         for (index, node) in apps.enumerated() {
-            let app = flattened(node)
-            let name = app["name"]?.text ?? app["script"]?.text.map(Self.name) ?? "app-\(index + 1)"
+            let app = PM2Processes.app(node)
+            let name = app["name"]?.text ?? PM2App.script(app).map(Self.name) ?? "app-\(index + 1)"
             var program = ImportedProgram(name, line: node.line)
             if app.members == nil {
                 program.cannot("it is \(node.kind), not a table")
             } else {
-                PM2App(node: app, folder: SourceTree.folder(result.source), tree: tree).read(into: &program)
+                let path = PM2Processes.path(node) ?? tree.variables["PATH"] ?? ""
+                PM2App(node: app, folder: SourceTree.folder(result.source), tree: tree, path: path).read(into: &program)
+                PM2Processes.remark(on: node, &program)
             }
             try result.append(program)
         }
@@ -60,32 +62,6 @@ enum PM2 {
                 + "15 s, or after its restart_delay. PM2 gives up those that exit sixteen times in the first sixteen "
                 + "seconds after their start."
         )
-    }
-
-    /// Converts an entry of `pm2 prettylist` to the form that entries have in an ecosystem file.
-    private static func flattened(_ node: DataNode) -> DataNode {
-        guard let inner = node["pm2_env"]?.members else { return node }
-        let renamed = ["pm_exec_path": "script", "pm_cwd": "cwd", "exec_interpreter": "interpreter"]
-        let kept: Set = [
-            "name", "args", "node_args", "instances", "exec_mode", "autorestart", "max_restarts", "min_uptime",
-            "restart_delay", "exp_backoff_restart_delay", "max_memory_restart", "kill_timeout", "cron_restart", "env",
-            "uid", "gid", "namespace",
-        ]
-        var members = OrderedTable<DataNode>()
-        for (key, value) in inner {
-            if let name = renamed[key] {
-                members[name] = value
-            } else if kept.contains(key), !value.isNull {
-                members[key] = value
-            }
-        }
-        if let variables = members["env"]?.members {
-            // The entry contains the whole environment of the user who ran PM2, and PM2's own variables: leave those
-            // out.
-            let own = variables.filter { $0.key != "PM2_HOME" && $0.key != "unique_id" && $0.value.text != nil }
-            members["env"] = DataNode(value: .map(OrderedTable(own)), line: members["env"]?.line ?? 0)
-        }
-        return DataNode(value: .map(members), line: node.line)
     }
 
     private static func name(_ script: String) -> String {

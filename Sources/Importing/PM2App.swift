@@ -11,6 +11,19 @@ struct PM2App {
     let node: DataNode
     let folder: String
     let tree: SourceTree
+    /// The PATH of the shell that started the app.
+    var path: String
+
+    /// The command of an app.
+    private struct Command {
+        var words: [String]
+        /// The program that runs the script; nil if the script is run by itself.
+        var interpreter: String?
+        /// Variables that a shell line sets for its program.
+        var variables = ImportedProgram("")
+        /// Whether the script is a shell line, which PM2 does not run in cluster mode unless it is told to.
+        var isLine = false
+    }
 
     /// The interpreter that PM2 uses for a script, by the script's extension.
     private static let interpreters: [String: String] = [
@@ -18,7 +31,8 @@ struct PM2App {
         "php": "php", "coffee": "coffee", "ls": "lsc", "ts": "ts-node", "tsx": "ts-node",
     ]
     private static let known: Set = [
-        "name", "script", "args", "cwd", "interpreter", "exec_interpreter", "interpreter_args", "node_args",
+        "name", "script", "cmd", "command", "exec", "args", "cwd", "interpreter", "exec_interpreter",
+        "interpreter_args", "interpreterArgs", "node_args", "out", "out_log", "err", "err_log", "listen_timeout",
         "instances", "exec_mode", "watch", "env", "autorestart", "max_restarts", "min_uptime", "restart_delay",
         "exp_backoff_restart_delay", "max_memory_restart", "kill_timeout", "error_file", "out_file", "err_file",
         "output", "error", "log_file", "log", "cron_restart", "cron", "uid", "gid", "user", "namespace", "env_file",
@@ -27,36 +41,42 @@ struct PM2App {
     ]
     /// Those known keys whose value must be a single text.
     private static let texts: Set = [
-        "cwd", "interpreter", "exec_interpreter", "exec_mode", "max_memory_restart", "error_file", "out_file",
+        "out", "out_log", "err", "err_log", "cwd", "interpreter", "exec_interpreter", "exec_mode", "max_memory_restart",
+        "error_file", "out_file",
         "err_file", "output", "error", "log_file", "log", "cron_restart", "cron", "uid", "gid", "user", "namespace",
         "env_file", "port", "instance_var", "increment_var",
     ]
     private static let log = "the log of an app has its own timestamps, both streams, and a file for each instance"
     private static let watch = "watch is not translated"
     private static let monitor = "Torpor measures an app only from outside, through the kernel"
-    private static let daemon = "it concerns PM2 itself"
+    private static let processes = "‘torpor status’ and ‘torpor list --json’ show the process"
+    private static let daemon = "only PM2 itself uses such keys"
     /// Keys without a meaning for an app, with the reason.
     private static let idle: [String: String] = [
         "log_date_format": log, "time": log, "log_type": log, "merge_logs": log, "combine_logs": log,
         "ignore_watch": watch, "watch_delay": watch, "watch_options": watch, "pmx": monitor, "automation": monitor,
         "trace": monitor, "deep_monitoring": monitor, "disable_trace": monitor, "vizion": daemon, "force": daemon,
         "post_update": daemon, "append_env_to_name": daemon, "appendEnvToName": daemon, "windowsHide": daemon,
-        "pid_file": "‘torpor status’ and ‘torpor list --json’ show the process",
+        "pid": processes, "pid_file": processes,
         "source_map_support": "node does it with node_args = \"--enable-source-maps\"",
         "disable_source_map_support": "node does it only with --enable-source-maps",
         "filter_env": "an app gets the variables of torpord, not those of its caller",
-        "listen_timeout": "launch_deadline limits how long it may take to become ready, as ready defines it",
         "exec_args": "its name is now interpreter_args",
     ]
 
     func read(into program: inout ImportedProgram) {
         let directory = node["cwd"]?.text.map { SourceTree.join(folder, $0) } ?? folder
         program["directory"] = .string(directory)
-        guard let words = command(directory, &program) else { return }
-        program["exec"] = .strings(words)
+        guard let command = command(directory, &program) else { return }
+        program["exec"] = .strings(command.words)
         environment(&program)
+        if command.interpreter?.contains("python") == true { program.setVariable("PYTHONUNBUFFERED", "1") }
+        if case .table(let assigned)? = command.variables["environment"] {
+            for case (let name, .string(let value)) in assigned { program.setVariable(name, value) }
+        }
+        SearchPath(path: path, tree: tree, directory: directory).keep(for: &program)
         accounts(&program)
-        PM2Instances(node: node, tree: tree, isNode: isNode(words)).read(into: &program)
+        PM2Instances(node: node, tree: tree, isNode: isNode(command.words), isLine: command.isLine).read(into: &program)
         restarts(&program)
         if let text = node["max_memory_restart"]?.text {
             if let bytes = Amounts.bytes(text), bytes > 0 {
@@ -77,8 +97,13 @@ struct PM2App {
         return node.text.flatMap { ShellWords.split($0) ?? $0.split(separator: " ").map(String.init) } ?? []
     }
 
-    private func command(_ directory: String, _ program: inout ImportedProgram) -> [String]? {
-        guard let script = node["script"]?.text, !script.isEmpty else {
+    /// The script, by the names that PM2 knows for it.
+    static func script(_ node: DataNode) -> String? {
+        ["script", "cmd", "command", "exec"].lazy.compactMap { node[$0]?.text }.first { !$0.isEmpty }
+    }
+
+    private func command(_ directory: String, _ program: inout ImportedProgram) -> Command? {
+        guard let script = Self.script(node) else {
             program.cannot("it has no script")
             return nil
         }
@@ -89,56 +114,89 @@ struct PM2App {
             )
             return nil
         }
-        let arguments = self.arguments("args")
-        let options = self.arguments(
-            node["interpreter_args"] == nil ? "node_args" : "interpreter_args",
-            or: "node_args"
-        )
-        var interpreter = node["interpreter"]?.text ?? node["exec_interpreter"]?.text
-        if interpreter == "" { interpreter = nil }
-        let last = SourceTree.lastPart(script)
-        let suffix = last.contains(".") ? last.split(separator: ".").last.map { $0.lowercased() } : nil
-        if !script.contains("/"), suffix == nil || Self.interpreters[suffix ?? ""] == nil,
-            !tree.exists(directory + "/" + script),
-            interpreter == nil || interpreter == "none" || interpreter == "node"
-        {
-            // The script is a program on the PATH, such as npm, or, if it contains blanks, a shell line.
-            guard let words = ShellWords.split(script), let first = words.first, !first.isEmpty else {
-                program.cannot("its script \(quoted(script)) has a quote that is not closed")
-                return nil
-            }
-            if ShellWords.need(script) != .none {
-                return ["/bin/sh", "-c", ([script] + arguments.map(ShellWords.quote)).joined(separator: " ")]
-            }
-            return words + arguments
-        }
         let path =
             script.hasPrefix("~/")
             ? SourceTree.join(tree.variables["HOME"] ?? "/root", String(script.dropFirst(2)))
             : SourceTree.join(directory, script)
+        if script.contains(" "), !tree.exists(path) { return line(script, directory, &program) }
+        let arguments = self.arguments("args")
+        let options =
+            ["interpreter_args", "interpreterArgs", "node_args"].lazy.map { self.arguments($0) }
+            .first { !$0.isEmpty } ?? []
+        let interpreter = interpreter(&program)
+        let last = SourceTree.lastPart(script)
+        let suffix = last.contains(".") ? last.split(separator: ".").last.map { $0.lowercased() } : nil
+        if !script.contains("/"), suffix == nil || Self.interpreters[suffix ?? ""] == nil, !tree.exists(path),
+            interpreter == nil || interpreter == "none" || interpreter == "node"
+        {
+            // The script is a program on the PATH, such as npm.
+            return Command(words: [script] + arguments)
+        }
         switch interpreter {
-        case "none": return [path] + arguments
-        case .some(let name): return [name] + options + [path] + arguments
+        case "none": return Command(words: [path] + arguments)
+        case .some(let name): return Command(words: [name] + options + [path] + arguments, interpreter: name)
         case nil:
             // PM2 runs a file as JavaScript if it has no known extension and is not a binary.
             let bytes = tree.read(path)?.prefix(2)
             if suffix.flatMap({ Self.interpreters[$0] }) == nil, let bytes,
                 bytes.elementsEqual([0x7f, 0x45]) || bytes.elementsEqual("#!".utf8)
             {
-                return [path] + arguments
+                return Command(words: [path] + arguments)
             }
-            return [suffix.flatMap { Self.interpreters[$0] } ?? "node"] + options + [path] + arguments
+            let name = suffix.flatMap { Self.interpreters[$0] } ?? "node"
+            return Command(words: [name] + options + [path] + arguments, interpreter: name)
         }
+    }
+
+    /// The command of a script with blanks, which PM2 has bash run, without other arguments.
+    private func line(_ script: String, _ directory: String, _ program: inout ImportedProgram) -> Command? {
+        guard ShellWords.split(script)?.first.map({ !$0.isEmpty }) == true else {
+            program.cannot("its script \(quoted(script)) has a quote that is not closed")
+            return nil
+        }
+        var leftOut = LeftOutKeys()
+        for key in ["args", "interpreter_args", "interpreterArgs", "node_args", "interpreter", "exec_interpreter"] {
+            guard let value = node[key], value.text != "none", value.text != "", value.list?.isEmpty != true,
+                !value.isNull
+            else { continue }
+            leftOut.add(key, because: "PM2 has bash run a script with blanks, and passes it nothing else")
+        }
+        program.remark(leftOut)
+        let bash = "/bin/bash"
+        var command = Command(words: [], isLine: true)
+        command.words = Procfile.command(
+            script,
+            shell: tree.program(bash) == nil ? "/bin/sh" : bash,
+            &command.variables
+        )
+        if let first = command.words.first, first.contains("/") {
+            command.words[0] = SourceTree.join(directory, first)
+        }
+        return command
+    }
+
+    /// The interpreter that the app names; nil if it names none. For `node@VERSION`, that of nvm.
+    private func interpreter(_ program: inout ImportedProgram) -> String? {
+        let name = [node["interpreter"]?.text, node["exec_interpreter"]?.text].lazy.compactMap { $0 }.first { $0 != "" }
+        guard let name, name.hasPrefix("node@") else { return name }
+        let version = name.dropFirst("node@".count)
+        let folder = tree.variables["NVM_DIR"] ?? (tree.variables["HOME"] ?? "/root") + "/.nvm"
+        let place = "\(folder)/versions/node/v\(version.hasPrefix("v") ? version.dropFirst() : version)/bin/node"
+        guard tree.program(place) != nil else {
+            program.remark(
+                "\(name): this machine has no \(place), so it is run by the node of the PATH: write the path of the node "
+                    + "that it needs",
+                line: node["interpreter"]?.line ?? 0
+            )
+            return "node"
+        }
+        program.remark("\(name) is \(place)", line: node["interpreter"]?.line ?? 0)
+        return place
     }
 
     /// Whether node runs the command.
     private func isNode(_ words: [String]) -> Bool {
         words.first.map { ["node", "nodejs"].contains(SourceTree.lastPart($0)) } ?? false
-    }
-
-    private func arguments(_ key: String, or other: String) -> [String] {
-        let first = arguments(key)
-        return first.isEmpty && key != other ? arguments(other) : first
     }
 
     private func environment(_ program: inout ImportedProgram) {
@@ -242,6 +300,8 @@ struct PM2App {
             program["restart_backoff"] = .table(backoff)
             program["stable_after"] = Amounts.duration(seconds: stable ?? 1).map(TOMLValue.string)
         }
+        // An app that ends by itself after a moment, and is started again after restart_delay, works as it should.
+        if restarts, stable != nil || (delay ?? 0) == 0 { launching(stable ?? 1, &program) }
         let codes = (node["stop_exit_codes"]?.list ?? node["stop_exit_codes"].map { [$0] } ?? []).compactMap(\.integer)
         if !codes.isEmpty {
             program.remark(
@@ -253,6 +313,10 @@ struct PM2App {
         if flag("autostart", &program) == false { program["launch"] = .string("on-demand") }
         program["grace"] = Amounts.duration(seconds: seconds("kill_timeout", &program) ?? 1.6).map(TOMLValue.string)
         if flag("wait_ready", &program) == true {
+            if let timeout = seconds("listen_timeout", &program), timeout > 0 {
+                let least = max(timeout, min(stable ?? 1, Self.longestLaunch) + 1)
+                program["launch_deadline"] = Amounts.duration(seconds: least).map(TOMLValue.string)
+            }
             // Torpor itself holds the ports of `sockets`, so they accept connections before the program listens.
             let port = program["sockets"] == nil ? "ready = { tcp = \"127.0.0.1:PORT\" }, or " : ""
             program.remark(
@@ -260,7 +324,30 @@ struct PM2App {
                     + "ready = \"notify\" and in the program "
                     + "require('child_process').execFile('systemd-notify', ['--ready'])"
             )
+        } else if let node = node["listen_timeout"], !node.isNull {
+            program.remark(
+                "listen_timeout is left out: launch_deadline limits how long it may take to become ready, as ready "
+                    + "defines it",
+                line: node.line
+            )
         }
+    }
+
+    /// The longest time in seconds for which an app is launching because of `min_uptime`.
+    private static let longestLaunch = 10.0
+
+    /// Lets the app count as launching for `min_uptime`: if it ends before, the launch has failed, and ‘torpor restart’
+    /// says so.
+    private func launching(_ seconds: Double, _ program: inout ImportedProgram) {
+        let seconds = min(seconds, Self.longestLaunch)
+        guard seconds > 0 else { return }
+        let whole = seconds.rounded() == seconds
+        program["ready"] = .table([
+            ("command", .strings(["/bin/sleep", whole ? "\(Int(seconds))" : "\(seconds)"])),
+            ("timeout", .string("\(Int(seconds.rounded(.up)) + 10)s")),
+        ])
+        // With wait_ready, the user writes another ready, for which a deadline counts.
+        if node["wait_ready"]?.flag != true || seconds > 3 { program["launch_deadline"] = .string("none") }
     }
 
     // MARK: Output and others
@@ -269,15 +356,16 @@ struct PM2App {
         func file(_ keys: [String]) -> (key: String, path: String)? {
             keys.lazy.compactMap { key in node[key]?.text.map { (key, $0) } }.first
         }
+        let errors = ["error_file", "err_file", "error", "err", "err_log"]
         func isNothing(_ path: String) -> Bool { path == "/dev/null" || path == "NULL" }
         let files = [
-            file(["out_file", "output"]), file(["error_file", "err_file", "error"]), file(["log_file", "log"]),
+            file(["out_file", "output", "out", "out_log"]), file(errors), file(["log_file", "log"]),
         ].compactMap { $0 }
         if flag("disable_logs", &program) == true {
             program["log"] = .string("null")
             return
         }
-        if let out = files.first, !["error_file", "err_file", "error"].contains(out.key), isNothing(out.path) {
+        if let out = files.first, !errors.contains(out.key), isNothing(out.path) {
             program["log"] = .string("null")
         }
         for (key, path) in files where !isNothing(path) {
@@ -298,7 +386,7 @@ struct PM2App {
         if flag("shutdown_with_message", &program) == true {
             program.remark("shutdown_with_message is not translated: the app gets SIGINT")
         }
-        if let space = node["namespace"]?.text { program["tags"] = .strings([space]) }
+        if let space = node["namespace"]?.text, space != "default" { program["tags"] = .strings([space]) }
         for (key, value) in node.members ?? [] where Self.texts.contains(key) && !value.isNull && value.text == nil {
             program.remark("\(key) is \(value.kind), not a string, and is left out", line: value.line)
         }

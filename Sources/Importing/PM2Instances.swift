@@ -6,6 +6,8 @@ struct PM2Instances {
     let tree: SourceTree
     /// Whether node runs the app. PM2's cluster mode works only with node.
     let isNode: Bool
+    /// Whether the app is a shell line, for which cluster mode is not the default.
+    let isLine: Bool
 
     func read(into program: inout ImportedProgram) {
         let count = count(&program)
@@ -60,7 +62,7 @@ struct PM2Instances {
     /// Whether PM2 runs the app in cluster mode, which is the default for several instances of a node program.
     private var isCluster: Bool {
         if let mode = node["exec_mode"]?.text { return mode.hasPrefix("cluster") }
-        return isNode
+        return isNode && !isLine
     }
 
     /// Translates the cluster mode, in which PM2 opens the port for all processes. In Torpor, each process has its
@@ -78,10 +80,24 @@ struct PM2Instances {
                     + "and let it listen on the socket that it is passed (\(howto))"
             )
         }
+        let host = host(variables, program)
         program.append(
             to: "sockets",
-            .table([("stream", .string("\(port)")), ("name", .string("\(port)")), ("reuse_port", .boolean(true))])
+            .table([
+                ("stream", .string(host.map { $0 == Self.all ? "\(port)" : "\($0):\(port)" } ?? "\(port)")),
+                ("name", .string("\(port)")),
+                ("reuse_port", .boolean(true)),
+            ])
         )
+        if let host {
+            let place = host == Self.all ? "all addresses" : host
+            program.remark("its sockets listen on \(place), as its variables or arguments say")
+        } else {
+            program.remark(
+                "its sockets listen on all addresses, because the import cannot see where the program listens: write "
+                    + "stream = \"127.0.0.1:\(port)\" if only this machine may reach it"
+            )
+        }
         let mode = "is in cluster mode (exec_mode, instances): each instance has its own socket on port \(port), "
         switch helper(&program) {
         case .added:
@@ -95,6 +111,51 @@ struct PM2Instances {
             )
         case .none: program.remark(mode + "and ends with EADDRINUSE unless it listens on that one (\(howto))")
         }
+    }
+
+    /// Variables and options by which programs are told where to listen.
+    private static let hosts = ["HOST", "HOSTNAME", "BIND", "BIND_ADDRESS", "ADDRESS", "LISTEN_ADDRESS"]
+    private static let options = ["--host", "--hostname", "--bind", "--address", "-H"]
+
+    /// The address that stands for all addresses, also those of IPv6.
+    private static let all = "0.0.0.0"
+
+    /// The address on which the program listens, in brackets if it is one of IPv6; nil if neither its variables nor
+    /// its arguments have exactly one. A name other than localhost does not count: HOSTNAME is often the machine's.
+    private func host(_ variables: OrderedTable<TOMLValue>, _ program: ImportedProgram) -> String? {
+        var found: [String] = []
+        for name in Self.hosts {
+            if case .string(let value)? = variables[name], let host = Self.address(value) { found.append(host) }
+        }
+        if case .array(let values)? = program["exec"] {
+            let words = values.compactMap { value -> String? in
+                guard case .string(let word) = value else { return nil }
+                return word
+            }
+            for (index, word) in words.enumerated() {
+                if Self.options.contains(word), index + 1 < words.count, let host = Self.address(words[index + 1]) {
+                    found.append(host)
+                }
+                for option in Self.options where word.hasPrefix(option + "=") {
+                    if let host = Self.address(String(word.dropFirst(option.count + 1))) { found.append(host) }
+                }
+            }
+        }
+        guard let first = found.first, found.allSatisfy({ $0 == first }) else { return nil }
+        return first
+    }
+
+    private static func address(_ text: String) -> String? {
+        if text.lowercased() == "localhost" { return "127.0.0.1" }
+        if text == "::" { return all }
+        let numbers = text.split(separator: ".", omittingEmptySubsequences: false)
+        if numbers.count == 4, numbers.allSatisfy({ UInt8($0) != nil && !$0.hasPrefix("+") }) { return text }
+        let isVersion6 =
+            text.utf8.count { $0 == UInt8(ascii: ":") } >= 2
+            && text.unicodeScalars.allSatisfy {
+                $0 == ":" || $0 == "." || ($0.isASCII && $0.properties.isASCIIHexDigit)
+            }
+        return isVersion6 ? "[\(text)]" : nil
     }
 
     /// The file of Torpor's package by which a program that does not know of it listens on the sockets that it is

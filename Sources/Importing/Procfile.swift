@@ -66,7 +66,8 @@ enum Procfile {
             if hasVariables { program["environment_file"] = .string(folder + "/.env") }
             let own = port + 100 * number
             program.setVariable("PORT", "\(own)")
-            program["exec"] = .strings(Self.command(command, port: own, &program))
+            program["exec"] = .strings(Self.command(withPort(command, own), &program))
+            SearchPath(path: tree.variables["PATH"] ?? "", tree: tree, directory: folder).keep(for: &program)
             if name == "release" {
                 program["type"] = .string("oneshot")
                 program["launch"] = .string("on-demand")
@@ -86,15 +87,15 @@ enum Procfile {
         return port
     }
 
-    /// The program and its arguments. They call a shell only if the command needs one.
-    static func command(_ line: String, port: Int, _ program: inout ImportedProgram) -> [String] {
-        let line = withPort(line, port)
+    /// The program and its arguments. They call a shell only if the command needs one. Assignments before a program
+    /// that needs no shell become variables.
+    static func command(_ line: String, shell: String = "/bin/sh", _ program: inout ImportedProgram) -> [String] {
         switch ShellWords.need(line) {
-        case .script: return ["/bin/sh", "-c", line]
+        case .script: return [shell, "-c", line]
         case .expansion:
             // Assignments may come before `exec`; they then apply to the program.
             let rest = afterAssignments(line)
-            return ["/bin/sh", "-c", rest.isEmpty ? line : line[..<rest.startIndex] + "exec " + rest]
+            return [shell, "-c", rest.isEmpty ? line : line[..<rest.startIndex] + "exec " + rest]
         case .none:
             var words = (ShellWords.split(line) ?? [])[...]
             while words.count > 1, let first = words.first, let (name, value) = ShellWords.assignment(first) {

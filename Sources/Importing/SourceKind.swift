@@ -49,6 +49,7 @@ extension SourceKind {
         if Quadlet.suffixes.contains(where: { name.hasSuffix($0) }) { return .quadlet }
         if unitSuffixes.contains(where: { name.hasSuffix($0) }) { return .systemd }
         if name.contains("supervisor"), name.hasSuffix(".conf") || name.hasSuffix(".ini") { return .supervisord }
+        if name.hasSuffix(".pm2") || name.hasSuffix(".pm2.bak") { return .pm2 }
         if isYAML || isJSON {
             if name.contains("compose") { return .compose }
             if name.contains("ecosystem") || name.contains("pm2") { return .pm2 }

@@ -8,6 +8,8 @@ public struct SourceTree {
     public var read: (String) -> [UInt8]?
     /// The names in a folder, sorted; nil if there is no such folder.
     public var names: (String) -> [String]?
+    /// The path of an executable file with all symlinks resolved; nil if there is no such file.
+    public var program: (String) -> String? = { _ in nil }
     /// The environment variables that a supervisor started here would have.
     public var variables: [String: String]
     /// How many processors the machine has.

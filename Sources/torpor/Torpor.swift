@@ -57,6 +57,7 @@ package struct Torpor: ParsableCommand {
         guard let arguments = try Help.parsable(arguments) else { return }
         try requireVerb(arguments)
         try requireBadge(arguments)
+        try explainOptions(arguments)
         try refuseDump(arguments)
         do {
             var command = try Torpor.parseAsRoot(arguments)
@@ -108,6 +109,30 @@ package struct Torpor: ParsableCommand {
             return
         }
         throw Failure(status: .usage, message: BadgeVerb.problem(word))
+    }
+
+    /// Explains options that other supervisors have: the parser would only call them unknown or incomplete.
+    private static func explainOptions(_ arguments: [String]) throws(Failure) {
+        let (verb, count) = descend(arguments)
+        let words = arguments.dropFirst(count).prefix { $0 != "--" }
+        if verb == Logs.self {
+            for (option, value) in zip(words, words.dropFirst()) where option == "-n" || option == "--lines" {
+                guard value.wholeMatch(of: /-[0-9]+/) != nil else { continue }
+                throw Failure(
+                    status: .usage,
+                    message:
+                        "\(option) wants a number from 0, such as \(option) \(value.dropFirst()): see ‘torpor logs --help’"
+                )
+            }
+        }
+        if verb == Restart.self, words.contains("--update-env") {
+            throw Failure(
+                status: .usage,
+                message:
+                    "there is no --update-env: environment in the configuration has an app's variables; change it, "
+                    + "then ‘torpor apply --restart APP’"
+            )
+        }
     }
 
     /// Refuses the parser's option that writes all help as JSON: release builds lack the encoder for that
@@ -169,6 +194,13 @@ package struct Torpor: ParsableCommand {
         "is-failed": "did you mean ‘torpor health APP’? Its exit status is 1 if the app is not up",
         "version": "did you mean ‘torpor --version’?",
         "startup": "did you mean ‘systemctl enable torpord’? The package does that (loginctl enable-linger for a user)",
+        "jlist": "‘torpor list --json’ shows all apps as JSON",
+        "prettylist": "‘torpor list --json’ shows all apps as JSON",
+        "ping": "did you mean ‘torpor health’? It says whether the supervisor answers and all apps are up",
+        "sendsignal": "did you mean ‘torpor signal SIGNAL APP’?",
+        "sendSignal": "did you mean ‘torpor signal SIGNAL APP’?",
+        "id": "‘torpor list’ shows all apps, which have names and no numbers",
+        "deploy": "Torpor does not copy programs: after a deployment, ‘torpor restart APP’",
         "monit": "‘torpor top’ shows all apps as they change",
         "ps": "‘torpor list’ shows all apps",
         "pid": "‘torpor list’ shows the process of each app",

@@ -143,6 +143,27 @@ import Testing
         #expect(warnings("sleep 1\n", program: "a").contains { $0.contains("\"/bin/a\" cannot be run") })
     }
 
+    @Test("a program that only the caller's PATH has is named with its folder")
+    func callerPath() {
+        func warnings(_ keys: String) -> [String] {
+            var system = machine(["torpor.toml": "[apps.web]\nexec = [\"node\"]\n\(keys)\n"])
+            system.inspection = ConfigurationSystem.Inspection(searchPath: nil) { _, _ in nil }
+            system.inspection?.callerPath = "/opt/no:/opt/node/bin:/usr/bin"
+            system.inspection?.find = { $0 == "/opt/node/bin/node" ? .program : .nothing }
+            system.inspection?.head = { _ in nil }
+            return complaints(ConfigurationLoader.load(path: "torpor.toml", environment: [:], system: system))
+        }
+        let found = warnings("")
+        #expect(
+            found.count == 1 && found[0].contains("\"node\" is in /opt/node/bin, which is on your PATH"),
+            "\(found)"
+        )
+        let own = "environment = { PATH = \"/opt/node/bin:/usr/local/sbin:"
+        #expect(found[0].contains(own.replacing("environment = { ", with: "")), "\(found)")
+        #expect(warnings("environment = { PATH = \"/opt/node/bin\" }").isEmpty)
+        #expect(warnings("environment = { PATH = \"/opt\" }").contains { $0.contains("on the PATH now (/opt)") })
+    }
+
     @Test("a file beside those that include matches, with another ending")
     func skipped() {
         func warnings(_ names: String..., include: String = "conf.d/*.toml") -> [String] {

@@ -18,6 +18,7 @@ struct PM2Tests {
         "a script is run by what its extension says",
         arguments: [
             (#""script":"a.js""#, ["node", "/srv/app/a.js"]),
+            (#""cmd":"./b.sh""#, ["bash", "/srv/app/b.sh"]), (#""command":"npm","args":"start""#, ["npm", "start"]),
             (#""script":"./x/a.py""#, ["python3", "/srv/app/x/a.py"]),
             (#""script":"a.sh","args":"-x 'b c'""#, ["bash", "/srv/app/a.sh", "-x", "b c"]),
             (#""script":"npm","args":["start"]"#, ["npm", "start"]),

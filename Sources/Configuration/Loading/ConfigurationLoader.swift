@@ -88,7 +88,7 @@ public enum ConfigurationLoader {
         checkMain(reader, apps)
         checkDesktop(reader, userID: userID)
         checkGroups(reader)
-        if system.inspection != nil, apps.isEmpty, templates.isEmpty {
+        if system.inspection != nil, apps.isEmpty, templates.isEmpty, !sink.hasErrors {
             Context(sink: sink, file: path, folder: "").warning("has no apps: add a table [apps.NAME]", at: .unknown)
         }
         guard !sink.hasErrors else { return .failure(DiagnosticList(diagnostics: sink.sorted)) }

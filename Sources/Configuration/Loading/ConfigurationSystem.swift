@@ -53,6 +53,8 @@ public struct ConfigurationSystem {
         public var find: (String) -> Finding
         /// The value of PATH: the folders in which programs are looked up.
         public var searchPath: String
+        /// The PATH of the caller, where it is another one: a program that only it has is named in a warning.
+        public var callerPath: String?
         /// The first 256 bytes of a regular file, fewer if it is shorter; nil if it cannot be read.
         public var head: (String) -> [UInt8]? = Self.head
         /// Whether this machine has the locale of that name; nil if unknown.
@@ -65,7 +67,7 @@ public struct ConfigurationSystem {
         /// Creates an inspection of this machine.
         public init(searchPath: String?, refusal: @escaping (PolicySpecification, String) -> String?) {
             find = Self.find
-            self.searchPath = searchPath ?? "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+            self.searchPath = searchPath ?? ConfigurationSystem.servicePath
             self.refusal = refusal
         }
 
@@ -88,6 +90,9 @@ public struct ConfigurationSystem {
             }
         }
     }
+
+    /// The PATH of a torpord that a service manager starts, which passes no other one.
+    public static let servicePath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
     /// The maximum size of a configuration file, in bytes.
     public static let fileLimit = 4 << 20

@@ -132,18 +132,25 @@ struct NeededFiles {
     }
 
     private func problem(onPath program: String) -> String? {
-        var path = app.environment["PATH"]
+        let path = app.environment["PATH"]
         // The files of `environment_file` may set PATH, but they are read only at the launch.
         if path == nil, !app.environmentFiles.isEmpty { return nil }
-        path = path ?? inspection.searchPath
-        for folder in (path ?? "").split(separator: ":") {
+        let searched = path ?? inspection.searchPath
+        for folder in searched.split(separator: ":") {
             switch find(folder + "/" + program) {
             case .program: return problem(ofScript: folder + "/" + program)
             case .unknown: return nil
             case .folder, .file, .nothing: continue
             }
         }
-        return "there is no program \(quoted(program)) on the PATH now (\(path ?? ""))"
+        for folder in (path == nil ? inspection.callerPath ?? "" : "").split(separator: ":") where folder.hasPrefix("/")
+        {
+            guard find(folder + "/" + program) == .program else { continue }
+            return "\(quoted(program)) is in \(folder), which is on your PATH, but not on that of torpord as a service "
+                + "(\(searched)): write \(quoted(folder + "/" + program)), or environment = { PATH = "
+                + "\(quoted(folder + ":" + searched)) }"
+        }
+        return "there is no program \(quoted(program)) on the PATH now (\(searched))"
     }
 
     /// Why the kernel cannot run an executable file that is a text; nil if it can, or if the file is not a text.

@@ -161,7 +161,7 @@ struct Apply {
         for pattern in request.apps {
             let matches = all.filter { Self.fits($0, pattern) }
             guard !matches.isEmpty else {
-                throw Selection.Unknown(name: pattern, nearest: Nearest.name(to: pattern, among: all.map(\.name)))
+                throw Selection.Unknown(name: pattern, nearest: Selection.nearest(pattern, among: all))
             }
             chosen.formUnion(matches.map(\.name))
         }

@@ -18,9 +18,9 @@ extension Apply.Entry {
     }
 
     /// What the apply has done to the app. If `isWaiting` is false, the text says what the apply is doing, because
-    /// the caller does not wait for the end. `isPublic`: whether the text is for the log, whose readers must not see
-    /// values of environment variables.
-    func text(isWaiting: Bool, isPublic: Bool = false) -> String {
+    /// the caller does not wait for the end. The text has no values of environment variables, which may be secret: it
+    /// ends in logs of torpord, and in those of a CI that calls ‘torpor apply’.
+    func text(isWaiting: Bool) -> String {
         guard let change else {
             return (isWaiting ? "restarted" : "is being restarted")
                 + (cause.map { ", because it requires \($0)" } ?? "")
@@ -38,7 +38,7 @@ extension Apply.Entry {
             if launch == .onDemand { return "added, not launched (launch = \"on-demand\")" }
             if let leftAlone { return "added, not launched: \(leftAlone)" }
             return isWaiting ? "added, launched" : "added, is being launched"
-        case .changed: return changed(isPublic: isPublic, restart: restartText(isWaiting: isWaiting))
+        case .changed: return changed(isPublic: true, restart: restartText(isWaiting: isWaiting))
         }
     }
 
@@ -100,7 +100,10 @@ extension Apply {
     private static let longest = 60
 
     /// Writes a change as `key old → new`, or as `key changed` if the values are long or secret.
-    static func text(_ change: KeyChange, isPublic: Bool = false) -> String {
+    ///
+    /// - Parameter isPublic: whether the text may be read by others than the caller, so that it has no values of
+    ///   environment variables.
+    static func text(_ change: KeyChange, isPublic: Bool) -> String {
         if change.key == unknownKey { return "changed before torpord was replaced" }
         let values = "\(change.old ?? "none") → \(change.new ?? "none")"
         let isSecret = isPublic && change.key.hasPrefix("environment")

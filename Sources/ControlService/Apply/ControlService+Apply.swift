@@ -340,7 +340,7 @@ extension ControlService {
     private func tell(_ applied: Apply, _ entries: [Apply.Entry], by name: String) {
         for change in applied.diff.supervisor { log.info(Apply.text(change, isPublic: true)) }
         for entry in entries {
-            let text = entry.text(isWaiting: false, isPublic: true)
+            let text = entry.text(isWaiting: false)
             note(apps[entry.id], .reconfigured, text: text, reason: name)
         }
         let count = entries.count

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Configuration
+package import Configuration
 import Lifecycle
 package import Varlink
 
@@ -125,7 +125,14 @@ package struct Selection {
         return pattern[at...].allSatisfy { $0 == UInt8(ascii: "*") }
     }
 
-    private func nearest(_ name: String) -> String? { Nearest.name(to: name, among: apps.map(\.name)) }
+    private func nearest(_ name: String) -> String? { Self.nearest(name, among: apps.map(\.specification)) }
+
+    /// What a user probably meant by a name that no app has: a tag of this name, or a similar name of an app or of its
+    /// template.
+    package static func nearest(_ name: String, among apps: [AppSpecification]) -> String? {
+        if apps.contains(where: { $0.tags.contains(name) }) { return "tag:" + name }
+        return Nearest.name(to: name, among: apps.map(\.name) + Set(apps.compactMap(\.template)).sorted())
+    }
 }
 
 extension Room {

@@ -22,7 +22,7 @@ struct LaunchEnvironment {
     static let inherited = LaunchEnvironment(inheriting: ThisProcess.environment)
 
     /// The PATH for finding programs, unless the app's own variables set one.
-    static let path = inherited["PATH"] ?? "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+    static let path = inherited["PATH"] ?? ConfigurationSystem.servicePath
 
     private let variables: [(name: String, value: String, entry: String)]
 

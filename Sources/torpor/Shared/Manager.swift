@@ -213,6 +213,12 @@ struct Manager {
         }
     }
 
+    /// Whether a name is that of a program or ecosystem file, as PM2's `start` takes them.
+    private static func isFile(_ name: String) -> Bool {
+        let suffixes = [".js", ".cjs", ".mjs", ".ts", ".py", ".sh", ".rb", ".php", ".json", ".yml", ".yaml"]
+        return suffixes.contains { name.hasSuffix($0) } && File.exists(name)
+    }
+
     /// The failure for a name or pattern that matches no app.
     static func unknownApp(_ parameters: JSON) -> Failure {
         let app = parameters["name"]?.stringValue ?? "that"
@@ -237,6 +243,13 @@ struct Manager {
         }
         if app == "all" {
             return Failure(status: .unknown, message: "there is no app all: write '*', in quotes, for all of them")
+        }
+        if isFile(app) {
+            return Failure(
+                status: .unknown,
+                message: "there is no app \(app), and a file is not started by its name: add a table [apps.NAME] with "
+                    + "exec to the configuration (‘torpor import’ translates an ecosystem file), then ‘torpor apply’"
+            )
         }
         let hint =
             parameters["nearest"]?.stringValue.map { "did you mean \($0)?" } ?? "‘torpor list’ shows all apps"

@@ -3,6 +3,7 @@
 import ArgumentParser
 import CommandLinePages
 import Configuration
+import Importing
 import Linux
 import PolicyTools
 import Varlink
@@ -37,15 +38,23 @@ struct Check: ParsableCommand {
     package func run() throws {
         let environment = ThisProcess.variables
         var system = ConfigurationSystem.live
-        system.inspection = ConfigurationSystem.Inspection(searchPath: environment["PATH"]) { policy, folder in
+        system.inspection = ConfigurationSystem.Inspection(searchPath: nil) { policy, folder in
             (try? PolicyTool(policy, in: folder))?.refusal
         }
+        system.inspection?.callerPath = environment["PATH"]
         system.inspection?.hasLocale = Locales.has
         system.inspection?.landlock = KernelRelease.landlock
         switch ConfigurationLoader.load(path: file, environment: environment, system: system) {
         case .failure(let list):
             if options.json { Output.document(Self.json(ok: false, list.diagnostics, apps: [])) }
             for diagnostic in list.diagnostics { Complaint.say(diagnostic.description, .remark) }
+            if let file, let kind = Importer.kind(ofFile: ImportFiles.absolute(file), ImportFiles.live) {
+                throw Failure(
+                    status: .usage,
+                    message: "\(Terminal.harmless(file)) is \(kind.title): translate it by ‘torpor import "
+                        + "\(WrittenFile.quoted(file)) --output torpor.toml’, then check that"
+                )
+            }
             let errors = list.diagnostics.count { $0.severity == .error }
             throw Failure(
                 status: .usage,

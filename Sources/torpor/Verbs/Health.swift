@@ -115,7 +115,17 @@ struct PlainHealth {
         for problem in problems { Complaint.say(problem.sentence) }
         guard problems.isEmpty else { return }
         let up = summaries.count { Self.isUp($0) }
-        Output.page("all is well: \(up) of \(summaries.count) app\(summaries.count == 1 ? " is" : "s are") up\n")
+        // No problem is left, so the other apps are down because they should be.
+        let stopped = summaries.count { !Self.isUp($0) && Self.isStopped($0) }
+        let waiting = summaries.count - up - stopped
+        let others = [
+            stopped > 0 ? "\(stopped) stopped by a user" : nil,
+            waiting > 0 ? "\(waiting) done or on demand" : nil,
+        ].compactMap { $0 }
+        Output.page(
+            "all is well: \(up) of \(summaries.count) app\(summaries.count == 1 ? " is" : "s are") up"
+                + (others.isEmpty ? "" : " (\(others.joined(separator: ", ")))") + "\n"
+        )
     }
 
     private func problem(_ supervisor: SupervisorInfo) -> Problem? {
@@ -144,6 +154,11 @@ struct PlainHealth {
 
     private static func isUp(_ app: AppSummary) -> Bool {
         app.state != "not-running" && app.transition != "launching" && app.transition != "terminating"
+    }
+
+    /// Whether a user stopped the app, so that it does not run.
+    private static func isStopped(_ app: AppSummary) -> Bool {
+        app.goal == "not-running" && ["stopped", "force-quit"].contains(app.lastExit?.reason)
     }
 
     /// The problem of an app that is not named on the command line; nil for an app that is down on purpose.

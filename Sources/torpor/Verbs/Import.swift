@@ -6,6 +6,7 @@ import Configuration
 import Importing
 import Linux
 import Varlink
+import WireText
 
 struct Import: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -80,7 +81,7 @@ struct Import: ParsableCommand {
         }
         result.validate(at: target ?? ThisProcess.directory + "/torpor.toml", environment: ThisProcess.variables)
         let toml = result.toml
-        if let target { try ImportFiles.write(toml, to: target) }
+        if let target { try ImportFiles.write(toml, to: target, like: path + [result.source]) }
         if json {
             Output.document(Self.json(result, toml))
         } else {
@@ -107,7 +108,10 @@ struct Import: ParsableCommand {
         guard kind == .dockerRun, let first = paths.first, !File.exists(first),
             paths.count > 1 || first.utf8.contains(UInt8(ascii: " "))
         else {
-            return try Importer.read(paths.map(ImportFiles.absolute), as: kind, in: tree)
+            let sources = paths.map { ImportFiles.source($0, tree) }
+            var result = try Importer.read(sources.map(\.path), as: kind, in: tree)
+            for case let remark? in sources.map(\.remark) { result.add(remark: remark) }
+            return result
         }
         return try Importer.read(command: paths, in: ThisProcess.directory, tree)
     }
@@ -179,9 +183,45 @@ enum ImportFiles {
             processors: ThisProcess.processorCount,
             hostName: ThisProcess.hostName
         )
+        tree.program = { path in File.isExecutable(path) ? try? File.realPath(path) : nil }
         if let limit = bound("nofile") { tree.openFiles = limit }
         if let limit = bound("nproc") { tree.processes = limit }
         return tree
+    }
+
+    /// The absolute path of a source. Links to folders stay in it, as in /srv/shop/current, so that the result does not
+    /// name one release. If the source has relative paths that lead out of its folder, the links are resolved, and a
+    /// remark says so: those paths begin at the folder to which a link leads.
+    static func source(_ path: String, _ tree: SourceTree) -> (path: String, remark: String?) {
+        let real = absolute(path)
+        let given = path.hasPrefix("/") ? path : workingDirectory + "/" + path
+        let parts = given.split(separator: "/").filter { $0 != "." }
+        let plain = "/" + parts.joined(separator: "/")
+        guard plain != real, !parts.contains(".."), (try? File.readLink(plain)) == nil || tree.names(plain) != nil,
+            (try? File.realPath(plain)) == real
+        else { return (real, nil) }
+        let files = tree.names(plain) == nil ? [plain] : Importer.files(in: plain, tree).map(\.path)
+        guard !files.isEmpty else { return (real, nil) }
+        let leads = files.contains { file in
+            let text = String(wire: tree.read(file) ?? [])
+            return ["../", "/..", "\"..\"", "'..'", ": ..\n"].contains { text.contains($0) }
+        }
+        guard leads else { return (plain, nil) }
+        return (
+            real,
+            "\(plain) is a link to \(real), which the paths below name: the source has paths with .., which begin there. "
+                + "After the next release, replace it by the link where a path should follow it."
+        )
+    }
+
+    /// The working directory as the shell names it, with the links through which it was entered.
+    private static var workingDirectory: String {
+        let here = ThisProcess.directory
+        guard let named = ThisProcess.environment("PWD"), named.hasPrefix("/"),
+            !named.split(separator: "/").contains(".."),
+            (try? File.realPath(named)) == (try? File.realPath(here))
+        else { return here }
+        return named
     }
 
     /// The absolute path, with symlinks in its folder resolved.
@@ -194,9 +234,20 @@ enum ImportFiles {
 
     static func isTaken(_ path: String) -> Bool { File.exists(path) || (try? File.readLink(path)) != nil }
 
-    static func write(_ text: String, to path: String) throws(Failure) {
+    /// Writes the file. No user may read it who could not read the sources: they may have passwords.
+    static func write(_ text: String, to path: String, like sources: [String]) throws(Failure) {
+        var mode: UInt32 = 0o644
+        for source in sources {
+            guard let status = try? File.status(source), status.kind == .regular else { continue }
+            mode &= status.mode
+        }
+        // The writer itself must be able to edit the file.
+        mode |= 0o600
         do throws(Errno) {
-            try File.write(path, text)
+            if let status = try? File.status(path), status.kind == .regular, status.mode & 0o777 & ~mode != 0 {
+                try File.setMode(path, status.mode & mode)
+            }
+            try File.write(path, text, mode: mode)
         } catch {
             throw Failure(status: .failed, message: "\(path) cannot be written: \(error)")
         }

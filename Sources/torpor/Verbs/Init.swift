@@ -41,7 +41,7 @@ struct Init: ParsableCommand {
         let sources = Self.sources(in: folder)
         let made = try imported(sources, file, asks: asks) ?? first(folder, file, asks: asks)
         let others = sources.filter { $0.name != made.origin }.map { ($0.name, Self.remark(on: $0, file)) }
-        try ImportFiles.write(made.toml, to: file)
+        try ImportFiles.write(made.toml, to: file, like: sources.filter { $0.name == made.origin }.map(\.path))
         guard !json else {
             return Output.document([
                 "file": .string(file), "from": .optional(made.origin), "toml": .string(made.toml),

@@ -105,6 +105,22 @@ import Testing
         #expect(try !Self.check("[apps.a]\nexec = [\"/bin/true\"]\nscenes = {}\n").output.contains("has no apps"))
     }
 
+    @Test("a file with errors is not called empty too, and one of another supervisor is said to be that")
+    func others() throws {
+        let (code, output) = try Self.check("apps = [\n")
+        #expect(code == 2 && !output.contains("has no apps"), "\(output)")
+        let folder = try Daemon.makeFolder()
+        defer { try? FileManager.default.removeItem(atPath: folder) }
+        for (name, text, title) in [
+            ("ecosystem.json", "{\"apps\": [{\"script\": \"a.js\"}]}", "an ecosystem file of PM2"),
+            ("supervisord.conf", "[program:a]\ncommand=/bin/a\n", "a configuration of supervisord"),
+        ] {
+            try File.write(folder + "/" + name, text)
+            let (code, output) = try Spawn.run([Built.path("torpor"), "check", folder + "/" + name])
+            #expect(code == 2 && output.contains("is \(title): translate it by ‘torpor import"), "\(output)")
+        }
+    }
+
     @Test("what a policy says against its options is a warning")
     func policy() throws {
         // Others can write to the folder of temporary files.

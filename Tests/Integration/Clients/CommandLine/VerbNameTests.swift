@@ -37,6 +37,32 @@ import TorporAPI
         #expect(!ManualPageTests.verbs.contains(old))
     }
 
+    @Test("Commands of PM2, and names that are nearly those of apps, have a hint")
+    func habits() throws {
+        for (words, hint) in [
+            (["ping"], "‘torpor health’"), (["prettylist"], "‘torpor list --json’"),
+            (["jlist"], "‘torpor list --json’"),
+            (["sendSignal", "USR2", "api"], "‘torpor signal SIGNAL APP’"), (["id", "api"], "names and no numbers"),
+            (["deploy", "production"], "‘torpor restart APP’"),
+            (["restart", "api", "--update-env"], "environment in the"),
+            (["logs", "api", "-n", "-5"], "-n wants a number from 0, such as -n 5"),
+        ] {
+            let (code, output) = try Spawn.run([Built.path("torpor")] + words)
+            #expect(code == 2 && output.contains(hint), "\(words): \(output)")
+        }
+        let toml = Apps.sleeper("api", "instances = 2\ntags = [\"shopgroup\"]") + Apps.sleeper("web")
+        try withDaemon(toml, files: ["app.js": ""]) { daemon in
+            for (words, hint) in [
+                (["restart", "aip"], "did you mean api?"), (["stop", "shopgroup"], "did you mean tag:shopgroup?"),
+                (["start", daemon.directory + "/app.js"], "a file is not started by its name"),
+            ] {
+                let socket = ["TORPOR_MANAGER_SOCKET": daemon.socket]
+                let (code, output) = try Spawn.run([Built.path("torpor")] + words, environment: socket)
+                #expect(code == 4 && output.contains(hint), "\(words): \(output)")
+            }
+        }
+    }
+
     @Test("An option before the verb goes to it, however many words it has")
     func optionsBefore() throws {
         try withDaemon(Apps.sleeper("a")) { daemon in

@@ -111,6 +111,42 @@ import TorporAPI
         }
     }
 
+    @Test("a program that asks for an address that its socket does not have is not started by listen.cjs")
+    func exposed() throws {
+        guard (try? Spawn.run(["/usr/bin/env", "node", "--version"]).code) == 0 else {
+            return print("listen.cjs is not tried: there is no node")
+        }
+        let helper = Sources.root + "/Clients/node/listen.cjs"
+        let (open, own) = (try TestAddress.port(), try TestAddress.port())
+        func app(_ name: String, _ stream: String, _ port: UInt16) -> String {
+            """
+            [apps.\(name)]
+            exec = ["node", "--require", "\(helper)", "@D/server.js"]
+            restart = "never"
+            environment = { PORT = "\(port)" }
+            sockets = [{ stream = "\(stream)", name = "\(port)", reuse_port = true }]
+
+            """
+        }
+        let server = """
+            require('node:http').createServer((_, response) => response.end('served'))
+              .listen({ port: process.env.PORT, host: 'localhost' })
+            """
+        let path = ProcessInfo.processInfo.environment["PATH"] ?? "/usr/bin:/bin"
+        let toml = app("open", "\(open)", UInt16(open)) + app("own", "127.0.0.1:\(own)", UInt16(own))
+        try withDaemon(toml, files: ["server.js": server], environment: ["PATH": path]) { daemon in
+            try daemon.waitForEvent("open", "exit-failure")
+            let words = [Built.path("torpor"), "--socket", daemon.socket, "logs", "open"]
+            let (_, output) = try Spawn.run(words)
+            #expect(output.contains("the program listens at localhost:\(open), but its socket is at "), "\(output)")
+            #expect(output.contains("write stream = \"127.0.0.1:\(open)\" in sockets of torpor.toml"), "\(output)")
+            try daemon.waitFor("own", "active")
+            let peer = try Peer(port: own)
+            try peer.send("GET / HTTP/1.0\r\n\r\n")
+            #expect(try peer.receive(until: "served").hasSuffix("served"))
+        }
+    }
+
     /// The keeper closes its own a moment after torpord: what connected to it meanwhile would be reset.
     private static func waitForListeners(_ count: Int, _ port: UInt16, _ daemon: Daemon) throws {
         let place = String(format: ":%04X 00000000:0000 0A", port)

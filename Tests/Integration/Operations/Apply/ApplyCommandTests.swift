@@ -11,6 +11,21 @@ import TorporAPI
         try Spawn.run([Built.path("torpor")] + words + ["--socket", daemon.socket])
     }
 
+    @Test("Values of environment variables are shown by --diff alone")
+    func secrets() throws {
+        func toml(_ token: String) -> String { Apps.sleeper("web", "environment = { TOKEN = \"\(token)\" }") }
+        try withDaemon(toml("old-one")) { daemon throws in
+            try daemon.waitFor("web", "active")
+            try daemon.configure(toml("new-one"))
+            let preview = try torpor(daemon, "apply", "--diff")
+            #expect(preview.output.contains("environment.TOKEN old-one → new-one"), "\(preview)")
+            let applied = try torpor(daemon, "apply")
+            let text = "web: environment.TOKEN changed: takes effect at the next launch, or now with --restart\n"
+            #expect(applied == (0, text), "\(applied)")
+            #expect(!daemon.log.contains("-one"))
+        }
+    }
+
     @Test("One line an app, and exit statuses that tell done, failed, invalid and unknown apart")
     func lines() throws {
         try withDaemon(Apps.sleeper("web") + Apps.sleeper("db") + Apps.sleeper("old")) { daemon throws in

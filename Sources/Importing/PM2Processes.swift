@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// Converts processes as PM2 lists them (`pm2 jlist`, `pm2 prettylist`) or stores them (`~/.pm2/dump.pm2`) to apps of
+/// an ecosystem file.
+enum PM2Processes {
+    /// Whether the table is a process. In the file dump.pm2 its keys are not in a table `pm2_env`.
+    static func isProcess(_ node: DataNode) -> Bool { node["pm2_env"] != nil || node["pm_exec_path"] != nil }
+
+    private static func inner(_ node: DataNode) -> DataNode? {
+        isProcess(node) ? node["pm2_env"] ?? node : nil
+    }
+
+    /// The PATH that PM2 passes to a process; nil if the table is an app of an ecosystem file.
+    static func path(_ node: DataNode) -> String? { inner(node)?["env"]?["PATH"]?.text }
+
+    // MARK: Instances
+
+    /// The name under which the number of a process's instances is stored in its table. PM2 has no such key.
+    private static let count = "torpor:count"
+    private static let stopped = "torpor:stopped"
+
+    /// The list with the processes of each app merged into one. PM2 lists every instance of an app.
+    static func merged(_ list: [DataNode], _ result: inout ImportedConfiguration) -> [DataNode] {
+        guard list.contains(where: isProcess) else { return list }
+        result.remark(
+            "PM2 stores the environment of the shell that started an app. PATH, HOME and other variables of a session "
+                + "are left out, all others are kept: remove those that an app does not need."
+        )
+        var merged = OrderedTable<[DataNode]>()
+        var modules: [String] = []
+        for (index, node) in list.enumerated() {
+            guard let process = inner(node) else {
+                merged["\(index)"] = [node]
+                continue
+            }
+            let name = process["name"]?.text ?? node["name"]?.text
+            if process["pmx_module"]?.flag == true {
+                modules.append(name ?? "\(index)")
+                continue
+            }
+            let words = [name ?? "\(index)", process["namespace"]?.text, process["pm_exec_path"]?.text]
+            // A NUL is in no name and no path.
+            let key = "\0" + words.map { $0 ?? "" }.joined(separator: "\0")
+            merged[key] = (merged[key] ?? []) + [node]
+        }
+        if !modules.isEmpty {
+            result.remark("\(LeftOutKeys.list(modules)) \(modules.count > 1 ? "are" : "is") left out: a module of PM2.")
+        }
+        return merged.members.map { one($0.value) }
+    }
+
+    private static func one(_ nodes: [DataNode]) -> DataNode {
+        guard let first = nodes.first, let process = inner(first) else { return nodes[0] }
+        var members = process.members ?? []
+        let down = nodes.count { ["stopped", "errored"].contains(inner($0)?["status"]?.text) }
+        members[count] = DataNode(value: .scalar("\(nodes.count)", isPlain: true), line: 0)
+        members[stopped] = DataNode(value: .scalar("\(down)", isPlain: true), line: 0)
+        // PM2 counts this variable up from instance to instance.
+        if let name = process["increment_var"]?.text, var variables = process["env"]?.members {
+            let values = nodes.compactMap { inner($0)?["env"]?[name]?.integer }
+            if let least = values.min() {
+                variables[name] = DataNode(value: .scalar("\(least)", isPlain: true), line: 0)
+                members["env"] = DataNode(value: .map(variables), line: 0)
+            }
+        }
+        return DataNode(
+            value: .map([("pm2_env", DataNode(value: .map(members), line: process.line))]),
+            line: first.line
+        )
+    }
+
+    // MARK: One app
+
+    private static let renamed = ["pm_exec_path": "script", "pm_cwd": "cwd", "exec_interpreter": "interpreter"]
+    private static let kept: Set = [
+        "name", "args", "node_args", "exec_mode", "autorestart", "max_restarts", "min_uptime", "restart_delay",
+        "exp_backoff_restart_delay", "max_memory_restart", "kill_timeout", "cron_restart", "env", "uid", "gid",
+        "namespace", "autostart", "increment_var", "instance_var", "listen_timeout", "shutdown_with_message",
+        "stop_exit_codes", "treekill", "wait_ready", "watch",
+    ]
+
+    /// The table of an app with the keys of an ecosystem file.
+    static func app(_ node: DataNode) -> DataNode {
+        guard let process = inner(node) else { return node }
+        var members = OrderedTable<DataNode>()
+        for (key, value) in process.members ?? [] where !value.isNull {
+            if let name = renamed[key] {
+                members[name] = value
+            } else if kept.contains(key) {
+                members[key] = value
+            }
+        }
+        let count = process[count]?.integer ?? 1
+        if count > 1 {
+            members["instances"] = DataNode(value: .scalar("\(count)", isPlain: true), line: 0)
+        } else {
+            // These have a meaning only for several instances, and PM2 always stores them.
+            members = members.filtered { !["exec_mode", "increment_var", "instance_var"].contains($0.key) }
+        }
+        // PM2 stores a shell line as arguments of the shell.
+        if let shell = members["script"]?.text, ["bash", "sh"].contains(SourceTree.lastPart(shell)),
+            let words = members["args"]?.list, words.count == 2, words[0].text == "-c", let line = words[1].text,
+            line.contains(" ")
+        {
+            members = members.filtered { !["args", "interpreter", "node_args"].contains($0.key) }
+            members["script"] = words[1]
+        }
+        if let variables = members["env"]?.members {
+            let instance = members["instance_var"]?.text ?? "NODE_APP_INSTANCE"
+            let own = variables.filtered { name, value in
+                value.text != nil && name != instance && name != "NODE_APP_INSTANCE" && !isOfSession(name)
+            }
+            members["env"] = DataNode(value: .map(own), line: members["env"]?.line ?? 0)
+        }
+        return DataNode(value: .map(members), line: node.line)
+    }
+
+    /// Says what PM2 had stopped.
+    static func remark(on node: DataNode, _ program: inout ImportedProgram) {
+        guard let process = inner(node), program.isTranslated, let down = process[stopped]?.integer, down > 0 else {
+            return
+        }
+        let count = process[count]?.integer ?? 1
+        guard down == count else {
+            return program.remark("\(down) of its \(count) instances \(down > 1 ? "were" : "was") stopped in PM2")
+        }
+        program["launch"] = .string("on-demand")
+        program.remark("was stopped in PM2: ‘torpor start’ starts it; remove launch if it is to start with torpord")
+    }
+
+    // MARK: The session
+
+    private static let session: Set = [
+        "_", "COLORTERM", "COLUMNS", "CONDA_PROMPT_MODIFIER", "DBUS_SESSION_BUS_ADDRESS", "DESKTOP_SESSION", "DISPLAY",
+        "EDITOR", "HISTCONTROL", "HISTFILE", "HISTSIZE", "HOME", "HOSTNAME", "HOSTTYPE", "INVOCATION_ID",
+        "JOURNAL_STREAM", "LESS", "LESSCLOSE", "LESSOPEN", "LINES", "LOGNAME", "LSCOLORS", "LS_COLORS", "MACHTYPE",
+        "MAIL", "MANAGERPID", "MANPATH", "MOTD_SHOWN", "NOTIFY_SOCKET", "OLDPWD", "OSTYPE", "PAGER", "PATH", "PM2_HOME",
+        "PM2_PROGRAMMATIC", "PM2_USAGE", "PROMPT_COMMAND", "PS1", "PS2", "PWD", "SHELL", "SHLVL", "SESSION_MANAGER",
+        "STY", "SYSTEMD_EXEC_PID", "TERM", "TMUX", "TMUX_PANE", "USER", "VISUAL", "WATCHDOG_PID", "WATCHDOG_USEC",
+        "WAYLAND_DISPLAY", "WINDOWID", "XAUTHORITY", "debian_chroot", "pm_id", "unique_id", "which_declare",
+    ]
+    private static let sessions = [
+        "BASH_FUNC_", "GDM_", "GNOME_", "GPG_", "GTK_", "KDE_", "LISTEN_", "NVM_", "QT_", "SSH_", "SUDO_", "TERM_",
+        "VSCODE_", "VTE_", "XDG_", "npm_",
+    ]
+
+    /// Whether the variable belongs to a login or terminal, or to PM2 itself. torpord sets HOME, USER and similar
+    /// variables by the app's user.
+    private static func isOfSession(_ name: String) -> Bool {
+        session.contains(name) || sessions.contains { name.hasPrefix($0) }
+    }
+}
