@@ -131,6 +131,7 @@ package final class ControlService: ShellRoom, ClientService {
             case .signal(let name, let signal, let token): send(signal, to: try selection.resolve([name]), token, reply)
             case .post(let request):
                 let app = try selection.one(request.app)
+                if request.owned, refuseUnowned(app, reply) { return }
                 supervisor.mailboxes.post(request, from: request.sender ?? Self.name(of: peer), to: app) {
                     [weak self] outcome in
                     self?.tell(outcome, of: request, reply)
@@ -183,8 +184,10 @@ package final class ControlService: ShellRoom, ClientService {
                 let chosen = try name.map { name throws(Selection.Unknown) in try selection.resolve([name]) }
                 let reports = (chosen ?? selection.apps).flatMap(\.reports)
                 reply.send(Replies.reports(reports.sorted { $0.at > $1.at }))
-            case .exportState(let name, let offset): exportState(of: try selection.one(name), at: offset, reply)
+            case .exportState(let name, let offset):
+                exportState(of: try selection.one(name), at: offset, for: peer, reply)
             case .importState(let request): importState(request, of: try selection.one(request.app), reply)
+            case .owners: owners(reply)
             case .snapshot(let name, let offset):
                 if let (app, session) = supervisor.innerScenes.scene(named: name) {
                     return supervisor.snapshots.sendSnapshot(of: app, scene: session.name, at: offset, reply)
