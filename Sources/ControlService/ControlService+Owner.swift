@@ -105,8 +105,8 @@ extension ControlService {
             guard let self else { return }
             switch record.kind {
             case EventKind.owned.category, EventKind.launched.category, EventKind.ended.category:
-                guard let app = record.app.flatMap({ name in self.apps.first { $0.name == name } }) else { return }
-                tellOwner(of: app, isSaved: false, reply)
+                guard let id = record.app.flatMap({ self.coordinator.id(of: $0) }) else { return }
+                tellOwner(of: apps[id], isSaved: false, reply)
             case EventKind.reconfigured.category where !tellsAll:
                 // Once for all that an apply changes.
                 tellsAll = true
