@@ -248,6 +248,7 @@ let package = Package(
         .target(name: "ScriptedServer", dependencies: ["Linux", "Varlink"], path: "Tests/Support/ScriptedServer"),
         .target(name: "ServerPolicy", dependencies: ["CalendarTime", "TorporPolicyKit"], path: "Plugins/Server"),
         .target(name: "ServiceManager", dependencies: ["CSystemd", "Linux", "WireText"]),
+        .target(name: "StateDocuments", dependencies: ["BundleSeals", "Bundles", "TorporAPI", "Varlink", "WireText"]),
         .target(name: "Store", dependencies: ["CSQLite", "EventLoop", "Linux", "WireText"]),
         .target(
             name: "Supervisor",
@@ -300,7 +301,8 @@ let package = Package(
             dependencies: [
                 "AppConnection", "BundleSeals", "Bundles", "CNCurses", "CommandLinePages", "Configuration",
                 "DesktopEntries", "Importing",
-                "DataProtection", "Lifecycle", "Linux", "Policies", "PolicyTools", "ProtectionKeys", "Telemetry",
+                "DataProtection", "Lifecycle", "Linux", "Policies", "PolicyTools", "ProtectionKeys", "StateDocuments",
+                "Telemetry",
                 "TopView", "TorporAPI",
                 "TransferProtocol", "Varlink",
                 "WireText",
@@ -320,7 +322,7 @@ let package = Package(
             name: "torpor-gateway",
             dependencies: [
                 "AppConnection", "CMosquitto", "CNATS", "Configuration", "Gateway", "GatewayConfiguration",
-                "HTTPServing", "Linux", "TorporAPI",
+                "HTTPServing", "Linux", "StateDocuments", "TorporAPI",
                 "Varlink", "WireText",
             ],
             linkerSettings: sharedRuntime
@@ -674,7 +676,7 @@ let shell: Set = [
 let commands: Set = [
     "Alerts", "Bluetooth", "BundleSeals", "Bundles", "CommandLinePages", "Configuration", "DataProtection",
     "DesktopEntries", "DesktopProtocol", "DesktopRules", "Importing", "Location", "LoginManager", "PolicyTools",
-    "ProtectionKeys", "TopView", "torpor", "torpor-desktop", "torpor-protect", "torpor-verify",
+    "ProtectionKeys", "StateDocuments", "TopView", "torpor", "torpor-desktop", "torpor-protect", "torpor-verify",
 ]
 for target in package.targets where !withoutSwift.contains(target.name) {
     var settings = target.swiftSettings ?? []

@@ -19,6 +19,8 @@ package final class SavedStates: Room, LifecycleObserver {
     private let folders: StateArchives
     private let imports = StateImports()
     private let reads: BackgroundWorker
+    private var followers: [(token: Int, call: (AppRuntime) -> Void)] = []
+    private var nextToken = 0
 
     package init(_ engine: Engine, _ recorder: Recorder, _ host: any ArchiveHost) {
         self.engine = engine
@@ -26,6 +28,21 @@ package final class SavedStates: Room, LifecycleObserver {
         self.host = host
         folders = StateArchives(loop: engine.loop)
         reads = BackgroundWorker(engine.loop, named: "archives")
+    }
+
+    /// From now on, `call` is called after the archive of an app (not of a scene) was saved or removed. Returns the token
+    /// for ``unfollow(_:)``.
+    package func follow(_ call: @escaping (AppRuntime) -> Void) -> Int {
+        nextToken += 1
+        followers.append((nextToken, call))
+        return nextToken
+    }
+
+    package func unfollow(_ token: Int) { followers.removeAll { $0.token == token } }
+
+    private func changed(_ app: AppRuntime?) {
+        guard let app else { return }
+        for follower in followers { follower.call(app) }
     }
 
     /// Discards the app's archive, sets it aside or leaves it, depending on how the app ended.
@@ -111,6 +128,7 @@ package final class SavedStates: Room, LifecycleObserver {
                 }
                 let whose = scene.map { "the state of its scene \($0)" } ?? "its state"
                 self.note(app, .stateKept, text: "saved \(whose), \(bytes) byte\(bytes == 1 ? "" : "s")")
+                if scene == nil { self.changed(app) }
             }
             completion(outcome)
             // Report a failed save only once per run (launch) of the app, because a full disk stays full.
@@ -153,7 +171,10 @@ package final class SavedStates: Room, LifecycleObserver {
         scene: String? = nil,
         _ completion: @escaping (Result<UInt64, ArchiveFailure>) -> Void
     ) {
-        folders.ask(.discard, in: archives(of: app, scene: scene), completion)
+        folders.ask(.discard, in: archives(of: app, scene: scene)) { [weak self, weak app] outcome in
+            if scene == nil, case .success = outcome { self?.changed(app) }
+            completion(outcome)
+        }
     }
 
     // MARK: What scenes inside apps get
@@ -218,6 +239,7 @@ package final class SavedStates: Room, LifecycleObserver {
                 app.restoration = nil
                 self.record(app)
                 self.note(app, .stateKept, text: "got a state from elsewhere, \(bytes) byte\(bytes == 1 ? "" : "s")")
+                self.changed(app)
             }
             completion(outcome)
         }
@@ -280,6 +302,7 @@ package final class SavedStates: Room, LifecycleObserver {
         let folder = archives(of: app)
         guard folder.found != nil else { return }
         folders.ask(.renew, in: folder) { [weak self, weak app] outcome in
+            self?.changed(app)
             guard let app, case .failure(let failure) = outcome else { return }
             self?.log.warning("\(app.name): its state archive cannot be kept for the next launch: \(failure)")
         }
@@ -289,6 +312,7 @@ package final class SavedStates: Room, LifecycleObserver {
         let folder = archives(of: app)
         guard folder.found != nil || folders.isBusy(folder) else { return }
         folders.ask(.discard, in: folder) { [weak self, weak app] outcome in
+            self?.changed(app)
             guard let app, case .failure(let failure) = outcome else { return }
             self?.log.warning("\(app.name): its state archive cannot be removed: \(failure)")
         }
@@ -310,6 +334,7 @@ package final class SavedStates: Room, LifecycleObserver {
     private func setAside(_ app: AppRuntime, _ folder: ArchiveFolder) {
         folders.ask(.setAside, in: folder) { [weak self, weak app] outcome in
             guard let self, let app else { return }
+            self.changed(app)
             if case .failure(let failure) = outcome {
                 // Before the next launch, torpord tries again to set the archive aside.
                 return self.log.warning("\(app.name): its state archive cannot be set aside: \(failure)")

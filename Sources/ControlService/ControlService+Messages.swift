@@ -12,6 +12,7 @@ import VarlinkServer
 extension ControlService {
     func post(_ request: PostRequest, for peer: Peer, _ reply: Reply) throws(Selection.Unknown) {
         let app = try selection.one(request.app)
+        if request.owned, refuseUnowned(app, reply) { return }
         let named: String?
         do throws(FieldError) {
             named = try supervisor.inForce.accounts.authority.sender(request.sender, postedBy: peer)

@@ -68,15 +68,88 @@ extension ControlService {
 
     /// Adds to the app's summary whether this machine owns the app.
     func addOwner(of machine: AppMachine, to summary: inout AppSummary) {
-        guard machine.rules.owner == .external else { return }
-        summary.owner = machine.ownership == .none ? "none" : machine.ownership == .owned ? "here" : "forced"
+        guard let owner = Self.owner(machine) else { return }
+        summary.owner = owner
         summary.ownedMilliseconds = machine.ownedUntil.map { max(0, ($0 - loop.now).microseconds / 1000) }
+    }
+
+    /// Who owns the app, as clients are told; nil for an app that is not one of several machines.
+    private static func owner(_ machine: AppMachine) -> String? {
+        guard machine.rules.owner == .external else { return nil }
+        return machine.ownership == .none ? "none" : machine.ownership == .owned ? "here" : "forced"
+    }
+
+    /// Fails if the app is one of several machines and this one does not own it; returns whether it did.
+    func refuseUnowned(_ app: AppRuntime, _ reply: Reply) -> Bool {
+        let machine = coordinator.machine(app.id)
+        guard machine.rules.owner == .external, machine.ownership != .owned else { return false }
+        reply.fail(
+            ManagerInterface.ErrorName.notOwned,
+            [
+                "app": .string(app.name),
+                "message": .string("\(app.name) is not owned by this machine: post to the machine that owns it"),
+            ]
+        )
+        return true
+    }
+
+    /// Replies with all apps of several machines; to a caller that accepts several replies, then with those that change.
+    func owners(_ reply: Reply) {
+        reply.send(ownerships, continues: true)
+        guard reply.more, !reply.isClosed else { return }
+        let states = supervisor.savedStates
+        let log = supervisor.events
+        let saves = states.follow { [weak self, weak reply] app in self?.tellOwner(of: app, isSaved: true, reply) }
+        var tellsAll = false
+        let events = log.follow { [weak self, weak reply] record in
+            guard let self else { return }
+            switch record.kind {
+            case EventKind.owned.category, EventKind.launched.category, EventKind.ended.category:
+                guard let id = record.app.flatMap({ self.coordinator.id(of: $0) }) else { return }
+                tellOwner(of: apps[id], isSaved: false, reply)
+            case EventKind.reconfigured.category where !tellsAll:
+                // Once for all that an apply changes.
+                tellsAll = true
+                loop.later { [weak self, weak reply] in
+                    tellsAll = false
+                    if let self { reply?.send(ownerships, continues: true) }
+                }
+            default: break
+            }
+        }
+        reply.onClosed = { [weak log, weak states, reply] in
+            _ = reply
+            states?.unfollow(saves)
+            log?.unfollow(events)
+        }
+    }
+
+    private var ownerships: JSON {
+        let all = apps.compactMap { app in
+            Self.owner(coordinator.machine(app.id)).map { Ownership(app: app.name, owner: $0, saved: true).json }
+        }
+        return ["apps": .array(all), "whole": true]
+    }
+
+    private func tellOwner(of app: AppRuntime, isSaved: Bool, _ reply: Reply?) {
+        guard let owner = Self.owner(coordinator.machine(app.id)) else { return }
+        let one = Ownership(app: app.name, owner: owner, saved: isSaved)
+        reply?.send(["apps": [one.json], "whole": false], continues: true)
     }
 
     // MARK: State archives
 
     /// Replies with a part of the state that the app saved.
-    func exportState(of app: AppRuntime, at offset: Int64, _ reply: Reply) {
+    func exportState(of app: AppRuntime, at offset: Int64, for peer: Peer, _ reply: Reply) {
+        // Exporters read the states of apps of several machines only.
+        if supervisor.inForce.accounts.authority.isOnlyPoster(peer),
+            coordinator.machine(app.id).rules.owner != .external
+        {
+            return reply.fail(
+                ManagerInterface.ErrorName.notPermitted,
+                ["message": .string("user \(peer.uid) may read only the states of apps with owner = \"external\"")]
+            )
+        }
         supervisor.savedStates.export(app, at: UInt64(clamping: offset)) { reply.send($0.json) }
     }
 

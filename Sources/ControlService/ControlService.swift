@@ -178,8 +178,10 @@ package final class ControlService: ShellRoom, ClientService {
                 let chosen = try name.map { name throws(Selection.Unknown) in try selection.resolve([name]) }
                 let reports = (chosen ?? selection.apps).flatMap(\.reports)
                 reply.send(Replies.reports(reports.sorted { $0.at > $1.at }))
-            case .exportState(let name, let offset): exportState(of: try selection.one(name), at: offset, reply)
+            case .exportState(let name, let offset):
+                exportState(of: try selection.one(name), at: offset, for: peer, reply)
             case .importState(let request): importState(request, of: try selection.one(request.app), reply)
+            case .owners: owners(reply)
             case .snapshot(let name, let offset):
                 if let (app, session) = supervisor.innerScenes.scene(named: name) {
                     return supervisor.snapshots.sendSnapshot(of: app, scene: session.name, at: offset, reply)

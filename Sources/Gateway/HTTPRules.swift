@@ -34,6 +34,7 @@ public struct HTTPAnswer: Sendable, Hashable {
         case .unknownApp(let text): self.init(404, text)
         case .refused(let text): self.init(422, text)
         case .full(let text): self.init(429, text, headers: ["Retry-After": "30"])
+        case .elsewhere(let text): self.init(503, text, headers: ["Retry-After": "5"])
         case .unavailable(let text): self.init(503, text, headers: ["Retry-After": "5"])
         }
     }

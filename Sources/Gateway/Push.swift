@@ -20,6 +20,8 @@ public struct Push: Sendable, Hashable {
     public var wakes: Bool
     /// The sender, such as `http:ci` or `nats:main`.
     public var sender: String
+    /// Whether the supervisor refuses it for an app of several machines that its machine does not own.
+    public var owned = false
     /// Identifies the message, so that a repeated post has no effect if only the first reply was lost.
     public var token = RequestToken.random()
 
@@ -51,6 +53,7 @@ public struct Push: Sendable, Hashable {
         if !payload.isNull { parameters["payload"] = payload }
         if let coalesce { parameters["coalesce"] = .string(coalesce) }
         if let key { parameters["key"] = .string(key) }
+        if owned { parameters["owned"] = true }
         return VarlinkCall(method: "io.torpor.Manager.Post", parameters: .object(parameters))
     }
 }
@@ -96,13 +99,15 @@ public enum PostOutcome: Sendable, Hashable {
     case refused(String)
     /// The app's mailbox is full.
     case full(String)
+    /// The app is one of several machines, and another one owns it, or none.
+    case elsewhere(String)
     /// The supervisor does not reply, or the queue for it is full.
     case unavailable(String)
 
     /// Whether a retry may succeed.
     public var isTemporary: Bool {
         switch self {
-        case .full, .unavailable: true
+        case .full, .elsewhere, .unavailable: true
         case .taken, .unknownApp, .refused: false
         }
     }
@@ -111,7 +116,8 @@ public enum PostOutcome: Sendable, Hashable {
     public var text: String {
         switch self {
         case .taken(let reply): reply["outcome"]?.stringValue ?? "taken"
-        case .unknownApp(let text), .refused(let text), .full(let text), .unavailable(let text): text
+        case .unknownApp(let text), .refused(let text), .full(let text), .elsewhere(let text), .unavailable(let text):
+            text
         }
     }
 
@@ -127,6 +133,7 @@ public enum PostOutcome: Sendable, Hashable {
             let nearest = parameters["nearest"]?.stringValue.map { ": did you mean \($0)?" } ?? ""
             self = .unknownApp("there is no app \(parameters["name"]?.stringValue ?? "of that name")\(nearest)")
         case "io.torpor.Manager.MailboxFull": self = .full(text)
+        case ManagerInterface.ErrorName.notOwned: self = .elsewhere(text)
         // The supervisor's disk is full, or its configuration does not allow the gateway. An administrator can
         // correct both, so a retry may succeed.
         case ManagerInterface.ErrorName.failed, ManagerInterface.ErrorName.notPermitted: self = .unavailable(text)

@@ -7,11 +7,13 @@ import Varlink
 final class SupervisorLink {
     private let socket: String
     private let patience: Duration
+    private let owners: OwnerWatch?
     private var client: PersistentVarlinkClient?
 
-    init(socket: String, patience: Duration) {
+    init(socket: String, patience: Duration, owners: OwnerWatch?) {
         self.socket = socket
         self.patience = patience
+        self.owners = owners
     }
 
     /// Carries out the request and waits for the outcome.
@@ -48,6 +50,8 @@ final class SupervisorLink {
         guard push.payload.serialised().count <= JSON.payloadSizeLimit else {
             return .refused("the payload has more than \(JSON.payloadSizeLimit >> 10) KiB as JSON")
         }
+        var push = push
+        push.owned = owners?.isOfSeveralMachines(push.app) ?? false
         do throws(VarlinkClientError) {
             let client = try connected()
             return .taken(try client.call(deadline: Clock.monotonic() + patience) { push.call })
@@ -100,17 +104,19 @@ public final class PostQueue: Sendable {
     private let state = Monitor(State())
     private let limit: Int
 
-    /// Starts the threads, each with its own connection. Throws if no thread can be started.
+    /// Starts the threads, each with its own connection. With `owners`, messages for apps of several machines are posted
+    /// only where these are owned. Throws if no thread can be started.
     public init(
         socket: String,
         limit: Int,
         connections: Int,
-        patience: Duration = PostQueue.patience
+        patience: Duration = PostQueue.patience,
+        owners: OwnerWatch? = nil
     ) throws(Errno) {
         self.limit = limit
         for _ in 0..<connections {
             try WorkerThread.start(named: "post") { [state] in
-                let link = SupervisorLink(socket: socket, patience: patience)
+                let link = SupervisorLink(socket: socket, patience: patience, owners: owners)
                 while true {
                     let next: Job? = state.wait { state, _ in state.take() }
                     guard let job = next else { continue }

@@ -28,6 +28,27 @@ enum GatewayKeys {
         .value("queue", \.queue, Read.integer(1...65_536)),
         .value("secrets", \.secrets, Read.path),
         .value("socket", \.socket, Read.path),
+        Key("state") { context, node, gateway in
+            gateway.state = GatewayRead.states(context, node)
+        },
+    ]
+
+    static let state: [Key<GatewayStates>] = [
+        .value("apps", \.apps, Read.texts),
+        .optional("ca_file", \.broker.authorities, Read.path),
+        .optional("certificate", \.broker.certificate, Read.path),
+        .value("create", \.create, Read.boolean),
+        .optional("credentials", \.broker.credentials, Read.path),
+        .optional("key", \.broker.key, Read.text),
+        .optional("node", \.node, GatewayRead.word),
+        .optional("password", \.broker.password, Read.text),
+        .value("replicas", \.replicas, Read.integer(1...5)),
+        .value("stream", \.stream, GatewayRead.word),
+        .value("subject", \.subject, GatewayRead.subject),
+        .optional("token", \.broker.token, Read.text),
+        .value("tokens", \.tokens, Read.path),
+        .value("url", \.broker.url, GatewayRead.url(.nats)),
+        .optional("user", \.broker.user, Read.text),
     ]
 
     static let http: [Key<GatewayEndpoint>] = [

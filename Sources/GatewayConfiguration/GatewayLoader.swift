@@ -51,7 +51,9 @@ public enum GatewayLoader {
             }
             Read.table(inner, member.node, GatewayKeys.all, into: &gateway)
         }
-        if gateway.http == nil, gateway.nats.isEmpty, gateway.mqtt.isEmpty, !context.sink.hasErrors {
+        if gateway.http == nil, gateway.nats.isEmpty, gateway.mqtt.isEmpty, gateway.state == nil,
+            !context.sink.hasErrors
+        {
             context.error(
                 "no messages would arrive: write [gateway.http], [[gateway.nats]] or [[gateway.mqtt]]",
                 at: .unknown

@@ -82,12 +82,7 @@ enum GatewayRead {
             if found["subscriptions"] == nil {
                 context.error("has no [[gateway.\(what).subscriptions]]: no messages would arrive", at: node.position)
             }
-            if (broker.certificate == nil) != (broker.key == nil) {
-                context.error("needs both certificate and key, or neither", at: node.position)
-            }
-            if broker.password != nil, broker.user == nil {
-                context.error("password needs user", at: node.position)
-            }
+            checkLogin(context, node, broker)
             if broker.name.isEmpty { broker.name = names.isEmpty ? what : "\(what)\(names.count + 1)" }
             if !names.insert(broker.name).inserted {
                 context.error("another broker has the name \(quoted(broker.name))", at: node.position)
@@ -95,6 +90,41 @@ enum GatewayRead {
             return broker
         }
         return brokers ?? []
+    }
+
+    private static func checkLogin(_ context: Context, _ node: Node, _ broker: GatewayBroker) {
+        if (broker.certificate == nil) != (broker.key == nil) {
+            context.error("needs both certificate and key, or neither", at: node.position)
+        }
+        if broker.password != nil, broker.user == nil { context.error("password needs user", at: node.position) }
+    }
+
+    /// `[gateway.state]`.
+    static func states(_ context: Context, _ node: Node) -> GatewayStates {
+        var states = GatewayStates()
+        states.broker.name = "state"
+        let found = Read.table(context, node, GatewayKeys.state, into: &states)
+        guard case .table = node.value else { return states }
+        if found["url"] == nil, states.broker.url.isEmpty {
+            context.error("url is missing: write url = \"nats://127.0.0.1:4222\"", at: node.position)
+        }
+        checkLogin(context, node, states.broker)
+        return states
+    }
+
+    /// A subject of NATS without wildcards.
+    static func subject(_ context: Context, _ node: Node) -> String? {
+        guard let text = Read.text(context, node) else { return nil }
+        let parts = text.split(separator: ".", omittingEmptySubsequences: false)
+        let isPlain = text.utf8.allSatisfy { $0 > 32 && $0 != 127 && !"*>".utf8.contains($0) }
+        guard isPlain, parts.allSatisfy({ !$0.isEmpty }), text.utf8.count <= 128, parts[0] != "$JS" else {
+            context.error(
+                "\(quoted(text)) is no subject: write words with dots between, such as \"torpor.state\"",
+                at: node.position
+            )
+            return nil
+        }
+        return text
     }
 
     /// A scheme, a host and an optional port.

@@ -23,6 +23,8 @@ public struct GatewaySpecification: Sendable, Hashable {
     public var nats: [GatewayBroker] = []
     /// Brokers of MQTT.
     public var mqtt: [GatewayBroker] = []
+    /// Where the saved states of apps of several machines are kept; nil for nowhere.
+    public var state: GatewayStates?
     /// What is allowed but probably not intended, sorted by place.
     public var warnings: [Diagnostic] = []
 
@@ -116,6 +118,35 @@ public struct GatewayBroker: Sendable, Hashable {
 
     /// A broker without subscriptions.
     public init() {}
+}
+
+/// `[gateway.state]`: the stream of JetStream that keeps the saved states of apps, a message for each.
+public struct GatewayStates: Sendable, Hashable {
+    /// The folder of tokens, which a boot empties.
+    public static let usualTokens = "/run/torpor-gateway-state"
+
+    /// The server of NATS, without subscriptions.
+    public var broker = GatewayBroker()
+    /// The stream.
+    public var stream = "TORPOR-STATE"
+    /// The subject of an app's state is this, a dot and the app's name.
+    public var subject = "torpor.state"
+    /// Whether the stream is made if it is missing.
+    public var create = false
+    /// How many servers of a cluster of NATS keep the stream, if it is made.
+    public var replicas = 1
+    /// Patterns of the apps whose states are pushed.
+    public var apps = ["*"]
+    /// The name of this machine, which no other machine has; nil for the host's name.
+    public var node: String?
+    /// The folder of tokens: a file for each app that was claimed here since the boot; absolute.
+    public var tokens = usualTokens
+
+    /// A server without an address.
+    public init() {}
+
+    /// Whether the state of the app is pushed.
+    public func keeps(_ app: String) -> Bool { apps.contains { Glob.matches($0, app) } }
 }
 
 /// `[[gateway.nats.subscriptions]]`, `[[gateway.mqtt.subscriptions]]`: which messages go to which app.

@@ -21,6 +21,8 @@ public struct PostRequest: Hashable, Sendable {
     public var sender: String?
     /// Whether the message was pushed from outside the machine: the app then gets it as didReceiveRemoteNotification.
     public var remote = false
+    /// Whether to refuse the message for an app of several machines that this machine does not own.
+    public var owned = false
     /// Makes the request idempotent: torpord posts the message once, however often it receives the same token.
     public var token: RequestToken?
 
@@ -39,6 +41,7 @@ public struct PostRequest: Hashable, Sendable {
         urgent = try fields.optionalBool("urgent")
         sender = try fields.optionalString("sender")
         remote = try fields.optionalBool("remote") ?? false
+        owned = try fields.optionalBool("owned") ?? false
         token = try fields.optionalToken("token")
     }
 
@@ -50,6 +53,7 @@ public struct PostRequest: Hashable, Sendable {
         if let urgent { object["urgent"] = .bool(urgent) }
         if let sender { object["sender"] = .string(sender) }
         if remote { object["remote"] = true }
+        if owned { object["owned"] = true }
         if let token { object["token"] = .string(token.text) }
         return .object(object)
     }

@@ -36,6 +36,10 @@ public enum ManagerInterface {
         # How many scenes an app has inside, and how many of them are connected or connecting.
         type SceneCount (sessions: int, live: int)
 
+        # Whether this machine owns an app of several machines: owner is that of App. saved: its saved state has changed, was
+        # removed, or may have.
+        type Ownership (app: string, owner: string, saved: bool)
+
         # One app, as "torpor list" shows it. stranded: it should always run, but was evicted, and nothing launches it
         # again. done: it is a oneshot that has finished its work. socket_trouble says why one of its sockets is not
         # bound, unhealthy why its last health check failed, held_back why its launch waits. title is the name that
@@ -810,6 +814,10 @@ public enum ManagerInterface {
         # state of the app is removed. offset 0 begins again.
         method ImportState(app: string, offset: int, bytes: int, data: string) -> (bytes: int)
 
+        # The apps with owner = "external". Called with "more", a reply follows with each that is owned, disowned or saves
+        # its state, and one with all after the configuration has changed; whole says that a reply has all.
+        method Owners() -> (apps: []Ownership, whole: bool)
+
         # The snapshot of an app, null if there is none, and its bytes from offset (0) on, at most 256 KiB of them, as
         # Base64. To read all of it, call again until it is complete, and start again if another snapshot has replaced
         # it.
@@ -851,7 +859,8 @@ public enum ManagerInterface {
         # payload is any JSON value. coalesce (all, latest, count, merge, net) and urgent, which wakes the app, default
         # to those of the app's topics. sender: who sends it; posters may name only http:NAME, nats:NAME and mqtt:NAME,
         # and what else an operator names becomes "uid N for NAME". remote: it is pushed from outside; the app gets
-        # didReceiveRemoteNotification, and is woken only in the mode remote-notification. change is added, changed
+        # didReceiveRemoteNotification, and is woken only in the mode remote-notification. owned: fails with
+        # NotOwned if the app is one of several machines and this one does not own it. change is added, changed
         # (merged into the queued message with this id), cancelled or repeated (by its token); outcome is told, woken,
         # waits or held-back, the last with a message.
         method Post(
@@ -863,6 +872,7 @@ public enum ManagerInterface {
           urgent: ?bool,
           sender: ?string,
           remote: ?bool,
+          owned: ?bool,
           token: ?string
         ) -> (id: ?int, change: string, outcome: string, message: ?string)
 
@@ -1001,6 +1011,9 @@ public enum ManagerInterface {
         # The app's mailbox is full; try again later.
         error MailboxFull (app: string, message: string)
 
+        # The app is one of several machines, and this one does not own it.
+        error NotOwned (app: string, message: string)
+
         # The caller must not do that; message says who may.
         error NotPermitted (message: string)
 
@@ -1025,6 +1038,8 @@ public enum ManagerInterface {
         public static let notSubscribed = "io.torpor.Manager.NotSubscribed"
         /// Parameters: `app`, `message`.
         public static let mailboxFull = "io.torpor.Manager.MailboxFull"
+        /// Parameters: `app`, `message`.
+        public static let notOwned = "io.torpor.Manager.NotOwned"
         /// Parameters: `message`.
         public static let notPermitted = "io.torpor.Manager.NotPermitted"
         /// Parameters: `message`.

@@ -75,6 +75,8 @@ public enum ManagerRequest: Hashable, Sendable {
     case exportState(app: String, offset: Int64)
     /// Save a state for an app's next launch.
     case importState(ImportStateRequest)
+    /// List the apps of several machines, and follow who owns them and when they save their states.
+    case owners
     /// Return a part of an app's snapshot, starting at the byte `offset`.
     case snapshot(app: String, offset: Int64)
     /// Return the icon of an app, or a variant of the icon, such as `dark`.
@@ -160,6 +162,7 @@ public enum ManagerRequest: Hashable, Sendable {
             if offset < 0 { throw FieldError(field: "offset", problem: "must not be negative") }
             self = .exportState(app: try fields.string("app"), offset: offset)
         case "ImportState": self = .importState(try ImportStateRequest(fields: fields))
+        case "Owners": self = .owners
         case "Snapshot":
             let offset = try fields.optionalInt("offset") ?? 0
             if offset < 0 { throw FieldError(field: "offset", problem: "must not be negative") }
@@ -229,6 +232,7 @@ public enum ManagerRequest: Hashable, Sendable {
             case .exportState(let app, let offset):
                 ("ExportState", ["app": .string(app), "offset": .int(offset)], false)
             case .importState(let request): ("ImportState", request.parameters, false)
+            case .owners: ("Owners", .emptyObject, true)
             case .snapshot(let app, let offset):
                 ("Snapshot", ["app": .string(app), "offset": .int(offset)], false)
             case .icon(let app, nil): ("Icon", ["app": .string(app)], false)

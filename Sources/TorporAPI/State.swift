@@ -83,3 +83,29 @@ public struct ImportStateRequest: Hashable, Sendable {
         ]
     }
 }
+
+/// Whether this machine owns an app of several machines: an element of the replies of Owners.
+public struct Ownership: Hashable, Sendable {
+    /// The name of the app.
+    public var app: String
+    /// `here`, `none`, or `forced` if the app runs although this machine does not own it.
+    public var owner: String
+    /// Whether the state that the app saved has changed, was removed, or may have.
+    public var saved: Bool
+
+    /// Memberwise initializer.
+    public init(app: String, owner: String, saved: Bool) { (self.app, self.owner, self.saved) = (app, owner, saved) }
+
+    /// Decodes an element; throws if a field is missing or has the wrong type.
+    public init(json: JSON) throws(FieldError) {
+        let fields = try Fields(json)
+        self.init(
+            app: try fields.string("app"),
+            owner: try fields.string("owner"),
+            saved: try fields.optionalBool("saved") ?? false
+        )
+    }
+
+    /// Encodes the element.
+    public var json: JSON { ["app": .string(app), "owner": .string(owner), "saved": .bool(saved)] }
+}

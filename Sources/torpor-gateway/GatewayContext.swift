@@ -8,6 +8,7 @@ import HTTPServing
 struct GatewayContext: Sendable {
     let queue: PostQueue
     let log: GatewayLog
+    let owners: OwnerWatch
     let secrets: Secrets
     let maxPayload: Int
     let stop: Stop

@@ -43,6 +43,8 @@ final class MQTTSource {
     private static let keepAlive: Int32 = 60
     /// How often the library checks whether a keep-alive is due.
     private static let beat = Duration.seconds(15)
+    /// How often a connection is judged again that has an app of several machines.
+    private static let glance = Duration.seconds(1)
 
     /// Starts the thread; the result becomes true when it has ended, after a stop of the program. Throws a sentence.
     static func start(_ broker: GatewayBroker, _ surroundings: GatewayContext) throws -> Monitor<Bool> {
@@ -107,15 +109,26 @@ final class MQTTSource {
     private func run() {
         let log = surroundings.log
         while !surroundings.stop.isRequested {
+            guard isWanted else {
+                if surroundings.stop.wait(Self.glance) { break }
+                continue
+            }
             wasRefusing = isRefusing
             isRefusing = false
             var code = mosquitto_connect(handle, address.host, address.port, Self.keepAlive)
             if code == success { code = serve() }
             if surroundings.stop.isRequested { break }
-            if !isRefusing {
+            if !isRefusing, isWanted {
                 let why = String(terminatedWire: mosquitto_strerror(code))
                 log.sayOften(.warning, "\(sender) \(why)", "\(sender): no connection to \(broker.url): \(why)")
                 isConnected = false
+            }
+            if !isWanted {
+                surroundings.log.say(.info, "\(sender): left, since none of its apps is owned here")
+                mosquitto_disconnect(handle)
+                mosquitto_loop_write(handle, 1)
+                isConnected = false
+                continue
             }
             if surroundings.stop.wait(pause.next()) { break }
         }
@@ -138,6 +151,20 @@ final class MQTTSource {
         }
     }
 
+    /// Whether an app that may be owned here gets messages of this broker. The broker keeps those of others for the
+    /// machine that owns them, if all machines have the same `client_id`.
+    private var isWanted: Bool {
+        broker.subscriptions.contains { subscription in
+            let app = subscription.app.description
+            guard subscription.app.isConstant, surroundings.owners.isOfSeveralMachines(app) else { return true }
+            return surroundings.owners.standing(of: app) == .here
+        }
+    }
+
+    private var isShared: Bool {
+        broker.subscriptions.contains { surroundings.owners.isOfSeveralMachines($0.app.description) }
+    }
+
     /// Serves a connection until it ends; returns the library's code of the reason.
     private func serve() -> Int32 {
         let socket = mosquitto_socket(handle)
@@ -151,7 +178,8 @@ final class MQTTSource {
                     wantsWrite.toggle()
                     try poller.modify(socket, wantsWrite ? [.readable, .writable] : .readable, tag: 0)
                 }
-                _ = try Descriptor.wait(poller.descriptor.raw, timeout: Self.beat)
+                _ = try Descriptor.wait(poller.descriptor.raw, timeout: isShared ? Self.glance : Self.beat)
+                if !isWanted { return success }
                 var events: IOEvents = []
                 try poller.drain { tag, found in if tag == 0 { events = found } }
                 // One message at a time, so that its acknowledgement precedes the next one.
@@ -244,9 +272,10 @@ final class MQTTSource {
             pause.reset()
             log.say(.debug, what)
         case .unknownApp, .refused: log.sayOften(.warning, "\(sender) \(push.app)", what)
+        case .elsewhere where !canWait: log.say(.debug, what)
         case .full where !canWait || subscription.onFull == .drop, .unavailable where !canWait:
             log.sayOften(.warning, "\(sender) \(push.app)", "\(what); it is lost")
-        case .full, .unavailable:
+        case .full, .elsewhere, .unavailable:
             log.sayOften(.warning, "\(sender) \(push.app)", "\(what); it waits at the broker")
             isRefusing = true
             let socket = mosquitto_socket(handle)

@@ -19,14 +19,15 @@ final class NATSSource: Sendable {
         /// The program ends: accepted messages are posted, and no more are accepted.
         var isStopping = false
         var isFinished = false
+        /// How often the ownership of an app may have changed.
+        var changes = 0
 
         var isOver: Bool { isClosed || isStopping }
     }
 
     let broker: GatewayBroker
     let surroundings: GatewayContext
-    private let password: String?
-    private let token: String?
+    private let login: NATSLogin
     private let state = Monitor(State())
 
     var sender: String { "nats:\(broker.name)" }
@@ -34,6 +35,10 @@ final class NATSSource: Sendable {
     /// Starts the thread. Throws a sentence.
     static func start(_ broker: GatewayBroker, _ surroundings: GatewayContext) throws -> NATSSource {
         let source = try NATSSource(broker, surroundings)
+        surroundings.owners.onChange { [weak source] _ in
+            source?.state.withLock { $0.changes += 1 }
+            source?.state.wake()
+        }
         try WorkerThread.start(named: "nats") {
             source.run()
             source.state.withLock { $0.isFinished = true }
@@ -53,8 +58,7 @@ final class NATSSource: Sendable {
     private init(_ broker: GatewayBroker, _ surroundings: GatewayContext) throws {
         self.broker = broker
         self.surroundings = surroundings
-        password = try broker.password.map { try surroundings.secrets.text($0) }
-        token = try broker.token.map { try surroundings.secrets.text($0) }
+        login = try NATSLogin(broker, surroundings.secrets)
     }
 
     private func run() {
@@ -89,14 +93,7 @@ final class NATSSource: Sendable {
         defer { natsConnection_Destroy(connection) }
         if status == NATS_OK { changed { $0.isConnected = true } }
         let subscriptions = broker.subscriptions.map { NATSSubscription($0, self) }
-        for subscription in subscriptions where subscription.rules.durable == nil {
-            let status = subscription.begin(connection)
-            if status != NATS_OK, !natsConnection_IsClosed(connection) {
-                say(.error, "cannot subscribe to \(subscription.rules.pattern): \(Self.text(status))")
-            }
-        }
-        beginDurable(subscriptions.filter { $0.rules.durable != nil }, connection)
-        let _: Bool? = state.wait { state, _ in state.isOver ? true : nil }
+        follow(subscriptions, connection)
         var why: UnsafePointer<CChar>?
         if natsConnection_GetLastError(connection, &why) != NATS_OK, let why {
             say(.error, "\(broker.url) ended the connection: \(String(terminatedWire: why))")
@@ -104,22 +101,49 @@ final class NATSSource: Sendable {
         for subscription in subscriptions { subscription.end(connection) }
     }
 
-    /// Subscribes to streams, retrying until they exist.
-    private func beginDurable(_ subscriptions: [NATSSubscription], _ connection: OpaquePointer) {
-        var left = subscriptions
+    /// Begins and ends subscriptions as the ownership of their apps changes, until the connection ends, or must be made
+    /// anew. Tries again if a stream does not exist yet.
+    private func follow(_ subscriptions: [NATSSubscription], _ connection: OpaquePointer) {
         var pause = Backoff()
-        while !left.isEmpty {
-            let isOver: Bool? = state.wait { state, _ in state.isOver ? true : state.isConnected ? false : nil }
-            if isOver ?? true { return }
-            left.removeAll { subscription in
-                let problem = subscription.beginDurable(connection)
-                if let problem {
-                    let name = "\(subscription.rules.pattern) of \(subscription.rules.stream ?? "JetStream")"
-                    say(.warning, "cannot subscribe to \(name): \(problem)")
+        var retryAt: Duration?
+        while true {
+            let seen = state.withLock { $0 }
+            if seen.isOver { return }
+            var isFailing = false
+            let isDue = retryAt.map { Clock.monotonic() >= $0 } ?? true
+            for subscription in subscriptions {
+                let way = subscription.way
+                guard way != subscription.wanted else { continue }
+                if subscription.wanted != .off {
+                    if subscription.needsConnectionToEnd { return }
+                    say(
+                        .info,
+                        "\(subscription.rules.pattern) is left, as far as is known \(subscription.rules.app) is not owned here"
+                    )
+                    subscription.end(connection)
                 }
-                return problem == nil
+                // Only what is sent at once may be asked for before there is a connection.
+                guard way != .off, way == .live || seen.isConnected, isDue else {
+                    if way != .off, way == .live || seen.isConnected { isFailing = true }
+                    continue
+                }
+                guard let problem = subscription.begin(way, connection) else { continue }
+                isFailing = true
+                guard !natsConnection_IsClosed(connection) else { continue }
+                let rules = subscription.rules
+                let what = rules.durable == nil ? "" : " of \(rules.stream ?? "JetStream")"
+                say(way == .live ? .error : .warning, "cannot subscribe to \(rules.pattern)\(what): \(problem)")
             }
-            if left.isEmpty || surroundings.stop.wait(pause.next()) { return }
+            if !isFailing {
+                pause.reset()
+                retryAt = nil
+            } else if isDue {
+                retryAt = Clock.monotonic() + pause.next()
+            }
+            let _: Bool? = state.wait(until: retryAt) { state, _ in
+                let isNews = state.isConnected != seen.isConnected || state.changes != seen.changes
+                return state.isOver || isNews ? true : nil
+            }
         }
     }
 
@@ -128,42 +152,31 @@ final class NATSSource: Sendable {
         let connected: natsConnectionHandler = { _, source in
             NATSSource.from(source).changed { $0.isConnected = true }
         }
-        var steps = [
-            natsOptions_SetURL(options, broker.url),
-            natsOptions_SetName(options, "torpor-gateway"),
-            natsOptions_SetMaxReconnect(options, -1),
-            natsOptions_SetReconnectWait(options, 1_000),
-            natsOptions_SetRetryOnFailedConnect(options, true, connected, closure),
-            natsOptions_SetReconnectedCB(options, connected, closure),
-            natsOptions_SetDisconnectedCB(
-                options,
-                { _, source in NATSSource.from(source).changed { $0.isConnected = false } },
-                closure
-            ),
-            natsOptions_SetClosedCB(
-                options,
-                { _, source in NATSSource.from(source).changed { $0.isClosed = true } },
-                closure
-            ),
-            natsOptions_SetErrorHandler(
-                options,
-                { _, _, status, source in
-                    let source = NATSSource.from(source)
-                    source.say(.warning, "\(source.broker.url): \(NATSSource.text(status))")
-                },
-                closure
-            ),
-        ]
-        if let user = broker.user { steps.append(natsOptions_SetUserInfo(options, user, password)) }
-        if let token { steps.append(natsOptions_SetToken(options, token)) }
-        if let credentials = broker.credentials {
-            steps.append(natsOptions_SetUserCredentialsFromFiles(options, credentials, nil))
-        }
-        if broker.url.hasPrefix("tls:") { steps.append(natsOptions_SetSecure(options, true)) }
-        if let file = broker.authorities { steps.append(natsOptions_LoadCATrustedCertificates(options, file)) }
-        if let certificate = broker.certificate, let key = broker.key {
-            steps.append(natsOptions_LoadCertificatesChain(options, certificate, surroundings.secrets.path(key)))
-        }
+        let steps =
+            login.set(options) + [
+                natsOptions_SetMaxReconnect(options, -1),
+                natsOptions_SetReconnectWait(options, 1_000),
+                natsOptions_SetRetryOnFailedConnect(options, true, connected, closure),
+                natsOptions_SetReconnectedCB(options, connected, closure),
+                natsOptions_SetDisconnectedCB(
+                    options,
+                    { _, source in NATSSource.from(source).changed { $0.isConnected = false } },
+                    closure
+                ),
+                natsOptions_SetClosedCB(
+                    options,
+                    { _, source in NATSSource.from(source).changed { $0.isClosed = true } },
+                    closure
+                ),
+                natsOptions_SetErrorHandler(
+                    options,
+                    { _, _, status, source in
+                        let source = NATSSource.from(source)
+                        source.say(.warning, "\(source.broker.url): \(NATSSource.text(status))")
+                    },
+                    closure
+                ),
+            ]
         return steps.first { $0 != NATS_OK } ?? NATS_OK
     }
 

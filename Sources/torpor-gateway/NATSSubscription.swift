@@ -15,6 +15,21 @@ final class NATSSubscription: @unchecked Sendable {
     let rules: GatewaySubscription
     private let source: NATSSource
     private var handle: OpaquePointer?
+    private var pull: NATSPull?
+    /// How it was last wanted.
+    private(set) var wanted = Way.off
+
+    /// How messages come.
+    enum Way {
+        /// Not at all: another machine owns the app, or it is not known whether this one does.
+        case off
+        /// As they are published.
+        case live
+        /// From a stream that pushes them to this gateway.
+        case pushed
+        /// From a stream that is asked for them: beside the machine that owns the app.
+        case pulled
+    }
 
     /// The most unacknowledged messages that the server sends.
     private static let mostPending: Int64 = 16
@@ -32,6 +47,60 @@ final class NATSSubscription: @unchecked Sendable {
         self.rules = rules
         self.source = source
     }
+
+    /// How messages should come now.
+    var way: Way {
+        let standing: OwnerWatch.Standing =
+            rules.app.isConstant ? source.surroundings.owners.standing(of: rules.app.description) : .needsNone
+        guard rules.durable != nil else {
+            // What comes while the supervisor is away queues here, as for every app.
+            return standing == .elsewhere ? .off : .live
+        }
+        switch standing {
+        case .needsNone: return .pushed
+        case .here: return .pulled
+        case .elsewhere: return .off
+        case .unknown: return wanted == .pushed ? .pushed : .off
+        }
+    }
+
+    /// Brings messages that way from now on. Returns a sentence if that fails.
+    func begin(_ way: Way, _ connection: OpaquePointer) -> String? {
+        let problem: String?
+        switch way {
+        case .off: problem = nil
+        case .live:
+            let status = begin(connection)
+            problem = status == NATS_OK ? nil : NATSSource.text(status)
+        case .pushed: problem = beginDurable(connection)
+        case .pulled: problem = beginPulling(connection)
+        }
+        if problem == nil { wanted = way }
+        return problem
+    }
+
+    private func beginPulling(_ connection: OpaquePointer) -> String? {
+        let consumer = NATSPull.Consumer(
+            subject: rules.pattern.description,
+            name: rules.durable ?? "",
+            stream: rules.stream,
+            mostPending: Self.mostPending,
+            acknowledgement: Self.acknowledgement
+        )
+        do throws(NATSPull.Trouble) {
+            pull = try NATSPull(consumer, connection) { [self] message in takeDurable(message) }
+            return nil
+        } catch {
+            switch error {
+            case .problem(let sentence): return sentence
+            // Made for an app that needed no owner then. It pushes to one gateway at a time.
+            case .pushes: return beginDurable(connection)
+            }
+        }
+    }
+
+    /// Whether the connection must end for the subscription to end: the library would remove the consumer of a stream.
+    var needsConnectionToEnd: Bool { wanted == .pushed || wanted == .pulled && pull == nil }
 
     /// The library may call back while it has the subscription: retains it until the library reports its last call.
     private func retain(_ status: natsStatus, _ closure: Unmanaged<NATSSubscription>) -> natsStatus {
@@ -105,16 +174,27 @@ final class NATSSubscription: @unchecked Sendable {
             }
             if retain(status, kept) == NATS_OK { return nil }
         }
+        return Self.sentence(status, code, stream: rules.stream)
+    }
+
+    static func sentence(_ status: natsStatus, _ code: jsErrCode, stream: String?) -> String {
         switch Int(code.rawValue) {
-        case 10_059: return "there is no stream \(rules.stream ?? "with the subject")"
-        case 10_039: return "the server has no JetStream for this account"
-        case 0: return NATSSource.text(status)
-        default: return "\(NATSSource.text(status)), error \(code.rawValue) of JetStream"
+        case 10_059: "there is no stream \(stream ?? "with the subject")"
+        case 10_039: "the server has no JetStream for this account"
+        case 0: NATSSource.text(status)
+        default: "\(NATSSource.text(status)), error \(code.rawValue) of JetStream"
         }
     }
 
     /// Ends the subscription after the current message. A stream keeps its messages.
     func end(_ connection: OpaquePointer) {
+        wanted = .off
+        if let pull {
+            // Acknowledgements have to reach the server.
+            _ = pull.end()
+            natsConnection_FlushTimeout(connection, 1_000)
+            self.pull = nil
+        }
         guard let handle else { return }
         if rules.durable == nil {
             natsSubscription_Drain(handle)
@@ -173,6 +253,10 @@ final class NATSSubscription: @unchecked Sendable {
                 )
                 if source.surroundings.stop.wait(pause.next()) { return complain(outcome, push, "; it is lost") }
                 continue
+            case .elsewhere(let text):
+                // The gateway beside the owner takes it, and answers.
+                source.surroundings.log.say(.debug, "\(push.sender): \(push.app) \(push.topic): \(text)")
+                return
             case .full, .unavailable, .refused, .unknownApp: complain(outcome, push, isRequest ? "" : "; it is lost")
             }
             return reply(message, connection, outcome)
@@ -197,6 +281,10 @@ final class NATSSubscription: @unchecked Sendable {
         case .taken:
             source.surroundings.log.say(.debug, "\(push.sender): \(push.app) \(push.topic)")
             natsMsg_Ack(message, nil)
+        case .elsewhere:
+            let advice = rules.app.isConstant ? "" : ": give each app of several machines a subscription of its own"
+            complain(outcome, push, "; it waits in its stream\(advice)")
+            natsMsg_NakWithDelay(message, delay(message), nil)
         case .full where rules.onFull == .wait, .unavailable:
             complain(outcome, push, "; it waits in its stream")
             natsMsg_NakWithDelay(message, delay(message), nil)

@@ -132,7 +132,7 @@ private final class PushExchange: HTTPExchange {
         switch outcome {
         case .taken: log.say(.debug, "\(push.sender): \(push.app) \(push.topic)")
         case .unavailable(let text): log.sayOften(.error, "unavailable", text)
-        case .full(let text), .refused(let text), .unknownApp(let text):
+        case .full(let text), .elsewhere(let text), .refused(let text), .unknownApp(let text):
             log.sayOften(.info, "\(push.sender) \(push.app)", "\(push.sender): \(push.app) \(push.topic): \(text)")
         }
     }

@@ -63,6 +63,7 @@ struct LoaderTests {
             on_exit = "leave"
             operators = ["o"]
             posters = ["p"]
+            exporters = ["e"]
             orphans = "end"
             policies = ["p"]
             policy_directory = "/p"
@@ -103,7 +104,7 @@ struct LoaderTests {
         #expect(supervisor.historyMaxAge == nil && supervisor.historyMaxCount == 5)
         #expect(supervisor.logDirectory == "/l")
         let missing = configuration.warnings.map(\.message).filter { $0.hasPrefix("there is no group") }
-        #expect(missing.count == 3)
+        #expect(missing.count == 4)
         #expect(missing[0].contains("\"o\" on this machine: no user has these rights through the group"))
         #expect(supervisor.logLevel == .debug)
         #expect(supervisor.main == "web@2")
@@ -120,6 +121,7 @@ struct LoaderTests {
         #expect(supervisor.onExit == .leave)
         #expect(supervisor.operators == ["o"])
         #expect(supervisor.posters == ["p"])
+        #expect(supervisor.exporters == ["e"])
         #expect(supervisor.orphans == .end)
         #expect(supervisor.focus == .i3)
         #expect(supervisor.interruptOn == [.audio])

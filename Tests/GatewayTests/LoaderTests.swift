@@ -49,8 +49,24 @@ import Testing
             coalesce = "latest"
             qos = 0
             on_full = "drop"
+
+            [gateway.state]
+            url = "tls://nats.example"
+            stream = "S"
+            subject = "a.b"
+            create = true
+            replicas = 3
+            apps = ["shop*"]
+            node = "north"
+            tokens = "/run/t"
+            user = "u"
+            password = "p"
             """
         ).get()
+        let state = try #require(gateway.state)
+        #expect(state.broker.url == "tls://nats.example" && state.stream == "S" && state.subject == "a.b")
+        #expect(state.create && state.replicas == 3 && state.node == "north" && state.tokens == "/run/t")
+        #expect(state.keeps("shop2") && !state.keeps("web"))
         #expect(gateway.socket == "/run/x" && gateway.maxPayload == 4096 && gateway.queue == 256)
         #expect(gateway.secrets.hasSuffix("/gateway-secrets"))
         #expect(gateway.http?.address == .tcp(address: "::1", port: 80) && gateway.http?.tokens[0].topics == ["*"])
@@ -72,6 +88,10 @@ import Testing
             ),
             ("[[gateway.http.tokens]]\nname = \"a\"", "secret is missing"),
             ("[[gateway.nats]]\nurl = \"nats://h\"", "no messages would arrive"),
+            ("[gateway.state]\nstream = \"S\"", "url is missing"),
+            ("[gateway.state]\nurl = \"nats://h\"\nsubject = \"a.>\"", "is no subject"),
+            ("[gateway.state]\nurl = \"nats://h\"\nstream = \"a.b\"", "must not contain"),
+            ("[gateway.state]\nurl = \"nats://h\"\npassword = \"p\"", "password needs user"),
             ("[[gateway.nats]]\nurl = \"mqtt://h\"", "write \"nats://HOST:PORT\""),
             ("[[gateway.nats]]\nurl = \"nats://user:pass@h\"", "must not contain a login"),
             ("[[gateway.mqtt]]\nurl = \"mqtt://h:x\"", "a port that is not a number"),

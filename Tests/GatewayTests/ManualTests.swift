@@ -27,6 +27,7 @@ import Testing
     @Test("has every key, and none that there is not")
     func keys() {
         #expect(terms("Keys of the gateway") == Set(GatewayKeys.all.map(\.name)))
+        #expect(terms("Keys of states") == Set(GatewayKeys.state.map(\.name)))
         #expect(terms("Keys of HTTP") == Set(GatewayKeys.http.map(\.name)))
         #expect(terms("Keys of a token") == Set(GatewayKeys.token.map(\.name)))
         let brokers = (GatewayKeys.broker(.nats) + GatewayKeys.broker(.mqtt)).map(\.name)

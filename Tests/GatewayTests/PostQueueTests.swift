@@ -50,7 +50,7 @@ import Varlink
 
     @Test("what became of it tells whether it may be tried again")
     func outcomes() throws {
-        let errors = ["UnknownApp", "MailboxFull", "NotSubscribed", "Failed", "NotPermitted"]
+        let errors = ["UnknownApp", "MailboxFull", "NotSubscribed", "Failed", "NotPermitted", "NotOwned"]
         let server = try ScriptedServer([
             .connection { talk in
                 for error in errors {
@@ -62,8 +62,8 @@ import Varlink
         let queue = try PostQueue(socket: server.path, limit: 1, connections: 1)
         let outcomes = errors.map { _ in queue.post(push) }
         #expect(server.finish() == [])
-        #expect(outcomes.map { HTTPAnswer($0).status } == [404, 429, 422, 503, 503])
-        #expect(outcomes.map(\.isTemporary) == [false, true, false, true, true])
+        #expect(outcomes.map { HTTPAnswer($0).status } == [404, 429, 422, 503, 503, 503])
+        #expect(outcomes.map(\.isTemporary) == [false, true, false, true, true, true])
     }
 
     @Test("without a supervisor nothing is taken, and that is said at once")

@@ -17,6 +17,7 @@ import VarlinkServer
         specification.readers = ["70001"]
         specification.operators = ["70002"]
         specification.posters = ["70003"]
+        specification.exporters = ["70005"]
         authority = Authority(specification)
     }
 
@@ -60,6 +61,21 @@ import VarlinkServer
         #expect(try sender(nil, group: 70_003) == nil)
         let words = #expect(throws: FieldError.self) { try sender("root", group: 70_003) }
         #expect(words?.description.contains("sender must be http:NAME") == true)
+    }
+
+    @Test("Exporters read saved states and do nothing else; posters and readers are told who owns apps")
+    func exporters() {
+        let export = ManagerRequest.exportState(app: "web", offset: 0)
+        let all: [UInt32] = [70_001, 70_002, 70_003, 70_004, 70_005]
+        #expect(all.map { may(export, group: $0) } == [false, true, false, false, true])
+        #expect(all.map { may(.owners, group: $0) } == [true, true, true, false, true])
+        let post = ManagerRequest.post(PostRequest(app: "web", topic: "orders"))
+        let give = ManagerRequest.importState(ImportStateRequest(app: "web", offset: 0, bytes: 1, data: [1]))
+        for other in [post, give, .list, .mailbox(MailboxRequest(app: "web"))] {
+            #expect(!may(other, group: 70_005))
+        }
+        let peer = Peer(pid: 1, uid: 70_000, gid: 70_000, groups: [70_005])
+        #expect(authority.refusal(ofAllBy: peer) == nil)
     }
 
     @Test("A refusal names root, the keys that would do, the file, and whether they are set")

@@ -123,6 +123,7 @@ extension InterfaceTests {
         requests.append(.purgeData(PurgeDataRequest(app: "a", folders: ["caches"])))
         requests += [.protection, .lockData, .unlockData]
         requests.append(.exportState(app: "a", offset: 7))
+        requests.append(.owners)
         requests.append(.importState(ImportStateRequest(app: "a", offset: 1, bytes: 3, data: [1, 2])))
         requests.append(.snapshot(app: "a", offset: 7))
         requests += [.icon(app: "a"), .icon(app: "a", variant: "dark"), .desktopApps]

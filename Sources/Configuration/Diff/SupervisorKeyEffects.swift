@@ -8,6 +8,7 @@ enum SupervisorKeyEffects {
             .table("alerts", \.alerts, .live, AlertReader.members(of:)),
             .value("desktop_entries", \.desktopEntries, .live),
             .value("focus", \.focus, .live),
+            .value("exporters", \.exporters, .live),
             .value("gpsd", \.gpsd, .live),
             .value("history_max_age", \.historyMaxAge, .live),
             .value("history_max_count", \.historyMaxCount, .live),

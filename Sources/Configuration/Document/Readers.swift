@@ -139,7 +139,7 @@ package enum Read {
         return nil
     }
 
-    static func boolean(_ context: Context, _ node: Node) -> Bool? {
+    package static func boolean(_ context: Context, _ node: Node) -> Bool? {
         guard case .boolean(let flag) = node.value else { return context.expected("true or false", node) }
         return flag
     }

@@ -118,6 +118,7 @@ public enum ConfigurationLoader {
         let supervisor = reader.supervisor
         let keys = [
             ("readers", supervisor.readers), ("operators", supervisor.operators), ("posters", supervisor.posters),
+            ("exporters", supervisor.exporters),
         ]
         for (key, groups) in keys {
             for group in groups where reader.system.groupID(group) == nil {

@@ -7,6 +7,7 @@ enum SupervisorKeys {
             Read.table(context, node, AlertReader.keys, into: &supervisor.alerts)
         },
         .value("desktop_entries", \.desktopEntries, Read.boolean),
+        .value("exporters", \.exporters, Read.texts),
         .value("focus", \.focus) { Read.choice($0, $1) },
         .value("gpsd", \.gpsd, LocationReader.gpsd),
         .value("history_max_age", \.historyMaxAge, Read.deadline),

@@ -8,12 +8,14 @@ package import Varlink
 package import VarlinkServer
 
 /// Checks what a peer may request. Root and the supervisor's own user may do everything. `readers` may read,
-/// `operators` may also act, and `posters` may only post to apps and open scenes whose template allows it.
+/// `operators` may also act, `posters` may only post to apps and open scenes whose template allows it, and `exporters` may only
+/// read the saved states of apps of several machines.
 package struct Authority: Sendable {
     private let readers: Set<UInt32>
     private let operators: Set<UInt32>
     private let posters: Set<UInt32>
-    /// Which of the keys `readers`, `operators` and `posters` name a group.
+    private let exporters: Set<UInt32>
+    /// Which of the keys `readers`, `operators`, `posters` and `exporters` name a group.
     private let setKeys: Set<String>
     /// The path of the configuration file; empty if there is none.
     private let file: String
@@ -24,12 +26,13 @@ package struct Authority: Sendable {
         self.file = file
         let keys = [
             ("readers", specification.readers), ("operators", specification.operators),
-            ("posters", specification.posters),
+            ("posters", specification.posters), ("exporters", specification.exporters),
         ]
         setKeys = Set(keys.filter { !$0.1.isEmpty }.map(\.0))
         readers = Set(specification.readers.compactMap { Users.group($0) })
         operators = Set(specification.operators.compactMap { Users.group($0) })
         posters = Set(specification.posters.compactMap { Users.group($0) })
+        exporters = Set(specification.exporters.compactMap { Users.group($0) })
     }
 
     /// Why the peer may not make the request, as a sentence; nil if it may.
@@ -40,12 +43,16 @@ package struct Authority: Sendable {
         if !posters.isDisjoint(with: groups) {
             if request.isForPosters { return nil }
         }
+        if request.isForExporters, !exporters.isDisjoint(with: groups) { return nil }
         if request.onlyLooks {
             if !readers.isDisjoint(with: groups) { return nil }
-            return "user \(peer.uid) may not look at this supervisor: " + remedy(["readers", "operators"])
+            return "user \(peer.uid) may not look at this supervisor: "
+                + remedy(["readers", "operators"] + (request.isForPosters ? ["posters"] : []))
         }
         return "user \(peer.uid) may not change apps of this supervisor: "
-            + remedy(request.isForPosters ? ["posters", "operators"] : ["operators"])
+            + remedy(
+                (request.isForPosters ? ["posters"] : request.isForExporters ? ["exporters"] : []) + ["operators"]
+            )
     }
 
     /// Advice for a peer that may not make a request. `keys`: the keys of the configuration that could name one of
@@ -93,7 +100,7 @@ package struct Authority: Sendable {
     package func refusal(ofAllBy peer: Peer) -> String? {
         if peer.uid == 0 || peer.uid == Users.effectiveUID { return nil }
         let groups = Set(peer.groups + [peer.gid])
-        if !operators.union(readers).union(posters).isDisjoint(with: groups) { return nil }
+        if !operators.union(readers).union(posters).union(exporters).isDisjoint(with: groups) { return nil }
         return
             "user \(peer.uid) may not look at this supervisor, nor change anything: "
             + remedy(["readers", "operators", "posters"])
@@ -104,10 +111,18 @@ extension ManagerRequest {
     /// Whether posters may make the request.
     var isForPosters: Bool {
         switch self {
-        case .post: true
+        case .post, .owners: true
         // If a remote client asks for a scene without options, nothing is launched. Whether posters may open the
         // scenes of a template is checked later (`opened_by`).
         case .openScene(let scene): scene.remote && scene.session == .null
+        default: false
+        }
+    }
+
+    /// Whether exporters may make the request. Whether they may read the state of an app depends on the app too.
+    var isForExporters: Bool {
+        switch self {
+        case .exportState, .owners: true
         default: false
         }
     }
@@ -120,7 +135,7 @@ extension ManagerRequest {
             .memory,
             .recordPolicies, .scenes, .timers, .graph, .metrics, .unhandled, .transfers, .alerts, .handlers, .data,
             .permissions, .protection,
-            .describe:
+            .describe, .owners:
             true
         case .verb(let request): request.verb == .wait
         // With an app's name, the reply contains the payload of the app's activity. Only operators may read it, since

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import CommandLinePages
 import Linux
+import StateDocuments
 import TorporAPI
 import Varlink
 
@@ -28,8 +28,8 @@ struct ActivityDocument {
 
     /// Reads a document.
     ///
-    /// - Throws: ``Failure`` with a sentence if it is damaged, cut off, or of another version.
-    init(_ bytes: [UInt8]) throws(Failure) {
+    /// - Throws: ``DocumentFault`` with a sentence if it is damaged, cut off, or of another version.
+    init(_ bytes: [UInt8]) throws(DocumentFault) {
         guard bytes.count <= Self.mostBytes else {
             throw Self.form.bad("has more than \(Self.mostBytes >> 20) MiB")
         }
@@ -52,7 +52,7 @@ struct ActivityDocument {
     }
 
     /// The document.
-    func encoded() throws(Failure) -> [UInt8] {
+    func encoded() throws(DocumentFault) -> [UInt8] {
         let members: JSONObject = [
             "app": .string(app), "type": .string(activity.type), "title": .optional(activity.title),
             "url": .optional(activity.url), "payload": activity.payload,

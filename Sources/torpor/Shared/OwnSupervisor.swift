@@ -58,6 +58,7 @@ extension ManagerRequest {
         case .list, .listOf, .status, .scenes, .handlers, .mailbox, .unhandled, .transfers, .alerts, .data,
             .permissions, .settings, .logs, .events, .reports, .snapshot, .icon, .desktopApps, .doctor, .policies,
             .evictionOrder, .memory, .timers, .recordPolicies, .graph, .metrics, .describe, .protection, .exportState,
+            .owners,
             .activities:
             false
         }

@@ -3,6 +3,7 @@
 import ArgumentParser
 import CommandLinePages
 import Linux
+import StateDocuments
 import TorporAPI
 import Varlink
 import WireText
@@ -112,7 +113,7 @@ struct ActivityContinue: ParsableCommand {
                     : "standard input cannot be read: \(error)"
             )
         }
-        let document = try ActivityDocument(bytes)
+        let document = try Failure.of { () throws(DocumentFault) in try ActivityDocument(bytes) }
         var request = ContinueActivityRequest(type: document.activity.type)
         (request.to, request.from, request.given) = (to, document.app, document.activity)
         request.given?.needsState = document.state != nil
@@ -172,7 +173,7 @@ struct ActivityExport: ParsableCommand {
             )
         }
         let document = ActivityDocument(app: app.app, activity, state)
-        let bytes = try document.encoded()
+        let bytes = try Failure.of { () throws(DocumentFault) in try document.encoded() }
         let isFile = try ExportedDocument.write(bytes, to: output, orRefuse: "the document is for a pipe")
         if isFile, options.json { Output.document(document.summary) }
     }

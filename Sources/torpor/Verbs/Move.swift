@@ -4,6 +4,7 @@ import ArgumentParser
 import CommandLinePages
 import Lifecycle
 import Linux
+import StateDocuments
 import TorporAPI
 import Varlink
 import WireText
@@ -77,7 +78,10 @@ struct Move: ParsableCommand {
             done.bytes = document.state?.count ?? 0
             // A standby would not get the state.
             if other["pid"]?.intValue != nil { try there.run(["disown", name, "--stop"]) }
-            try there.run(["state", "import", name], input: document.encoded())
+            try there.run(
+                ["state", "import", name],
+                input: Failure.of { () throws(DocumentFault) in try document.encoded() }
+            )
             try requireNoSignal()
         } catch {
             throw takeBack(manager, error)
@@ -207,7 +211,10 @@ struct Move: ParsableCommand {
         let document = try StateDocument.read(app.app, manager, withState: false)
         guard let mail = document.mail, !mail.isEmpty else { return }
         do throws(Failure) {
-            try there.run(["state", "import", app.app], input: document.encoded())
+            try there.run(
+                ["state", "import", app.app],
+                input: Failure.of { () throws(DocumentFault) in try document.encoded() }
+            )
         } catch {
             throw Failure(
                 status: .failed,

@@ -3,6 +3,7 @@
 import ArgumentParser
 import CommandLinePages
 import Linux
+import StateDocuments
 import TorporAPI
 import Varlink
 
@@ -46,7 +47,7 @@ struct StateExport: ParsableCommand {
     package func run() throws {
         let manager = try Manager(options)
         let document = try StateDocument.read(app.app, manager, withState: !noState, withMail: !noMail)
-        let bytes = try document.encoded()
+        let bytes = try Failure.of { () throws(DocumentFault) in try document.encoded() }
         let isFile = try ExportedDocument.write(bytes, to: output, orRefuse: "the state is no text")
         if isFile, options.json { Output.document(document.summary) }
     }
@@ -78,7 +79,9 @@ struct StateImport: ParsableCommand {
         } catch {
             throw Failure(status: .failed, message: "\(file == "-" ? "standard input" : file) cannot be read: \(error)")
         }
-        let document = raw ? try StateDocument(app: app.app, state: bytes) : try StateDocument(bytes)
+        let document = try Failure.of { () throws(DocumentFault) in
+            raw ? try StateDocument(app: app.app, state: bytes) : try StateDocument(bytes)
+        }
         guard document.app == app.app else {
             throw Failure(
                 status: .usage,

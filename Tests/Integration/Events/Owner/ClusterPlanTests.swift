@@ -118,6 +118,10 @@ import TorporAPI
             #expect(pcs.output.contains("resource create a ocf:torpor:app app=a kind=cold lease=90s"))
             let rule = "location a-clone rule id=a-south-rule role=Promoted score=100 '#uname' eq south"
             #expect(pcs.output.contains(rule))
+            let kept = try nodes.plan("--kind", "cold", "--state", "nats")
+            #expect(kept.code == 0 && kept.output.contains("params app=a kind=cold state=nats"), "\(kept)")
+            let hot = try nodes.plan("--state", "nats")
+            #expect(hot.code == 2 && hot.output.contains("needs --kind cold"), "\(hot)")
         }
     }
 

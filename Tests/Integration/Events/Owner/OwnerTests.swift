@@ -253,6 +253,53 @@ import Varlink
             #expect(try daemon.status("web").notWokenBy.contains { $0.contains("is not owned by this machine") })
         }
     }
+
+    /// What a client that follows the owners of apps was told.
+    private final class Told: @unchecked Sendable {
+        private let lock = NSLock()
+        private var replies: [JSON] = []
+
+        init(_ client: VarlinkClient) {
+            nonisolated(unsafe) let client = client
+            Thread.detachNewThread { [self] in
+                _ = try? client.callMore(ManagerRequest.owners.call) { reply in lock.withLock { replies.append(reply) }
+                }
+            }
+        }
+
+        func has(_ reply: JSON) -> Bool { lock.withLock { replies.contains(reply) } }
+    }
+
+    @Test("who follows the owners is told each change, and a post for the owner is refused elsewhere")
+    func followed() throws {
+        let toml = Self.app("topics = { news = \"all\" }", launch: "on-demand") + Apps.sleeper("other")
+        try withDaemon(toml, files: ["app.py": NotifyApps.obedient]) { daemon in
+            func reply(_ owner: String, saved: Bool = false, whole: Bool = false) -> JSON {
+                ["apps": [["app": "web", "owner": .string(owner), "saved": .bool(saved)]], "whole": .bool(whole)]
+            }
+            let told = Told(try daemon.connect())
+            try daemon.eventually("all") { told.has(reply("none", saved: true, whole: true)) }
+            let refused = try daemon.refusal("news") { $0.owned = true }
+            #expect(refused?.name == "NotOwned" && refused?.message.contains("is not owned") == true)
+            try daemon.done(.own, "web")
+            try daemon.eventually("the owner") { told.has(reply("here")) }
+            #expect(try daemon.post("news") { $0.owned = true }.change == "added")
+            _ = try daemon.call(.importState(ImportStateRequest(app: "web", offset: 0, bytes: 1, data: [1])))
+            try daemon.eventually("a state") { told.has(reply("here", saved: true)) }
+            try daemon.done(.disown, "web")
+            try daemon.eventually("no owner") { told.has(reply("none")) }
+            try daemon.done(.start, "web") { $0.force = true }
+            try daemon.eventually("a person's run") { told.has(reply("forced")) }
+            #expect(try daemon.refusal("news") { $0.owned = true }?.name == "NotOwned")
+            try daemon.done(.stop, "web")
+            // An app that needs no owner any more is not among them.
+            let path = daemon.directory + "/torpor.toml"
+            try File.write(path, try File.readString(path).replacingOccurrences(of: "owner = \"external\"", with: ""))
+            _ = try daemon.call(.apply(ApplyRequest()))
+            try daemon.eventually("none") { told.has(["apps": [], "whole": true]) }
+            #expect(try daemon.post("news") { $0.owned = true }.change == "added")
+        }
+    }
 }
 
 extension String {

@@ -23,10 +23,7 @@ final class GatewayFixture {
     }
 
     deinit {
-        for pid in pids {
-            kill(pid, SIGKILL)
-            waitpid(pid, nil, 0)
-        }
+        endAll()
         supervisor.end()
         try? FileManager.default.removeItem(atPath: directory)
     }
@@ -56,6 +53,18 @@ final class GatewayFixture {
         let pid = try Spawn.start(words, environment: ["TPTEST": directory], output: directory + "/" + output)
         pids.append(pid)
         return pid
+    }
+
+    /// Ends a process that was started elsewhere together with the others.
+    func adopt(_ pid: Int32) { pids.append(pid) }
+
+    /// Ends all processes.
+    func endAll() {
+        for pid in pids {
+            kill(pid, SIGKILL)
+            waitpid(pid, nil, 0)
+        }
+        pids = []
     }
 
     /// Ends one, and gives its exit status, or minus the signal.
@@ -149,8 +158,8 @@ final class NATSClient {
     private var read: [UInt8] = []
     private var requests = 0
 
-    init(port: UInt16) throws {
-        socket = try Sockets.connectTCP(address: "127.0.0.1", port: port)
+    init(port: UInt16, host: String = "127.0.0.1") throws {
+        socket = try Sockets.connectTCP(address: host, port: port)
         _ = try Descriptor.wait(socket.raw, writable: true, timeout: .seconds(5))
         try Descriptor.setNonBlocking(socket.raw, false)
         try send("CONNECT {\"verbose\":false,\"headers\":true,\"no_responders\":true}\r\nPING\r\n")

@@ -2,16 +2,14 @@
 
 import BundleSeals
 import Bundles
-import CommandLinePages
-import Linux
-import TorporAPI
-import Varlink
+package import TorporAPI
+package import Varlink
 import WireText
 
 /// An app's saved state and its mail, as a document for another machine (``SealedDocument``).
-struct StateDocument {
+package struct StateDocument: Sendable {
     /// The largest document: the largest state, and as much mail.
-    static let mostBytes = 2 * StatePart.mostState
+    package static let mostBytes = 2 * StatePart.mostState
     /// The largest message: the largest payload, and room for its names.
     private static let mostBytesOfMessage = JSON.payloadSizeLimit + (64 << 10)
     private static let form = SealedDocument.Form(
@@ -21,16 +19,16 @@ struct StateDocument {
         wrong: "no exported state"
     )
 
-    var app: String
+    package var app: String
     /// When the state was saved, microseconds since 1970; nil if the app has none.
-    var savedAt: Int64?
+    package var savedAt: Int64?
     /// The state; nil if the document says nothing about it.
-    var state: [UInt8]?
+    package var state: [UInt8]?
     /// The messages that wait for the app; nil if the document says nothing about them.
-    var mail: [MailInfo]?
+    package var mail: [MailInfo]?
 
     /// What the document contains, for programs.
-    var summary: JSON {
+    package var summary: JSON {
         [
             "app": .string(app), "saved_at": .optional(savedAt),
             "bytes": .optional(state.map { Int64($0.count) }), "mail": .optional(mail.map { Int64($0.count) }),
@@ -41,8 +39,8 @@ struct StateDocument {
 
     /// Reads a document.
     ///
-    /// - Throws: ``Failure`` with a sentence if it is damaged, cut off, or of another version.
-    init(_ bytes: [UInt8]) throws(Failure) {
+    /// - Throws: ``DocumentFault`` with a sentence if it is damaged, cut off, or of another version.
+    package init(_ bytes: [UInt8]) throws(DocumentFault) {
         let document = try SealedDocument(bytes, Self.form)
         do throws(FieldError) {
             let fields = try Fields(document.header)
@@ -67,17 +65,15 @@ struct StateDocument {
     }
 
     /// The document.
-    func encoded() throws(Failure) -> [UInt8] {
+    package func encoded() throws(DocumentFault) -> [UInt8] {
         let members: JSONObject = [
             "app": .string(app), "saved_at": .optional(savedAt), "bytes": .optional(state.map { Int64($0.count) }),
             "mail": mail.map { .array($0.map(\.json)) } ?? .null,
         ]
         let bytes = SealedDocument.encoded(members, state ?? [], Self.form)
         guard bytes.count <= Self.mostBytes else {
-            throw Failure(
-                status: .failed,
-                message:
-                    "the mail of \(app) is too much for an export: take some out with ‘torpor mailbox \(app) --take’"
+            throw DocumentFault(
+                "the mail of \(app) is too much for an export: take some out with ‘torpor mailbox \(app) --take’"
             )
         }
         return bytes
@@ -85,34 +81,44 @@ struct StateDocument {
 
     // MARK: Supervisors
 
+    /// Makes a call to the supervisor, and returns its reply.
+    package typealias Call = (ManagerRequest) throws(DocumentFault) -> JSON
+
     private init(app: String) { self.app = app }
 
     /// A document with the bytes of a state, and without mail.
     ///
-    /// - Throws: ``Failure`` with a sentence if the state is larger than any that can be given to an app.
-    init(app: String, state: [UInt8]) throws(Failure) {
-        guard !state.isEmpty else { throw Failure(status: .usage, message: "the file is empty: name one with a state") }
+    /// - Throws: ``DocumentFault`` with a sentence if the state is larger than any that can be given to an app.
+    package init(app: String, state: [UInt8]) throws(DocumentFault) {
+        guard !state.isEmpty else { throw DocumentFault("the file is empty: name one with a state") }
         guard state.count <= StatePart.mostState else {
-            throw Failure(
-                status: .failed,
-                message: "a state has at most \(StatePart.mostState >> 20) MiB, and this is larger: name another file"
+            throw DocumentFault(
+                "a state has at most \(StatePart.mostState >> 20) MiB, and this is larger: name another file"
             )
         }
         (self.app, self.state) = (app, state)
     }
 
+    private static func read<T>(_ body: () throws(FieldError) -> T) throws(DocumentFault) -> T {
+        do throws(FieldError) {
+            return try body()
+        } catch {
+            throw DocumentFault("the supervisor's reply cannot be read: \(error)")
+        }
+    }
+
     /// Reads an app's state and mail from its supervisor.
-    static func read(
+    package static func read(
         _ app: String,
-        _ manager: Manager,
+        _ call: Call,
         withState: Bool = true,
         withMail: Bool = true
-    ) throws(Failure) -> StateDocument {
+    ) throws(DocumentFault) -> StateDocument {
         var document = StateDocument(app: app)
-        if withState { (document.savedAt, document.state) = try state(of: app, manager) }
+        if withState { (document.savedAt, document.state) = try state(of: app, call) }
         if withMail {
-            let reply = try manager.call(.mailbox(MailboxRequest(app: app)))
-            let status = try Manager.read { () throws(FieldError) in try MailboxStatus(json: reply) }
+            let reply = try call(.mailbox(MailboxRequest(app: app)))
+            let status = try Self.read { () throws(FieldError) in try MailboxStatus(json: reply) }
             document.mail = status.mail.filter { !$0.inFlight && posted.contains($0.name) }
         }
         return document
@@ -121,17 +127,16 @@ struct StateDocument {
     /// The messages that may be posted on another machine: others are about this one.
     private static let posted: Set<String> = ["didReceiveEvent", "didReceiveRemoteNotification"]
 
-    private static func state(of app: String, _ manager: Manager) throws(Failure) -> (Int64?, [UInt8]) {
+    private static func state(of app: String, _ call: Call) throws(DocumentFault) -> (Int64?, [UInt8]) {
         // No app saves ten states in so short a time.
         for _ in 0..<10 {
             var (state, first): ([UInt8], StatePart?) = ([], nil)
             while true {
-                let reply = try manager.call(.exportState(app: app, offset: Int64(state.count)))
-                let part = try Manager.read { () throws(FieldError) in try StatePart(json: reply) }
+                let reply = try call(.exportState(app: app, offset: Int64(state.count)))
+                let part = try Self.read { () throws(FieldError) in try StatePart(json: reply) }
                 guard part.bytes <= StatePart.mostState else {
-                    throw Failure(
-                        status: .failed,
-                        message: "the state of \(app) has \(Times.memory(bytes: part.bytes)), and at most "
+                    throw DocumentFault(
+                        "the state of \(app) has \(part.bytes >> 20) MiB, and at most "
                             + "\(StatePart.mostState >> 20) MiB are exported"
                     )
                 }
@@ -142,11 +147,11 @@ struct StateDocument {
                 if part.data.isEmpty { break }
             }
         }
-        throw Failure(status: .failed, message: "\(app) saves its state again and again: stop it first")
+        throw DocumentFault("\(app) saves its state again and again: stop it first")
     }
 
     /// Gives the state and the mail to the app's supervisor.
-    func give(to manager: Manager) throws(Failure) {
+    package func give(_ call: Call) throws(DocumentFault) {
         if let state {
             var offset = 0
             repeat {
@@ -157,7 +162,7 @@ struct StateDocument {
                     bytes: Int64(state.count),
                     data: Array(part)
                 )
-                try manager.call(.importState(request))
+                _ = try call(.importState(request))
                 offset += part.count
             } while offset < state.count
         }
@@ -170,7 +175,7 @@ struct StateDocument {
             request.sender = message.sender
             request.remote = message.name == "didReceiveRemoteNotification"
             request.token = token(of: message)
-            try manager.call(.post(request))
+            _ = try call(.post(request))
         }
     }
 

@@ -2,16 +2,14 @@
 
 import BundleSeals
 import Bundles
-import CommandLinePages
-import Linux
-import Varlink
+package import Varlink
 import WireText
 
 /// The form of documents that move something to another machine: a line with a JSON object, bytes, a line break, and a
 /// line with the SHA-256 of everything before, in hexadecimal.
-struct SealedDocument {
+package struct SealedDocument {
     /// What a document says of its own form.
-    struct Form {
+    package struct Form: Sendable {
         /// The member `format` of the header.
         let format: String
         let version: Int64
@@ -20,22 +18,26 @@ struct SealedDocument {
         /// What any other document is, such as `no exported state`.
         let wrong: String
 
+        package init(format: String, version: Int64, writer: String, wrong: String) {
+            (self.format, self.version, self.writer, self.wrong) = (format, version, writer, wrong)
+        }
+
         /// The error for a document that is not accepted.
-        func bad(_ why: String) -> Failure {
-            Failure(status: .usage, message: "the input \(why): it must be what ‘\(writer)’ wrote")
+        package func bad(_ why: String) -> DocumentFault {
+            DocumentFault("the input \(why): it must be what ‘\(writer)’ wrote", isInput: true)
         }
     }
 
     /// The line break, the digest and another line break at the end.
     private static let tailBytes = 66
 
-    let header: JSON
-    let body: ArraySlice<UInt8>
+    package let header: JSON
+    package let body: ArraySlice<UInt8>
 
     /// Reads a document.
     ///
-    /// - Throws: ``Failure`` with a sentence if it is damaged, cut off, or of another form or version.
-    init(_ bytes: [UInt8], _ form: Form) throws(Failure) {
+    /// - Throws: ``DocumentFault`` with a sentence if it is damaged, cut off, or of another form or version.
+    package init(_ bytes: [UInt8], _ form: Form) throws(DocumentFault) {
         guard let line = bytes.firstIndex(of: 10), let header = try? JSON.parse(bytes[..<line]),
             header["format"]?.stringValue == form.format
         else { throw form.bad("is \(form.wrong)") }
@@ -51,7 +53,7 @@ struct SealedDocument {
     }
 
     /// A document of this form with the members of the header and the bytes.
-    static func encoded(_ members: JSONObject, _ body: [UInt8], _ form: Form) -> [UInt8] {
+    package static func encoded(_ members: JSONObject, _ body: [UInt8], _ form: Form) -> [UInt8] {
         var header: JSONObject = ["format": .string(form.format), "version": .int(form.version)]
         for member in members.members { header[member.name] = member.value }
         let bytes = JSON.object(header).serialised() + [10] + body
