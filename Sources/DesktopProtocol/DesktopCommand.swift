@@ -20,6 +20,8 @@ public enum DesktopCommand: Hashable, Sendable {
     case acknowledge(id: Int64)
     /// Focus the window of these processes that had the focus last. Ignored unless the focus is followed.
     case raise(pids: [Int32])
+    /// Reply with `pong` at once: torpord has to know whether torpor-desktop still works.
+    case ping(number: Int64)
 
     /// The most processes in one command; further ones are left out. Parents come first, since they usually own the
     /// windows.
@@ -46,6 +48,7 @@ public enum DesktopCommand: Hashable, Sendable {
                 return pid
             }
             self = .raise(pids: Array(pids.prefix(Self.mostPids)))
+        case "ping": self = .ping(number: try fields.int("number"))
         default: throw FieldError(field: "command", problem: "is \(kind), which is unknown")
         }
     }
@@ -61,6 +64,7 @@ public enum DesktopCommand: Hashable, Sendable {
         case .listen(let isOn): ["command": "listen", "on": .bool(isOn)]
         case .acknowledge(let id): ["command": "acknowledge", "id": .int(id)]
         case .raise(let pids): ["command": "raise", "pids": .array(pids.map { .int(Int64($0)) })]
+        case .ping(let number): ["command": "ping", "number": .int(number)]
         }
     }
 }
@@ -69,7 +73,7 @@ public enum DesktopCommand: Hashable, Sendable {
 public enum DesktopProtocol {
     /// The protocol's version, raised by each incompatible change. torpord replaces a torpor-desktop of another
     /// version.
-    public static let version: Int64 = 3
+    public static let version: Int64 = 4
 }
 
 /// The window manager whose focus is followed.

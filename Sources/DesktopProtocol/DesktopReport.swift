@@ -7,7 +7,7 @@ public enum DesktopReport: Hashable, Sendable {
     /// The reply to `hello`: the ids of all open alerts and unacknowledged reports, and the notification server, if
     /// there is one.
     case here(ids: [Int64], server: DesktopServer?, version: Int64 = DesktopProtocol.version)
-    /// The notification server appeared, changed, or, with nil, disappeared.
+    /// The notification server appeared, changed, or, with nil, disappeared or no longer answers.
     case server(DesktopServer?)
     /// Why an alert would not be seen now, as a sentence; nil if a notification server runs or can be started.
     case unseen(problem: String?)
@@ -29,6 +29,8 @@ public enum DesktopReport: Hashable, Sendable {
     case sound([DesktopSound])
     /// Whether sound streams can be followed: a sentence that says why not, or nil once they can be followed again.
     case listening(problem: String?)
+    /// The reply to `ping`, with its number.
+    case pong(number: Int64)
 
     /// Decodes a report.
     public init(json: JSON) throws(FieldError) {
@@ -70,6 +72,7 @@ public enum DesktopReport: Hashable, Sendable {
             let streams = try fields.list("streams") { json throws(FieldError) in try DesktopSound(json: json) }
             self = .sound(Array(streams.prefix(DesktopSound.most)))
         case "listening": self = .listening(problem: try fields.optionalString("problem"))
+        case "pong": self = .pong(number: try fields.int("number"))
         default: throw FieldError(field: "report", problem: "is \(kind), which is unknown")
         }
     }
@@ -99,6 +102,7 @@ public enum DesktopReport: Hashable, Sendable {
         case .following(let problem): ["report": "following", "problem": .optional(problem)]
         case .sound(let streams): ["report": "sound", "streams": .array(streams.map(\.json))]
         case .listening(let problem): ["report": "listening", "problem": .optional(problem)]
+        case .pong(let number): ["report": "pong", "number": .int(number)]
         }
     }
 }

@@ -146,12 +146,15 @@ package final class BusConnection {
     // MARK: Speaking
 
     /// Calls a method; the answer or error comes later, unless the handle is released before.
+    ///
+    /// - Parameter isPatient: wait for the answer as long as the receiver is on the bus, not only for some seconds.
     package func call(
         _ destination: String,
         _ path: String,
         _ interface: String,
         _ member: String,
         _ arguments: [BusArgument] = [],
+        isPatient: Bool = false,
         _ answer: @escaping (Result<BusMessage, BusError>) -> Void
     ) -> BusSlot? {
         let slot = BusSlot { message in
@@ -164,7 +167,9 @@ package final class BusConnection {
         if result >= 0 { result = sd_bus_message_set_auto_start(message, 0) }
         for argument in arguments where result >= 0 { result = argument.append(to: message) }
         if result >= 0 {
-            result = slot.fill { sd_bus_call_async(bus, &$0, message, BusSlot.callback, $1, 0) }
+            // 0 stands for the timeout of the connection.
+            let timeout: UInt64 = isPatient ? .max : 0
+            result = slot.fill { sd_bus_call_async(bus, &$0, message, BusSlot.callback, $1, timeout) }
         }
         guard result >= 0 else {
             later(BusError("\(interface).\(member)", result))

@@ -89,6 +89,7 @@ final class DesktopService {
         case .acknowledge(let id): screen.acknowledge(id)
         case .listen(let isOn): listen(isOn)
         case .raise(let pids): focus?.raise(pids)
+        case .ping(let number): say(.pong(number: number))
         }
     }
 

@@ -8,58 +8,52 @@ import SystemBus
 
 /// Shows alerts through the session's notification server (org.freedesktop.Notifications), and badges in docks.
 ///
-/// The bus and the server may end and return. Open alerts are kept, and shown again by the next server.
+/// The bus and the server may end and return. Open alerts are kept, and shown again by the next server. A server that
+/// does not answer may do so later, and would then show each alert as often as it was asked to. So each request waits
+/// for its answer as long as the server is on the bus, and while the server is silent, it gets no further ones.
 final class NotificationScreen {
-    /// An alert that is on the screen or waits to be shown.
-    private final class OpenAlert {
-        var alert: DesktopAlert
-        /// When torpord last asked for this alert.
-        var since: Duration
-        /// The notification server's id for this alert.
-        var number: UInt32?
-        /// Whether any server has shown this alert.
-        var wasShown = false
-        /// The pending request to show this alert.
-        var pending: BusSlot?
-        /// Whether the alert was changed while the request was pending: then the alert is shown again.
-        var isOutdated = false
-        /// Whether torpord closed the alert while the request was pending: the alert is closed once the server
-        /// replies with its id.
-        var isClosed = false
-        /// The activation token from the server: with it, the app may raise its window.
-        var token: String?
-        var failures = 0
-        /// Whether a failure was reported since torpord last asked for this alert. Further failures are not reported.
-        var hasFailed = false
-
-        init(_ alert: DesktopAlert, _ since: Duration) { (self.alert, self.since) = (alert, since) }
-    }
-
     var report: (DesktopReport) -> Void = { _ in }
 
-    private let loop: EventLoop
-    private let service: BusService
+    let loop: EventLoop
+    let service: BusService
     /// What the server can do; nil until the server has said so.
-    private var server: DesktopServer?
+    private(set) var server: DesktopServer?
     /// The server by a name that no other has; nil until the bus has told its id.
-    private var serverName: String?
+    private(set) var serverName: String?
+    /// The question to the server what it can do; nil if it has answered.
+    private var identity: BusSlot?
     /// Starts a server again that has ended.
     private var restart: TimerSource?
     private var restartDelay = NotificationScreen.firstRestart
     private var appearedAt = Duration.zero
-    private var open: [Int64: OpenAlert] = [:]
+    var open: [Int64: OpenAlert] = [:]
+    /// Requests to servers that have lost the name: what they show later is closed.
+    private var orphans: [NotifyCall] = []
     /// Reports of closed and answered alerts that torpord has not acknowledged, the oldest first.
     private var endings: [(id: Int64, report: DesktopReport)] = []
     private var badges: [String: Int64] = [:]
     private var signals: [BusSlot?] = []
     /// Pending requests to the bus or the server, and requests whose reply is not used.
     private var questions: [BusSlot?] = []
-    private var retry: TimerSource?
+    var retry: TimerSource?
+    /// Whether the server has not answered for ``longestSilence``.
+    private(set) var isSilent = false
+    private var silence: TimerSource?
+    /// When the server has answered last.
+    private var answeredAt = Duration.zero
+    /// Whether a question to the server is pending that only shows whether the server answers.
+    private var isProbed = false
+    /// Requests from before this time may stay unanswered: the server has answered a later question instead.
+    private var excusedUntil = Duration.zero
+    /// How many requests to close a notification are pending.
+    var closings = 0
+    /// Called when the screen is empty, because torpord ends.
+    private var whenEmpty: (() -> Void)?
     /// Why an alert would not be seen now, as last reported; nil if it would be.
     private var problem: String?
 
-    private static let name = "org.freedesktop.Notifications"
-    private static let path = "/org/freedesktop/Notifications"
+    static let name = "org.freedesktop.Notifications"
+    static let path = "/org/freedesktop/Notifications"
     private static let bus = "org.freedesktop.DBus"
     private static let busPath = "/org/freedesktop/DBus"
     private static let unknownService = "org.freedesktop.DBus.Error.ServiceUnknown"
@@ -69,7 +63,11 @@ final class NotificationScreen {
     private static let most = 256
     /// A new server shows an alert again only if torpord asked for the alert within this time.
     private static let memory = Duration.seconds(3600)
-    private static let retryDelay = Duration.seconds(5)
+    static let retryDelay = Duration.seconds(5)
+    /// A server that has not answered for this long counts as hung.
+    static let longestSilence = Duration.seconds(10)
+    /// The most requests to show an alert that may be pending.
+    static let mostCalls = 32
     /// A server that ends is started again after this time, and later each time if it ends soon.
     private static let firstRestart = Duration.seconds(1)
     private static let longestRestart = Duration.seconds(300)
@@ -77,9 +75,9 @@ final class NotificationScreen {
     private static let stableAfter = Duration.seconds(60)
     /// How long to wait for the server at the end.
     private static let patience = Duration.seconds(1)
-    private static let mostFailures = 5
+    static let mostFailures = 5
     /// The longest token that is accepted from the server, in bytes.
-    private static let longestText = 1024
+    static let longestText = 1024
 
     init(_ loop: EventLoop, bus: String) {
         self.loop = loop
@@ -90,13 +88,14 @@ final class NotificationScreen {
         service.onChange = { [weak self] in self?.assess() }
         retry = try? loop.timer { [weak self] in self?.tryAgain() }
         restart = try? loop.timer { [weak self] in self?.startAgain() }
+        silence = try? loop.timer { [weak self] in self?.hasBeenSilent() }
     }
 
     // MARK: Commands
 
     func greet() {
         let ids = Set(open.filter { !$0.value.isClosed }.keys).union(endings.map(\.id))
-        report(.here(ids: ids.sorted(), server: server))
+        report(.here(ids: ids.sorted(), server: isSilent ? nil : server))
         report(.unseen(problem: problem))
         for ending in endings { report(ending.report) }
     }
@@ -110,15 +109,19 @@ final class NotificationScreen {
         let shown: OpenAlert
         if let known = open[alert.id] {
             shown = known
+            // A restarted torpord asks for all alerts again: then the answer to the pending request is enough.
+            let isPending = known.call != nil && !known.isClosed && known.alert == alert
             (shown.alert, shown.since, shown.isClosed) = (alert, loop.now, false)
             (shown.failures, shown.hasFailed) = (0, false)
+            if isPending { return }
         } else {
-            guard open.count < Self.most else {
+            guard open.values.count(where: { !$0.isClosed }) < Self.most else {
                 return report(.failed(id: alert.id, reason: "\(Self.most) alerts are open already"))
             }
             shown = OpenAlert(alert, loop.now)
             open[alert.id] = shown
         }
+        if isSilent { hasFailed(shown, silentServer) }
         guard server != nil else {
             if service.owner == nil { startServer() }
             return
@@ -128,8 +131,9 @@ final class NotificationScreen {
 
     func close(_ id: Int64) {
         guard let shown = open[id], !shown.isClosed else { return }
-        if shown.pending != nil {
+        if shown.call != nil {
             shown.isClosed = true
+            forgetClosed()
         } else {
             open[id] = nil
             if let number = numbered(shown) { closeOnScreen(number) }
@@ -137,21 +141,34 @@ final class NotificationScreen {
         end(id, .closed(id: id, .closed))
     }
 
+    /// Forgets the oldest closed alert if a server leaves too many requests unanswered.
+    private func forgetClosed() {
+        let closed = open.filter(\.value.isClosed).keys
+        if closed.count > Self.most, let oldest = closed.min() { open[oldest] = nil }
+    }
+
     /// Takes all alerts off the screen, and calls `then` when the server has answered, or after a while.
     func closeAll(_ then: @escaping () -> Void) {
-        let numbers = open.values.compactMap { numbered($0) }.sorted()
-        guard !numbers.isEmpty, let owner = service.owner, let connection = service.connection else { return then() }
-        open = [:]
         restart?.disarm()
-        retry = try? loop.timer { then() }
-        retry?.arm(after: Self.patience)
-        var left = numbers.count
-        for number in numbers {
-            ask(connection, owner, Self.path, Self.name, "CloseNotification", [.number(number)]) { _ in
-                left -= 1
-                if left == 0 { then() }
+        whenEmpty = then
+        for (id, shown) in open {
+            if shown.call != nil {
+                shown.isClosed = true
+            } else {
+                open[id] = nil
+                if let number = numbered(shown) { closeOnScreen(number) }
             }
         }
+        retry = try? loop.timer { then() }
+        retry?.arm(after: Self.patience)
+        endIfEmpty()
+    }
+
+    func endIfEmpty() {
+        guard let whenEmpty, closings <= 0 || service.owner == nil, !open.values.contains(where: { $0.call != nil })
+        else { return }
+        self.whenEmpty = nil
+        whenEmpty()
     }
 
     func acknowledge(_ id: Int64) { endings.removeAll { $0.id == id } }
@@ -163,7 +180,7 @@ final class NotificationScreen {
         if count <= 0 { badges[entry] = nil }
     }
 
-    private func end(_ id: Int64, _ report: DesktopReport) {
+    func end(_ id: Int64, _ report: DesktopReport) {
         acknowledge(id)
         if endings.count >= Self.most { endings.removeFirst() }
         endings.append((id, report))
@@ -173,7 +190,7 @@ final class NotificationScreen {
     // MARK: Bus and server
 
     private func connected(_ connection: BusConnection) {
-        questions = []
+        (questions, orphans) = ([], [])
         signals = [
             connection.subscribe("type='signal',path='\(Self.path)',interface='\(Self.name)'") {
                 [weak self] message in
@@ -205,7 +222,7 @@ final class NotificationScreen {
             }
             return
         }
-        guard service.owner == nil else { return isUnseen(nil) }
+        guard service.owner == nil else { return isUnseen(isSilent ? silentServer : nil) }
         // The bus can start many notification servers when the first notification is sent.
         ask(connection, Self.bus, Self.busPath, Self.bus, "ListActivatableNames", []) { [weak self] answer in
             guard let self, self.service.isAnswered, self.service.owner == nil else { return }
@@ -213,6 +230,10 @@ final class NotificationScreen {
             let canStart = names.contains { $0.text?.utf8.elementsEqual(Self.name.utf8) ?? false }
             self.isUnseen(canStart ? nil : Self.noServer)
         }
+    }
+
+    private var silentServer: String {
+        "the notification server \(server.map { $0.name + " " } ?? "")does not answer"
     }
 
     private func isUnseen(_ problem: String?) {
@@ -252,7 +273,7 @@ final class NotificationScreen {
         if needsServer, service.owner == nil { startServer() }
     }
 
-    private func ask(
+    func ask(
         _ connection: BusConnection,
         _ destination: String,
         _ path: String,
@@ -274,20 +295,26 @@ final class NotificationScreen {
             guard let self, self.service.owner == owner else { return }
             self.serverName = (try? answer.get())?.text().map { "\(Self.bounded($0)) \(Self.bounded(owner))" }
         }
-        ask(connection, owner, Self.path, Self.name, "GetServerInformation", []) { [weak self] answer in
+        identity = connection.call(owner, Self.path, Self.name, "GetServerInformation", isPatient: true) {
+            [weak self] answer in
             guard let self, self.service.owner == owner else { return }
             let words = ((try? answer.get())?.values() ?? []).prefix(3).map { $0.text ?? "" }
             let name = words.count == 3 ? "\(words[0]) \(words[2])" : "a server without a name"
-            self.ask(connection, owner, Self.path, Self.name, "GetCapabilities", []) { [weak self] answer in
+            self.identity = connection.call(owner, Self.path, Self.name, "GetCapabilities", isPatient: true) {
+                [weak self] answer in
                 guard let self, self.service.owner == owner else { return }
+                self.identity = nil
                 let list = (try? answer.get())?.values().first?.list ?? []
                 let capabilities = list.compactMap(\.text).filter { $0.utf8.count <= 64 }.prefix(64)
+                self.hasAnswered()
                 self.canShow(DesktopServer(name: Self.bounded(name), capabilities: Array(capabilities)))
             }
+            self.hasAnswered()
         }
+        watchSilence()
     }
 
-    private static func bounded(_ text: String, _ most: Int = 80) -> String {
+    static func bounded(_ text: String, _ most: Int = 80) -> String {
         String(text.unicodeScalars.prefix(most).map(Character.init))
     }
 
@@ -307,132 +334,78 @@ final class NotificationScreen {
 
     private func disappeared() {
         retry?.disarm()
+        silence?.disarm()
         questions = []
-        let wasThere = server != nil
-        (server, serverName) = (nil, nil)
+        let wasThere = server != nil && !isSilent
+        (server, serverName, identity) = (nil, nil, nil)
+        (isSilent, isProbed, closings) = (false, false, 0)
         for (id, shown) in open {
-            (shown.number, shown.pending, shown.isOutdated, shown.token) = (nil, nil, false, nil)
+            if let call = shown.call { orphans.append(call) }
+            (shown.number, shown.call, shown.isDue, shown.isLost, shown.token) = (nil, nil, false, false, nil)
             if shown.isClosed { open[id] = nil }
         }
+        // Without the bus no answer comes.
+        orphans = service.isAnswered ? orphans.suffix(Self.most) : []
         if wasThere { report(.server(nil)) }
         if loop.now - appearedAt >= Self.stableAfter { restartDelay = Self.firstRestart }
         startLater()
+        endIfEmpty()
     }
 
-    // MARK: One alert
+    /// Closes what a server shows that has lost the name, and that could not answer before.
+    func answered(_ call: NotifyCall, _ number: UInt32?) {
+        orphans.removeAll { $0 === call }
+        guard let number, let connection = service.connection else { return }
+        ask(connection, call.owner, Self.path, Self.name, "CloseNotification", [.number(number)]) { _ in }
+    }
 
-    private func present(_ shown: OpenAlert) {
-        guard let server, let owner = service.owner, let connection = service.connection else { return }
-        guard shown.pending == nil else {
-            shown.isOutdated = true
+    // MARK: Silence
+
+    /// Whether a request still counts as one that the server will answer.
+    func isAwaited(_ call: NotifyCall) -> Bool { call.since > excusedUntil }
+
+    /// Called when the server has answered something.
+    func hasAnswered() {
+        answeredAt = loop.now
+        if isSilent {
+            isSilent = false
+            assess()
+            if let server { report(.server(server)) }
+        }
+        watchSilence()
+    }
+
+    /// Waits for the answer to the oldest request.
+    func watchSilence() {
+        guard !isSilent else { return }
+        var requests = open.values.compactMap(\.call).filter(isAwaited).map(\.since)
+        if identity != nil { requests.append(appearedAt) }
+        guard let oldest = requests.min() else {
+            silence?.disarm()
             return
         }
-        let isSilent = shown.wasShown || shown.alert.place != nil
-        let content = NotificationContent(shown.alert, for: server, isSilent: isSilent)
-        let hints = content.hints.sorted { $0.key < $1.key }.map { name, value in
-            switch value {
-            case .text(let text): (name, BusVariant.text(text))
-            case .byte(let byte): (name, BusVariant.byte(byte))
-            case .flag(let flag): (name, BusVariant.boolean(flag))
-            }
-        }
-        let arguments: [BusArgument] = [
-            .text(shown.alert.app), .number(numbered(shown) ?? 0), .text(""), .text(content.summary),
-            .text(content.body), .texts(content.actions), .variants(hints), .signed(content.timeout),
-        ]
-        shown.pending = connection.call(owner, Self.path, Self.name, "Notify", arguments) {
-            [weak self, weak shown] answer in
-            guard let self, let shown else { return }
-            shown.pending = nil
-            switch answer {
-            case .success(let message): self.presented(shown, message.smallNumber())
-            case .failure(let error): self.refused(shown, error.description)
-            }
-        }
+        silence?.arm(at: max(oldest, answeredAt) + Self.longestSilence)
     }
 
-    /// The server's number for an alert, which an earlier helper may have learnt; nil if it has none.
-    private func numbered(_ shown: OpenAlert) -> UInt32? {
-        if let number = shown.number { return number }
-        guard let place = shown.alert.place, let serverName, place.server.utf8.elementsEqual(serverName.utf8) else {
-            return nil
-        }
-        return place.number
-    }
-
-    private func presented(_ shown: OpenAlert, _ number: UInt32?) {
-        let id = shown.alert.id
-        shown.number = number
-        if shown.isClosed {
-            open[id] = nil
-            if let number { closeOnScreen(number) }
-            return
-        }
-        let isOutdated = shown.isOutdated
-        (shown.wasShown, shown.isOutdated, shown.failures, shown.hasFailed) = (true, false, 0, false)
-        let place = serverName.flatMap { name in number.map { ScreenPlace(server: name, number: $0) } }
-        report(.shown(id: id, place: place))
-        if isOutdated { present(shown) }
-    }
-
-    private func refused(_ shown: OpenAlert, _ reason: String) {
-        let id = shown.alert.id
-        if shown.isClosed {
-            open[id] = nil
-            return
-        }
-        shown.isOutdated = false
-        shown.failures += 1
-        hasFailed(shown, Self.bounded(reason))
-        if shown.failures < Self.mostFailures { retry?.arm(after: Self.retryDelay) }
-    }
-
-    private func hasFailed(_ shown: OpenAlert, _ reason: String) {
-        guard !shown.hasFailed else { return }
-        shown.hasFailed = true
-        report(.failed(id: shown.alert.id, reason: reason))
-    }
-
-    private func tryAgain() {
-        retry?.disarm()
-        for id in open.keys.sorted() {
-            guard let shown = open[id], shown.failures > 0, shown.failures < Self.mostFailures else { continue }
-            present(shown)
-        }
-    }
-
-    private func closeOnScreen(_ number: UInt32) {
+    private func hasBeenSilent() {
+        silence?.disarm()
         guard let owner = service.owner, let connection = service.connection else { return }
-        ask(connection, owner, Self.path, Self.name, "CloseNotification", [.number(number)]) { _ in }
-    }
-
-    // MARK: What a person does
-
-    private func heard(_ message: BusMessage) {
-        let member = message.member ?? ""
-        // The server sends signals about the notifications of all programs: ignore those with ids of other programs.
-        guard let number = message.smallNumber(),
-            let (id, shown) = open.first(where: { $0.value.number == number && !$0.value.isClosed })
-        else { return }
-        switch member {
-        case "ActivationToken":
-            if let token = message.text(), token.utf8.count <= Self.longestText { shown.token = token }
-        case "ActionInvoked":
-            guard let action = message.text() else { return }
-            let isKnown =
-                action.utf8.elementsEqual(NotificationContent.clicked.utf8)
-                || shown.alert.actions.contains { $0.id.utf8.elementsEqual(action.utf8) }
-            guard isKnown else { return }
-            open[id] = nil
-            end(id, .answered(id: id, action: action, token: shown.token))
-            // A server may keep a notification on the screen after a click.
-            closeOnScreen(number)
-        case "NotificationClosed":
-            // The server closes the earlier version when it replaces it.
-            open[id] = nil
-            let reason = message.smallNumber()
-            end(id, .closed(id: id, reason == 1 ? .expired : reason == 3 ? .closed : .dismissed))
-        default: break
+        isSilent = true
+        if server != nil { report(.server(nil)) }
+        assess()
+        for id in open.keys.sorted() {
+            if let shown = open[id], !shown.wasShown, !shown.isClosed { hasFailed(shown, silentServer) }
+        }
+        // A server may also have lost one request: then it answers another question.
+        guard identity == nil, !isProbed else { return }
+        isProbed = true
+        let askedAt = loop.now
+        identity = connection.call(owner, Self.path, Self.name, "GetServerInformation", isPatient: true) {
+            [weak self] _ in
+            guard let self, self.service.owner == owner else { return }
+            (self.identity, self.isProbed, self.excusedUntil) = (nil, false, askedAt)
+            self.hasAnswered()
+            self.showDue()
         }
     }
 

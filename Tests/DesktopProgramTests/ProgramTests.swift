@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import DesktopProtocol
+import Foundation
 import Linux
 import Testing
 import Varlink
@@ -66,7 +67,7 @@ struct DunstTests {
     /// A screen in memory with dunst.
     final class Dunst {
         private let screen: ChildProcess
-        private let dunst: ChildProcess
+        let dunst: ChildProcess
         private let bench: Bench
 
         init(_ bench: Bench) throws {
@@ -86,7 +87,8 @@ struct DunstTests {
                 number += String(decoding: bytes, as: UTF8.self)
             }
             let display = ":" + number.dropLast()
-            try File.write(bench.directory + "/dunstrc", "[global]\n    idle_threshold = 0\n    markup = full\n")
+            let configuration = "[global]\nidle_threshold = 0\nmarkup = full\n[urgency_normal]\ntimeout = 0\n"
+            try File.write(bench.directory + "/dunstrc", configuration)
             dunst = try bench.child(["/usr/bin/dunst", "-conf", bench.directory + "/dunstrc"], ["DISPLAY=\(display)"])
         }
 
@@ -140,6 +142,45 @@ struct DunstTests {
         try bench.show(ServerTests.alert(2))
         _ = try dunst.control("close")
         try bench.hear(.closed(id: 2, .dismissed))
+    }
+
+    @Test func `dunst hangs, and shows what came meanwhile once when it goes on`() throws {
+        let bench = try Bench()
+        let dunst = try Dunst(bench)
+        // dunst would stack alerts of the same content.
+        func alert(_ id: Int64) -> DesktopAlert {
+            var alert = ServerTests.alert(id)
+            alert.title = "\(id)"
+            return alert
+        }
+        try bench.show(alert(1))
+        kill(dunst.dunst.pid, SIGSTOP)
+        for id in 2...3 { try bench.say(.show(alert(Int64(id)))) }
+        try bench.say(.close(id: 3))
+        try bench.hear { report in
+            if case .unseen(.some(let problem)) = report, problem.hasSuffix("does not answer") { () } else { nil }
+        }
+        try bench.say(.show(alert(4)))
+        _ = try bench.greet()
+        kill(dunst.dunst.pid, SIGCONT)
+        try bench.hear(shown: 2)
+        try bench.hear(shown: 4)
+        func hasDisplayed(_ count: String) throws {
+            try bench.eventually("\(count) are on the screen") {
+                (try? dunst.control("count", "displayed"))?.contains(count) ?? false
+            }
+        }
+        try hasDisplayed("3")
+        // Each has the buttons that work.
+        var answered: Set<Int64> = []
+        for _ in 1...3 {
+            _ = try dunst.control("action")
+            answered.insert(
+                try bench.hear { report in if case .answered(let id, "default", nil) = report { id } else { nil } }
+            )
+        }
+        #expect(answered == [1, 2, 4])
+        try hasDisplayed("0")
     }
 
     @Test func `dunst goes, and shows what is open when it returns`() throws {

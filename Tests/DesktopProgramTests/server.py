@@ -41,8 +41,8 @@ def plain(value):
     return str(value)
 
 
-def start(capabilities="", failing=False):
-    """The server comes, with a connection of its own."""
+def start(capabilities="", failing=False, takes=False):
+    """The server comes, with a connection of its own. It may take the name of another."""
     global connection, server
     connection = connect()
     server = mockobject.DBusMockObject(connection, PATH, NAME, {}, logfile=os.devnull)
@@ -52,7 +52,19 @@ def start(capabilities="", failing=False):
         server.methods[NAME].pop(name)
     server.AddMethod(NAME, "CloseNotification", "u", "", close)
     server.AddMethod(NAME, "Notify", "susssasa{sv}i", "u", refuse if failing else notify)
-    connection.request_name(NAME)
+    flags = dbus.bus.NAME_FLAG_ALLOW_REPLACEMENT
+    connection.request_name(NAME, flags | (dbus.bus.NAME_FLAG_REPLACE_EXISTING if takes else 0))
+
+
+def lose(summary):
+    """The server answers no request to show this."""
+
+    def filter(_connection, message):
+        isIt = message.get_member() == "Notify" and summary in message.get_args_list()
+        handled, other = dbus.lowlevel.HANDLER_RESULT_HANDLED, dbus.lowlevel.HANDLER_RESULT_NOT_YET_HANDLED
+        return handled if isIt else other
+
+    connection.add_message_filter(filter)
 
 
 def refuse(self, *arguments):

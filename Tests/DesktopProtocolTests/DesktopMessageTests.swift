@@ -21,7 +21,7 @@ import Varlink
     @Test(arguments: [
         DesktopCommand.hello, .show(alert), .show(DesktopAlert(id: .max, app: "a", title: "")), .close(id: .min),
         .badge(entry: "io.torpor.notes", count: 9999), .follow(.sway), .follow(.i3), .follow(nil), .acknowledge(id: 3),
-        .raise(pids: [1, .max]), .raise(pids: []), .listen(true), .listen(false),
+        .raise(pids: [1, .max]), .raise(pids: []), .listen(true), .listen(false), .ping(number: 7),
     ])
     func `a command is the same on the other side`(command: DesktopCommand) throws {
         #expect(try DesktopCommand(json: JSON.parse(command.json.serialised())) == command)
@@ -36,7 +36,7 @@ import Varlink
         .focused(pid: 5), .focused(pid: nil), .following(problem: nil), .following(problem: "no socket"),
         .sound([]),
         .sound([DesktopSound(id: 7, pid: .max, isRecording: true, role: "Music"), DesktopSound(id: 8, pid: 1)]),
-        .listening(problem: nil), .listening(problem: "no PipeWire"),
+        .listening(problem: nil), .listening(problem: "no PipeWire"), .pong(number: .max),
     ])
     func `a report is the same on the other side`(report: DesktopReport) throws {
         #expect(try DesktopReport(json: JSON.parse(report.json.serialised())) == report)
@@ -53,7 +53,7 @@ import Varlink
         #"{"report":"focused","pid":4294967296}"#, #"{"report":"answered","id":1}"#, #"{"report":"sing"}"#,
         #"{"report":"server","server":{"name":1}}"#, #"{"command":"raise","pids":[0]}"#,
         #"{"command":"raise","pids":["1"]}"#, #"{"command":"raise","pids":[4294967296]}"#,
-        #"{"report":"unseen","problem":1}"#, #"{"command":"listen"}"#,
+        #"{"report":"unseen","problem":1}"#, #"{"command":"ping"}"#, #"{"report":"pong"}"#, #"{"command":"listen"}"#,
         #"{"report":"sound","streams":[{"id":1,"pid":0,"recording":false}]}"#,
         #"{"report":"sound","streams":[{"id":1,"pid":4294967296,"recording":false}]}"#,
         #"{"report":"sound","streams":[{"id":1,"pid":7}]}"#,

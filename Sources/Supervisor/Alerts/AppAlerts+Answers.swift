@@ -178,7 +178,7 @@ extension AppAlerts {
             case .closed: break
             }
         case .answered(let id, let action, let token): answered(id, action, token)
-        case .focused, .following, .listening, .sound, .unseen: break
+        case .focused, .following, .listening, .pong, .sound, .unseen: break
         }
     }
 

@@ -32,6 +32,8 @@ package final class Desktop: ShellRoom, AlertScreen {
     private(set) var helper: Helper?
     /// The helper that was told to end; nil if none was, or if it was waited for.
     private var leaving: Helper?
+    /// Whether the helper does not answer and was killed, and its process is not gone yet.
+    var isLeaving = false
     /// The user in whose session the helper runs.
     private var helperUser: UInt32?
     /// The helper of an earlier torpord, until it was checked; nil if there is none.
@@ -52,10 +54,17 @@ package final class Desktop: ShellRoom, AlertScreen {
     /// Interrupts apps that play sound while sound that takes precedence is played.
     package private(set) lazy var soundFocus: SoundFocus = SoundFocus(supervisor, sound)
     private var idle: TimerSource?
-    private var retry: TimerSource?
-    private var failures = 0
+    var retry: TimerSource?
+    /// How many helpers have failed in a row.
+    var failures = 0
     /// Why the helper could not be started, or failed, as a sentence; nil once a helper has answered.
-    private(set) var trouble: String?
+    var trouble: String?
+    /// Finds out whether the helper still works.
+    private lazy var pulse = HelperPulse(
+        loop,
+        ask: { [weak self] in self?.helper?.send(.ping(number: $0)) },
+        giveUp: { [weak self] in self?.helperIsSilent() }
+    )
     /// Why no user sees what the helper shows, as the helper has reported; nil if a user sees it.
     private(set) var unseen: String? {
         didSet {
@@ -93,8 +102,8 @@ package final class Desktop: ShellRoom, AlertScreen {
         guard ledger.show(alert) else {
             return report(.failed(id: alert.id, reason: "\(DesktopLedger.most) alerts are open already"))
         }
-        if let helper {
-            helper.send(.show(alert))
+        if helper != nil, !isLeaving {
+            send(.show(alert))
         } else if let trouble {
             report(.failed(id: alert.id, reason: trouble))
         }
@@ -103,12 +112,12 @@ package final class Desktop: ShellRoom, AlertScreen {
 
     func close(_ id: Int64) {
         ledger.forget(id)
-        if let helper { helper.send(.close(id: id)) } else { report(.closed(id: id, .closed)) }
+        if helper != nil, !isLeaving { send(.close(id: id)) } else { report(.closed(id: id, .closed)) }
         look()
     }
 
     func badge(_ entry: String, _ count: Int64) {
-        if ledger.badge(entry, count) { helper?.send(.badge(entry: entry, count: count)) }
+        if ledger.badge(entry, count) { send(.badge(entry: entry, count: count)) }
         look()
     }
 
@@ -116,6 +125,13 @@ package final class Desktop: ShellRoom, AlertScreen {
         ledger.forget(id)
         helper?.send(.acknowledge(id: id))
         look()
+    }
+
+    /// Sends a command to the helper, if there is one, and has the helper confirm that it works.
+    private func send(_ command: DesktopCommand) {
+        guard let helper else { return }
+        helper.send(command)
+        pulse.commanded()
     }
 
     /// Reports, as if from a helper, that no alert of an earlier torpord is on the screen.
@@ -127,13 +143,13 @@ package final class Desktop: ShellRoom, AlertScreen {
     }
 
     /// Reports later, after the caller has returned.
-    private func report(_ report: DesktopReport) { loop.later { [weak self] in self?.onReport?(report) } }
+    func report(_ report: DesktopReport) { loop.later { [weak self] in self?.onReport?(report) } }
 
     /// Called when a user has asked for the app. If the focus is followed, the app's window gets the focus. Policies
     /// and messages do not move the focus.
     package func raise(_ app: AppRuntime) {
-        guard let helper, let pids = focus.raises(app), !pids.isEmpty else { return }
-        helper.send(.raise(pids: pids))
+        guard helper != nil, let pids = focus.raises(app), !pids.isEmpty else { return }
+        send(.raise(pids: pids))
     }
 
     // MARK: The beginning and the end
@@ -192,7 +208,8 @@ package final class Desktop: ShellRoom, AlertScreen {
             self.helper = helper
             self.helperUser = answer.user
             helper.adopt(found.process, found.socket)
-            if !answer.isFit { helper.replace() }
+            self.pulse.started()
+            if !answer.isFit { self.replace(helper) }
             self.configure()
             self.sendAll()
         }
@@ -206,11 +223,11 @@ package final class Desktop: ShellRoom, AlertScreen {
             case .sway: .sway
             case .i3: .i3
             }
-        helper?.send(.follow(focus.kind))
+        send(.follow(focus.kind))
         if supervisor.configuration.supervisor.alerts.desktop == .none {
             for id in ledger.ids {
                 ledger.forget(id)
-                helper?.send(.close(id: id))
+                send(.close(id: id))
             }
         }
         soundFocus.configure()
@@ -221,9 +238,9 @@ package final class Desktop: ShellRoom, AlertScreen {
     func sessionChanged() {
         guard found == nil else { return }
         retry?.disarm()
-        if let helper, let helperUser, let place, place.user != helperUser { helper.replace() }
+        if let helper, let helperUser, let place, place.user != helperUser { replace(helper) }
         noteSilence()
-        if listens { helper?.send(.listen(true)) }
+        if listens { send(.listen(true)) }
         look()
     }
 
@@ -254,6 +271,7 @@ package final class Desktop: ShellRoom, AlertScreen {
         }
         found = nil
         guard let helper else { return }
+        pulse.stopped()
         helper.leave(within: Self.longestEnd)
         leaving = helper
         self.helper = nil
@@ -279,7 +297,7 @@ package final class Desktop: ShellRoom, AlertScreen {
 
     /// Whether the helper must follow streams of PipeWire. Without a session there is no helper, and torpord follows
     /// only the kernel's sound devices (/proc/asound).
-    private var listens: Bool { sound.isWanted && obstacle == nil }
+    var listens: Bool { sound.isWanted && obstacle == nil }
 
     /// If there is no session, records that no streams run, since no helper reports them.
     private func noteSilence() { if sound.isWanted, obstacle != nil { sound.heard([]) } }
@@ -287,12 +305,13 @@ package final class Desktop: ShellRoom, AlertScreen {
     private func soundIsFollowed() {
         if listens, helper == nil, let trouble { sound.isHeard(trouble) }
         noteSilence()
-        helper?.send(.listen(listens))
+        send(.listen(listens))
         look()
     }
 
     /// Starts the helper if it is needed, or ends it after a while if it is not.
-    private func look() {
+    func look() {
+        pulse.hasWatch = !ledger.ids.isEmpty || focus.kind != nil || listens
         guard hasBegun, !isEnding, found == nil, !supervisor.isKeeperLost else { return }
         guard isNeeded else {
             retry?.disarm()
@@ -309,6 +328,7 @@ package final class Desktop: ShellRoom, AlertScreen {
     private func goIfIdle() {
         idle?.disarm()
         guard !isNeeded else { return }
+        pulse.stopped()
         helper?.dismiss()
         helper = nil
         noteSilence()
@@ -361,15 +381,22 @@ package final class Desktop: ShellRoom, AlertScreen {
         startedAt = now
         processes.begun()
         helper.start(plan)
+        pulse.started()
         withExtendedLifetime(cgroup) {}
-        helper.send(.follow(focus.kind))
+        send(.follow(focus.kind))
         sendAll()
     }
 
     private func sendAll() {
-        for command in ledger.commands { helper?.send(command) }
+        for command in ledger.commands { send(command) }
         // A helper of an earlier torpord may follow sound although that is no longer wanted.
-        helper?.send(.listen(listens))
+        send(.listen(listens))
+    }
+
+    /// Kills the helper, so that another is started.
+    private func replace(_ helper: Helper) {
+        pulse.stopped()
+        helper.replace()
     }
 
     private func makeHelper(_ cgroup: String?) -> Helper {
@@ -393,7 +420,8 @@ package final class Desktop: ShellRoom, AlertScreen {
 
     /// Called when the helper has ended. `why` is a sentence if that was unexpected.
     private func ended(_ why: String?) {
-        helper = nil
+        pulse.stopped()
+        (helper, isLeaving) = (nil, false)
         unseen = nil
         sound.forget()
         noteSilence()
@@ -406,38 +434,6 @@ package final class Desktop: ShellRoom, AlertScreen {
         guard let why else { return look() }
         if now - startedAt >= Self.stableAfter { failures = 0 }
         fail("torpor-desktop \(why)", isRetried: true)
-    }
-
-    private func fail(_ why: String, isRetried: Bool) {
-        if trouble != why {
-            trouble = why
-            let what = [
-                ledger.isEmpty ? nil : "alerts are not on the desktop",
-                focus.kind.map { _ in "the focus is not followed" },
-                listens ? "streams of PipeWire are not seen" : nil,
-            ]
-            let sentence = "\(what.compactMap(\.self).joined(separator: ", and ")): \(why)"
-            // If no retry is needed and only alerts need the helper, users get them by the configured commands: do not
-            // warn.
-            let isExpected = !isRetried && isShownByCommands && focus.kind == nil && !listens
-            if isExpected { log.info(sentence) } else { log.warning(sentence) }
-            supervisor.service.changed()
-            for id in ledger.ids { report(.failed(id: id, reason: why)) }
-        }
-        // If the failed helper can be replaced at once, do not report that sound cannot be followed.
-        if listens, !isRetried || failures > 0 { sound.isHeard(why) }
-        // Without a session, do not retry: logind reports when there is one.
-        guard isRetried else { return }
-        let backoff = RestartBackoff()
-        let delay = backoff.delay(attempt: failures)
-        failures = min(failures + 1, 32)
-        if retry == nil {
-            retry = try? loop.timer { [weak self] in
-                self?.retry?.disarm()
-                self?.look()
-            }
-        }
-        retry?.arm(after: delay + delay * Double.random(in: -backoff.jitter...backoff.jitter))
     }
 
     // MARK: What it reports
@@ -459,18 +455,20 @@ package final class Desktop: ShellRoom, AlertScreen {
     }
 
     private func take(_ report: DesktopReport) {
+        pulse.reported()
         switch report {
         case .here(let ids, let server, let version):
             guard version == DesktopProtocol.version else {
                 // An upgrade left the helper of the earlier version, so replace it now. If torpord itself has
                 // launched the wrong version, it retries later.
                 if helper?.isAdopted ?? false {
-                    helper?.replace()
+                    helper.map(replace)
                 } else {
                     helper?.fail("is of another version than torpord: install both from one release")
                 }
                 return
             }
+            pulse.greeted()
             if helper != nil, trouble != nil {
                 trouble = nil
                 log.info("torpor-desktop works again")
@@ -489,6 +487,7 @@ package final class Desktop: ShellRoom, AlertScreen {
             if ledger.answer(id) { forward(report) } else { helper?.send(.acknowledge(id: id)) }
         case .focused(let pid): focus.focused(pid)
         case .following(let problem): focus.isFollowed(problem)
+        case .pong(let number): return pulse.heard(number)
         case .sound(let streams): if listens { sound.heard(streams) }
         case .listening(let problem): sound.isHeard(problem)
         }

@@ -99,6 +99,99 @@ struct DesktopAlertTests {
             }
         }
     }
+
+    /// How often mako shows a notification with this title.
+    private static func count(_ title: String, _ scene: SwayScene) throws -> Int {
+        try mako(scene, "list").components(separatedBy: title).count - 1
+    }
+
+    private static func torpor(_ scene: SwayScene, _ words: String...) throws -> String {
+        let (code, output) = try Spawn.run([Built.path("torpor")] + words + ["--socket", scene.daemon.socket])
+        #expect(code == 0 || words == ["doctor"], "\(words): \(output)")
+        return output
+    }
+
+    private static let commands = """
+        [supervisor.alerts]
+        commands = [["/bin/sh", "-c", "echo $TORPOR_ALERT_TITLE >>@D/home/commands"]]
+
+        """
+
+    @Test("A server that hangs is said to, and what came meanwhile is shown once when it goes on")
+    func silentServer() throws {
+        try SwayScene.run(keys: Self.commands, Self.apps, files: Self.files) { scene in
+            let daemon = scene.daemon
+            try daemon.done(.start, "web")
+            try daemon.done(.suspend, "web")
+            _ = try Self.torpor(scene, "notify", "web", "tea", "--id", "tea")
+            try daemon.eventually("mako shows it") { try Self.count("tea", scene) == 1 }
+            let server = try #require(daemon.summary("mako").pid)
+            kill(server, SIGSTOP)
+            for title in ["milk", "bread"] { _ = try Self.torpor(scene, "notify", "web", title, "--id", title) }
+            let problem = "the notification server mako"
+            try daemon.eventually("alerts say why") {
+                let output = try Self.torpor(scene, "alerts")
+                return output.contains(problem) && output.contains("does not answer")
+            }
+            #expect(try Self.torpor(scene, "doctor").contains(problem))
+            try daemon.eventually("the commands go on") {
+                try File.readString(daemon.directory + "/home/commands") == "tea\nmilk\nbread\n"
+            }
+            _ = try Self.torpor(scene, "alerts", "web", "--answer", "milk")
+            try daemon.done(.suspend, "web")
+            let helper = scene.helper
+            try daemon.replaceTorpord()
+            #expect(scene.helper == helper)
+            try daemon.eventually("the next torpord says it too") { try Self.torpor(scene, "alerts").contains(problem) }
+            kill(server, SIGCONT)
+            try daemon.eventually("mako shows what is open") {
+                try [Self.count("tea", scene), Self.count("milk", scene), Self.count("bread", scene)] == [1, 0, 1]
+            }
+            try daemon.eventually("alerts have no problem") { try !Self.torpor(scene, "alerts").contains(problem) }
+            // What is on the screen has buttons that work.
+            for title in ["bread", "tea"] {
+                try daemon.done(.suspend, "web")
+                _ = try Self.mako(scene, "invoke")
+                try daemon.waitFor("web", "active")
+                try daemon.eventually("\(title) is gone") { try Self.count(title, scene) == 0 }
+            }
+        }
+    }
+
+    @Test("A torpor-desktop that hangs is killed, and the next shows each alert once")
+    func silentHelper() throws {
+        try SwayScene.run(Self.apps, files: Self.files) { scene in
+            let daemon = scene.daemon
+            try daemon.done(.start, "web")
+            try daemon.done(.suspend, "web")
+            _ = try Self.torpor(scene, "notify", "web", "tea", "--id", "tea")
+            try daemon.eventually("mako shows it") { try Self.count("tea", scene) == 1 }
+            let helper = try #require(scene.helper)
+            // It works, so it is left alone, and says so.
+            _ = try Self.torpor(scene, "notify", "web", "milk", "--id", "milk")
+            try daemon.eventually("mako shows it") { try Self.count("milk", scene) == 1 }
+            kill(helper, SIGSTOP)
+            _ = try Self.torpor(scene, "notify", "web", "bread", "--id", "bread")
+            try daemon.eventually("mako shows it") { try Self.count("bread", scene) == 1 }
+            #expect(!Truth.isAlive(helper))
+            let sentence =
+                "alerts are not on the desktop, and the focus is not followed: torpor-desktop does not answer"
+            #expect(daemon.log.contains(sentence), "\(daemon.log)")
+            try daemon.eventually("it works again") { daemon.log.contains("torpor-desktop works again") }
+            let events = try daemon.events("web").map { "\($0)" }
+            #expect(events.contains { $0.contains("that is not on the screen: torpor-desktop does not") }, "\(events)")
+            try daemon.eventually("each is there once") {
+                try ["tea", "milk", "bread"].allSatisfy { try Self.count($0, scene) == 1 }
+            }
+            for title in ["bread", "milk", "tea"] {
+                try daemon.done(.suspend, "web")
+                _ = try Self.mako(scene, "invoke")
+                try daemon.waitFor("web", "active")
+                try daemon.eventually("an alert is gone") { try Self.count(title, scene) == 0 }
+            }
+        }
+    }
+
     /// An app of the kiosk: a terminal that opens as soon as the file `curtain` is there.
     private static let show = """
         until [ -e "$0/curtain" ]; do sleep 0.05; done

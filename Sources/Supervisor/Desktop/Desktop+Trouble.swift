@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import DesktopProtocol
+import Engine
+import EventLoop
+import Lifecycle
+
+/// What torpord does if torpor-desktop cannot be started, ends, or does not answer.
+extension Desktop {
+    func fail(_ why: String, isRetried: Bool) {
+        hasTrouble(why, isRetried: isRetried)
+        // If the failed helper can be replaced at once, do not report that sound cannot be followed.
+        if listens, !isRetried || failures > 0 { sound.isHeard(why) }
+        // Without a session, do not retry: logind reports when there is one.
+        guard isRetried else { return }
+        let backoff = RestartBackoff()
+        let delay = backoff.delay(attempt: failures)
+        failures = min(failures + 1, 32)
+        if retry == nil {
+            retry = try? loop.timer { [weak self] in
+                self?.retry?.disarm()
+                self?.look()
+            }
+        }
+        retry?.arm(after: delay + delay * Double.random(in: -backoff.jitter...backoff.jitter))
+    }
+
+    /// Called when the helper does not answer: it was stopped, or loops. It is killed, and another is started, which
+    /// replaces what is on the screen.
+    func helperIsSilent() {
+        guard let helper else { return }
+        let why = "does not answer, and is killed"
+        // A process that waits for a disk ends only when the disk answers. Alerts count as waiting from now on.
+        isLeaving = true
+        hasTrouble("torpor-desktop \(why)", isRetried: true)
+        helper.fail(why)
+    }
+
+    private func hasTrouble(_ why: String, isRetried: Bool) {
+        guard trouble != why else { return }
+        trouble = why
+        let what = [
+            ledger.isEmpty ? nil : "alerts are not on the desktop",
+            focus.kind.map { _ in "the focus is not followed" },
+            listens ? "streams of PipeWire are not seen" : nil,
+        ]
+        let sentence = "\(what.compactMap(\.self).joined(separator: ", and ")): \(why)"
+        // If no retry is needed and only alerts need the helper, users get them by the configured commands: do not
+        // warn.
+        let isExpected = !isRetried && isShownByCommands && focus.kind == nil && !listens
+        if isExpected { log.info(sentence) } else { log.warning(sentence) }
+        supervisor.service.changed()
+        // No user can close a critical alert, which interrupts apps, on a screen that is not there.
+        report(.server(nil))
+        for id in ledger.ids { report(.failed(id: id, reason: why)) }
+    }
+}

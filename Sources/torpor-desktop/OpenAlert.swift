@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import DesktopProtocol
+import SystemBus
+
+/// An alert that is on the screen or waits to be shown.
+final class OpenAlert {
+    var alert: DesktopAlert
+    /// When torpord last asked for this alert.
+    var since: Duration
+    /// The notification server's id for this alert.
+    var number: UInt32?
+    /// Whether any server has shown this alert.
+    var wasShown = false
+    /// The request to show this alert that the server has not answered; nil if there is none.
+    var call: NotifyCall?
+    /// Whether the server must be asked to show this alert, for the first time or since it has changed. While a
+    /// request is pending, the next one waits for the server's id.
+    var isDue = false
+    /// Whether the bus gave up the answer. The server may have shown the alert, and is not asked again.
+    var isLost = false
+    /// Whether torpord closed the alert while the request was pending: the alert is closed once the server
+    /// replies with its id.
+    var isClosed = false
+    /// The activation token from the server: with it, the app may raise its window.
+    var token: String?
+    var failures = 0
+    /// Whether a failure was reported since torpord last asked for this alert. Further failures are not reported.
+    var hasFailed = false
+
+    init(_ alert: DesktopAlert, _ since: Duration) { (self.alert, self.since) = (alert, since) }
+}
+
+/// A request to show an alert that a server has not answered.
+final class NotifyCall {
+    /// The unique name of the server.
+    let owner: String
+    /// When the server was asked.
+    let since: Duration
+    /// Keeps the request.
+    var slot: BusSlot?
+
+    init(_ owner: String, since: Duration) { (self.owner, self.since) = (owner, since) }
+}
