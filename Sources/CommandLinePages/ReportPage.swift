@@ -6,8 +6,10 @@ package import TorporAPI
 /// A termination report for people: the reason, the missed deadline, resource use, history and last stack.
 package struct ReportPage {
     private let report: Report
+    /// What the kernel does with core dumps: /proc/sys/kernel/core_pattern of this machine; empty if it is not known.
+    private let corePattern: String
 
-    package init(_ report: Report) { self.report = report }
+    package init(_ report: Report, corePattern: String) { (self.report, self.corePattern) = (report, corePattern) }
 
     package var text: String {
         var text = Terminal.coloured("\(report.app), run \(report.incarnation)", .bold)
@@ -67,8 +69,21 @@ package struct ReportPage {
     }
 
     private var ending: String? {
-        if let signal = report.signal { return "by \(signal)" + (report.coreDumped ? ", core dumped" : "") }
+        if let signal = report.signal { return "by \(signal)" + core }
         return report.exitCode.map { "with exit status \($0)" }
+    }
+
+    /// Whether there is a core dump, and where it is.
+    private var core: String {
+        guard report.coreDumped else { return "" }
+        guard let first = corePattern.first else { return ", core dumped" }
+        if first == "/" { return ", core dumped, as \(corePattern) (core(5) has the names)" }
+        guard first == "|" else { return ", core dumped, as \(corePattern) in the folder in which it ran" }
+        let program = corePattern.dropFirst().split(separator: " ").first.map(String.init) ?? ""
+        if program.hasSuffix("/systemd-coredump") {
+            return ", core dumped: ‘coredumpctl info\(report.pid.map { " \($0)" } ?? "")’ shows it"
+        }
+        return ", core dumped to \(program)"
     }
 
     private var process: String? {

@@ -59,7 +59,7 @@ extension ControlService {
         if asksServer, wakers.isEmpty, !app.specification.isWokenByEvents(exceptAt: unbound),
             !coordinator.hasDependents(app.id)
         {
-            status.notWokenBy.append("any event (so the policy server leaves it running)")
+            status.notWokenBy.append("any event" + (machine.isAlive ? " (so the policy server leaves it running)" : ""))
         }
     }
 

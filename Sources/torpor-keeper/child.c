@@ -238,5 +238,9 @@ _Noreturn void child_run(struct keeper_plan *plan, const struct keeper_spawn *sp
         write_pid(plan->environment, "WATCHDOG_PID=");
     prctl(PR_SET_PDEATHSIG, 0);
     execve(plan->executable, plan->arguments, plan->environment);
-    fail(report, TORPOR_STAGE_EXEC, errno);
+    error = errno;
+    // The program is there: the interpreter that its first line, or its header, names is not.
+    if (error == ENOENT && access(plan->executable, F_OK) == 0)
+        error = ELIBACC;
+    fail(report, TORPOR_STAGE_EXEC, error);
 }

@@ -82,6 +82,9 @@ package struct Torpor: ParsableCommand {
     /// How many words at the start are the verb's name: two in `policy list web`.
     static func verb(in words: [String]) -> Int { max(1, descend(words).count) }
 
+    /// Whether the words are a verb's name, and nothing more. `help` is the parser's.
+    static func isVerb(_ words: [String]) -> Bool { words == ["help"] || descend(words).count == words.count }
+
     /// The verb that the words begin with, and how many words its name has.
     private static func descend(_ words: some Sequence<String>) -> (verb: any ParsableCommand.Type, count: Int) {
         var verb: any ParsableCommand.Type = Torpor.self
@@ -153,19 +156,21 @@ package struct Torpor: ParsableCommand {
             word != "help"
         else { return }
         let parents = words.prefix(count).map { $0 + " " }.joined()
+        // Help has looked for the words in the pages.
+        let pages = arguments.first == "help" ? Help.notFound(Array(words)) : ""
         if count == 0, let habit = Self.habits[word] {
             throw Failure(status: .usage, message: "there is no verb \(word): \(habit)")
         }
-        let topics = count == 0 && arguments.first == "help" ? Help.topics.map(\.name) : []
+        let topics = count == 0 && arguments.first == "help" ? Help.names() : []
         let nearest = Nearest.name(to: word, among: known + topics).map { name in
             "did you mean ‘torpor \(known.contains(name) ? parents : "help ")\(name)’?"
         }
         let hint = nearest ?? "‘torpor \(count == 0 ? "help --all" : parents + "--help")’ shows all of them"
-        throw Failure(status: .usage, message: "there is no verb \(parents)\(word): \(hint)")
+        throw Failure(status: .usage, message: "there is no verb \(parents)\(word)\(pages): \(hint)")
     }
 
     /// Verbs that other supervisors have, with Torpor's equivalents.
-    private static let habits = [
+    static let habits = [
         "reread": "‘torpor apply --diff’ shows what an edited file would change",
         "update": "‘torpor apply’ reloads the configuration and touches only what changed",
         "reload": "‘torpor apply’ reloads the configuration; for an app: ‘torpor restart APP’, ‘torpor signal HUP APP’",

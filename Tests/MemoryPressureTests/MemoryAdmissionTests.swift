@@ -38,7 +38,7 @@ import Testing
         try memory.pass(.seconds(3))
         #expect(memory.shell.engine.machine(0).isWaitingForPermission)
         let why =
-            "it needs 3072 MiB (memory_needed), and 2662 MiB are free: of 3072 MiB that are available 409 MiB are kept "
+            "it needs 3072 MiB (memory_needed), and 2662 MiB are free: of 3072 MiB that are available 410 MiB are kept "
             + "free (critical_available)"
         #expect(memory.told(of: "big") == ["waits to be launched: " + why])
         #expect(memory.shell.app("big").heldBack == why)

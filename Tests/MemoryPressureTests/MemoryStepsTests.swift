@@ -88,7 +88,7 @@ import Testing
         try memory.pass(.milliseconds(800))
         #expect(memory.alive == ["b"] && !memory.told().contains { $0.contains("more are available") })
         try memory.pass(.milliseconds(300))
-        #expect(memory.told().contains { $0.hasPrefix("100 MiB more are available without a: 345 MiB of 8192 MiB") })
+        #expect(memory.told().contains { $0.hasPrefix("100 MiB more are available without a: 346 MiB of 8192 MiB") })
         #expect(memory.alive == [])
     }
 

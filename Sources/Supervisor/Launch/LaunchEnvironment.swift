@@ -125,7 +125,7 @@ enum Executable {
         }
         if let candidate {
             throw LaunchError(
-                "could not run \(name) (exec): \(candidate) is not executable",
+                "could not run \(name) (exec): \(candidate) is not executable: it needs chmod +x",
                 LaunchFailure(stage: .exec, errno: .permissionDenied, executable: candidate)
             )
         }

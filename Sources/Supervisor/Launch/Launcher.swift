@@ -310,6 +310,9 @@ package final class Launcher: ShellRoom, LifecycleObserver {
         app.run.probe?.start()
     }
 
+    /// ELIBACC, which the launching child reports if the program is there and its interpreter is not (child.c).
+    private static let noInterpreter = Errno(rawValue: 79)
+
     private func sentence(_ app: AppRuntime, _ failure: LaunchFailure) -> String {
         let specification = app.specification
         switch (failure.stage, specification.standardInput) {
@@ -321,9 +324,11 @@ package final class Launcher: ShellRoom, LifecycleObserver {
         case (.error, _):
             let path = errorFile(of: app) ?? ""
             return "could not open \(path), its standard error: \(failure.errno)\(whoOpens(app, failure))"
-        case (.exec, _) where failure.errno == .noSuchFileOrDirectory && failure.detail.isEmpty:
-            return "\(failure): it is missing, or the interpreter that its first line names is (‘torpor check’ says "
-                + "which)"
+        case (.exec, _) where failure.errno == Self.noInterpreter && failure.detail.isEmpty:
+            return "could not run \(failure.executable) (exec): the interpreter that it needs, which its first line "
+                + "names, is missing (‘torpor check’ says which)"
+        case (.exec, _) where failure.errno == .permissionDenied && failure.detail.isEmpty:
+            return "\(failure): it needs chmod +x, or its user may not reach it"
         case (.exec, _) where failure.errno == .execFormatError && failure.detail.isEmpty:
             return "\(failure): it is neither a program for this machine nor a script whose first line names its "
                 + "interpreter, as in #!/bin/sh"

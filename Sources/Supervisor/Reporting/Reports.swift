@@ -139,7 +139,7 @@ final class Reports: ShellRoom {
             state: ending.state.rawValue
         )
         report.code = ending.reason.code.map(Int64.init)
-        report.text = text
+        report.text = text + coreHint(app, ending)
         report.exitCode = exit.code
         report.signal = exit.signal
         report.transition = ending.transition?.rawValue
@@ -167,6 +167,22 @@ final class Reports: ShellRoom {
         let lines = (app.capture?.lastLines(10) ?? []).filter { $0.time.map { $0 >= began } ?? true }
         report.log = lines.map { LogLine(at: $0.time, text: $0.text) }
         return report
+    }
+
+    /// Signals whose default action is a core dump (signal(7)).
+    private static let dumping = [
+        "SIGQUIT", "SIGILL", "SIGTRAP", "SIGABRT", "SIGBUS", "SIGFPE", "SIGSEGV", "SIGXCPU", "SIGXFSZ", "SIGSYS",
+    ]
+
+    /// How to get a core dump the next time, if the app's limit forbade one. In a container podman sets the limit.
+    private func coreHint(_ app: AppRuntime, _ ending: Ending) -> String {
+        guard case .signaled(let signal, false) = ending.cause, Self.dumping.contains(Signal.name(signal)),
+            app.specification.container == nil
+        else { return "" }
+        let own = app.specification.limits.first { $0.name == "core" }?.soft
+        // Below a page the kernel writes none (do_coredump() in fs/coredump.c).
+        guard (own ?? (try? ThisProcess.limit(4).soft) ?? .max) < 4096 else { return "" }
+        return "; its limit allowed no core dump: limits = { core = \"unlimited\" } does"
     }
 
     /// If the app was ended for a missed deadline, adds what was due, the time that was granted, and how late it was.

@@ -34,7 +34,38 @@ enum Help {
         Topic("transfers", "torpor-transfers"),
     ]
 
+    /// Manual pages that the overview does not list.
+    private static let others = [
+        Topic("gateway", "torpor-gateway", "8"),
+        Topic("protection", "torpor-protection"),
+        Topic("torpor", "torpor", "1", source: "man/torpor.1.md"),
+        Topic("torpord", "torpord", "8", source: "man/torpord.8.md"),
+        Topic("torpor-web", "torpor-web", "1", source: "man/torpor-web.1.md"),
+        Topic("torpor-cluster", "torpor-cluster", "8", source: "man/torpor-cluster.8.md"),
+        Topic("ocf_torpor_app", "ocf_torpor_app", source: "man/ocf_torpor_app.7.md"),
+    ]
+
     static func topic(_ name: String) -> Topic? { topics.first { $0.name == name } }
+
+    /// A topic that the overview does not list, or any by the name of its manual page: `torpord`, `torpor.toml(5)`.
+    private static func manual(_ name: String) -> Topic? {
+        (topics + others).first { topic in
+            [topic.name, topic.page, "\(topic.page)(\(topic.section))", "\(topic.page).\(topic.section)"].contains(name)
+        }
+    }
+
+    /// The word after `torpor help` that opens a page.
+    static func name(of page: HelpPages.Page, in pages: HelpPages) -> String {
+        if let topic = (topics + others).first(where: { $0.source == page.name + ".md" }) { return topic.name }
+        // `help import` explains the verb.
+        if Torpor.isVerb([page.name]) { return page.name + ".md" }
+        // Of two pages of a name, the one in a folder is named with it.
+        let isClear = !Torpor.isVerb([page.title]) && manual(page.title) == nil
+        return isClear && pages.page(page.title)?.name == page.name ? page.title : page.name
+    }
+
+    /// What `torpor help` may be followed by besides verbs, to find what a mistyped word means.
+    static func names() -> [String] { topics.map(\.name) + others.map(\.name) + HelpPages().pages.map(\.title) }
 
     /// The overview, which has at most 24 lines of 80 columns.
     private static let brief = """
@@ -56,7 +87,7 @@ enum Help {
 
           torpor help --all        list all commands
           torpor COMMAND --help    explain a command and its options, with examples
-          torpor help TOPIC        open a manual page:
+          torpor help WORD         search the pages, or open one of these:
 
         """
 
@@ -80,19 +111,53 @@ enum Help {
         case ["help", "--all"], ["--help", "--all"]: return ["--help"]
         default: break
         }
-        guard arguments.count >= 2, arguments[0] == "help", let topic = topic(arguments[1].lowercased()) else {
-            return arguments
-        }
-        // `help memory rehearse` asks for help on a verb, not on the subject `memory`.
-        guard let more = arguments.dropFirst(2).first else {
+        guard arguments.count >= 2, arguments[0] == "help" else { return arguments }
+        let words = Array(arguments.dropFirst())
+        if words.count == 1, let topic = topic(words[0].lowercased()) {
             try open(topic)
             return nil
         }
-        if Torpor.verb(in: Array(arguments.dropFirst())) > 1 { return arguments }
+        // `help memory rehearse` asks for help on a verb, not on the subject `memory`.
+        if Torpor.isVerb(words) || words.contains(where: { $0.hasPrefix("-") || $0.isEmpty }) { return arguments }
+        if try looked(up: words) { return nil }
+        guard words.count > 1, let topic = topic(words[0].lowercased()) else { return arguments }
+        let rest = Terminal.harmless(words.dropFirst().joined(separator: " "))
         throw Failure(
             status: .usage,
-            message: "‘torpor help \(topic.name)’ takes no further argument: leave out “\(Terminal.harmless(more))”"
+            message:
+                "no page has “\(topic.name) \(rest)”: ‘torpor help \(topic.name)’ opens the page about \(topic.name)"
         )
+    }
+
+    /// Opens the page of that name, or shows what the pages have of the words. Returns whether there was something.
+    private static func looked(up words: [String]) throws(Failure) -> Bool {
+        let text = words.joined(separator: " ")
+        let pages = HelpPages()
+        if words.count == 1 {
+            if let topic = manual(text.lowercased()) {
+                try open(topic)
+                return true
+            }
+            if let page = pages.page(text) {
+                show(page)
+                return true
+            }
+        }
+        // A bound for what is looked for: no heading is as long.
+        guard text.utf8.count <= 200 else { return false }
+        let habit = words.count == 1 ? Torpor.habits[text] : nil
+        let columns = min(max(Terminal.columns ?? 80, 40), 160)
+        let found = HelpSearch.found(HelpWords.phrases(for: text), in: pages, columns: columns)
+        if let habit { Output.page("There is no verb \(text): \(habit)\n") }
+        if let found { Output.write(found) }
+        return habit != nil || found != nil
+    }
+
+    /// What an error says of words that were looked up in vain.
+    static func notFound(_ words: [String]) -> String {
+        let pages = HelpPages()
+        guard !pages.pages.isEmpty else { return ", and there are no pages to search in \(pages.folder)" }
+        return ", and no page has \(words.count == 1 ? "the word" : "the words")"
     }
 
     // MARK: Pages
@@ -105,7 +170,8 @@ enum Help {
             let error = ThisProcess.execute(man, arguments: words, environment: ThisProcess.environment)
             throw Failure(status: .failed, message: "\(man) could not be run: \(error)")
         }
-        guard let source = source(of: topic) else {
+        let pages = HelpPages()
+        guard let page = pages.pages.first(where: { $0.name + ".md" == topic.source }) else {
             throw Failure(
                 status: .failed,
                 message:
@@ -113,11 +179,20 @@ enum Help {
                     + "sources"
             )
         }
-        do throws(Errno) {
-            Output.write(try File.read(source, limit: 1 << 20))
-        } catch {
-            throw Failure(status: .failed, message: "\(source) cannot be read: \(error)")
+        show(page)
+    }
+
+    /// Shows a page as it is: in a pager on a terminal, if there is one.
+    private static func show(_ page: HelpPages.Page) {
+        let wanted = ThisProcess.environment("PAGER") ?? "pager"
+        if ThisProcess.isTerminal(1), !wanted.isEmpty, let pager = try? AppSide.program(wanted) {
+            _ = ThisProcess.execute(pager, arguments: [pager, page.path], environment: ThisProcess.environment)
         }
+        guard let text = HelpPages.text(of: page) else {
+            Complaint.say("\(page.path) cannot be read", status: .failed)
+            ThisProcess.exit(Outcome.failed.rawValue)
+        }
+        Output.write(text)
     }
 
     /// Whether man(1) finds the page.
@@ -131,19 +206,5 @@ enum Help {
             )
         else { return false }
         return child.reap() == 0
-    }
-
-    /// The path of the page's source if this program is not installed. It is in a folder above the program's; nil if
-    /// it is not found.
-    private static func source(of topic: Topic) -> String? {
-        guard let program = try? File.readLink("/proc/self/exe") else { return nil }
-        var parts = program.split(separator: "/").dropLast()
-        while !parts.isEmpty {
-            let folder = "/" + parts.joined(separator: "/")
-            let path = folder + "/docs/" + topic.source
-            if File.exists(folder + "/Package.swift"), File.exists(path) { return path }
-            parts.removeLast()
-        }
-        return nil
     }
 }

@@ -234,7 +234,8 @@ struct PolicyTemplate {
         return """
             # \(names.name)
 
-            A lifecycle policy for Torpor. Torpor's docs/policies.md says what a policy sees, is asked and can advise.
+            A lifecycle policy for Torpor. `torpor help policies`, which is torpor-policy(7), says what a policy sees, is
+            asked and can advise.
 
             ## Build
 

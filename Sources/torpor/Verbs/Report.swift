@@ -40,8 +40,9 @@ struct Reports: ParsableCommand {
             let read = JSON.array(reports.map(\.json))
             return Output.document(reading.isChanged || isCut ? read : reply["reports"] ?? [])
         }
-        Output.page(
-            reports.isEmpty ? "no reports\n" : reports.map { ReportPage($0).text }.joined(separator: "\n")
-        )
+        guard !reports.isEmpty else { return Output.page("no reports\n") }
+        let read = (try? File.readString("/proc/sys/kernel/core_pattern", limit: 4096)) ?? ""
+        let pattern = String(read.prefix { $0 != "\n" })
+        Output.page(reports.map { ReportPage($0, corePattern: pattern).text }.joined(separator: "\n"))
     }
 }

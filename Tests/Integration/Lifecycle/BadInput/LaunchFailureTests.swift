@@ -49,7 +49,7 @@ import TorporAPI
         try failing(
             #"exec = ["@D/run"]"#,
             prepare: { try File.write($0 + "/run", "#!/bin/sh\r\nexit 0\r\n", mode: 0o755) },
-            expecting: ["/run (exec): No such file", "or the interpreter that its first line names is"]
+            expecting: ["/run (exec): the interpreter that it needs, which its first line names, is missing"]
         )
         try failing(
             #"exec = ["@D/run"]"#,
@@ -76,7 +76,7 @@ import TorporAPI
         try failing(
             #"exec = ["@D/data"]"#,
             prepare: { try File.write($0 + "/data", "hello", mode: 0o644) },
-            expecting: ["/data", "Permission denied"]
+            expecting: ["/data", "Permission denied: it needs chmod +x"]
         )
     }
 
@@ -85,7 +85,7 @@ import TorporAPI
         try failing(
             #"exec = ["@D/script"]"#,
             files: ["script": "#!/nonexistent/interpreter\n"],
-            expecting: ["/script", "No such file"]
+            expecting: ["/script", "the interpreter that it needs"]
         )
     }
 

@@ -28,7 +28,8 @@ import Varlink
             try daemon.done(.background, "web")
             kill(pid, SIGUSR2)
             let report = try StuckTests.report(daemon)
-            #expect(report.reason == "signal" && report.text == "was ended by SIGSEGV (signal)")
+            let hint = "; its limit allowed no core dump: limits = { core = \"unlimited\" } does"
+            #expect(report.reason == "signal" && report.text == "was ended by SIGSEGV (signal)" + hint)
             #expect(report.deadline == nil && report.due == nil && report.lateMilliseconds == nil)
             #expect(report.threads.isEmpty && report.memoryBytes == nil && (report.maxMemoryBytes ?? 0) > 1 << 20)
             let launch = try #require(report.launch)
@@ -43,6 +44,34 @@ import Varlink
                 "\(kinds)"
             )
             #expect(try daemon.status("web").reports == [report])
+        }
+    }
+
+    @Test("Of an app that left a core dump says where that is")
+    func core() throws {
+        let toml = """
+            [apps.web]
+            exec = ["/bin/sh", "-c", "kill -SEGV $$"]
+            directory = "@D"
+            restart = "never"
+            limits = { core = "unlimited" }
+            """
+        try withDaemon(toml) { daemon throws in
+            try daemon.eventually("there is a report") { try !daemon.reports("web").isEmpty }
+            let report = try #require(try daemon.reports("web").first)
+            guard report.coreDumped else {
+                print("skipped: this machine's kernel.core_pattern, or a limit, allows no core dumps")
+                return
+            }
+            let pattern = try File.readString("/proc/sys/kernel/core_pattern").split(separator: "\n").first ?? ""
+            let (code, output) = try Spawn.run([Built.path("torpor"), "report", "web", "--socket", daemon.socket])
+            let place =
+                switch pattern.first {
+                case "|": pattern.contains("systemd-coredump") ? ": ‘coredumpctl info" : " to /"
+                case "/": ", as \(pattern) (core(5)"
+                default: ", as \(pattern) in the folder in which it ran"
+                }
+            #expect(code == 0 && output.contains("by SIGSEGV, core dumped" + place), "\(output)")
         }
     }
 
