@@ -53,7 +53,7 @@ DENSITY := gcc mmdebstrap systemd-container
 # What makes machines and boots them.
 MACHINES := dpkg-dev binutils chrpath mmdebstrap systemd-container
 
-.PHONY: help build release check test test-stress test-sanitize fuzz test-parts test-systemd test-vm test-cluster recordings chaos simulate fuzz-sockets deb apt-repo dist site test-site image test-image test-deb test-reproducible test-demonstrations demo demo-containers demo-memory recordings-demonstrations bench bench-density bench-micro format lint deps screenshots-web clean
+.PHONY: help build release check test test-audit test-stress test-sanitize fuzz test-parts test-systemd test-vm test-cluster recordings chaos simulate fuzz-sockets deb apt-repo dist site test-site image test-image test-deb test-reproducible test-demonstrations demo demo-containers demo-memory recordings-demonstrations bench bench-density bench-micro format lint deps screenshots-web clean
 
 help: ## List the targets
 	@grep -E '^[a-z%-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z%-]+):.*## /  make \1|/' | column -t -s '|'
@@ -74,6 +74,9 @@ check: ## Check sources, commits and documents, without a build (under a minute)
 test: deps ## Build with warnings as errors and run every test (FILTER=… for some)
 	@scripts/install-packages $(SERVERS) $(DESKTOP) $(BROWSER)
 	@scripts/run-tests $(if $(FILTER),'$(FILTER)')
+
+test-audit: deps ## The tests of what the kernel denies, with its audit enabled for the whole machine meanwhile (root)
+	@scripts/with-audit scripts/run-tests DenialTests
 
 test-stress: deps ## Run every test three times beside stress-ng, which wants all processors, disks and memory
 	@scripts/install-packages $(SERVERS) $(DESKTOP) $(BROWSER) stress-ng

@@ -133,6 +133,7 @@ package struct StatusPage {
         add("sandbox", status.sandbox.map { $0.mode == "agent" ? "as code of strangers" : "yes" })
         for permission in status.sandbox?.permissions ?? [] { add(permission.state, Self.permission(permission)) }
         for sentence in status.sandbox?.unenforced ?? [] { add("not enforced", sentence) }
+        add("last denied", status.sandbox.flatMap(denial))
         add("exec", status.exec.joined(separator: " "))
         add("configured", status.file.map { $0 + (status.line.map { ":\($0)" } ?? "") })
         add("state saved", status.archive.map(Self.archive))
@@ -145,6 +146,11 @@ package struct StatusPage {
         add("share", status.profile.map { "that of \($0) apps" + (given.isEmpty ? "" : ": \(given)") })
         add("not applied", status.profileMissing.joined(separator: "; "))
         return facts
+    }
+
+    private func denial(_ sandbox: SandboxInfo) -> String? {
+        guard let last = sandbox.lastDenial else { return nil }
+        return "it \(last.text)" + (sandbox.denials.map { $0 > 1 ? ", \($0) denials since torpord started" : "" } ?? "")
     }
 
     private static func permission(_ permission: PermissionInfo) -> String {

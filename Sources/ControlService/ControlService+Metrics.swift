@@ -6,6 +6,7 @@ import EventLoop
 import Lifecycle
 import Linux
 import MemoryPressure
+import Permissions
 import Processes
 import Supervisor
 import TorporAPI
@@ -41,6 +42,7 @@ extension ControlService {
                 app.transferCounters.bytes.map { ($0.key, Int(clamping: $0.value)) }.sorted { $0.0 < $1.0 }
             },
             several(.appAlerts, "state") { supervisor.alerts.states(of: $0) },
+            each(.appDenials) { $0.denials?.ledger.total ?? 0 },
             each(.appAlertsShown) { $0.alertsShown },
             each(.appBadge) { Int(supervisor.alerts.badge(of: $0)) },
             ofScenes,

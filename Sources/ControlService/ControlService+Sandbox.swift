@@ -23,8 +23,13 @@ extension ControlService {
             sandbox,
             app.grants,
             version: Landlock.version,
-            isRoot: Users.isRoot && app.specification.user.map { $0 == "root" || $0 == "0" } ?? true
+            isRoot: Users.isRoot && app.specification.user.map { $0 == "root" || $0 == "0" } ?? true,
+            sharesIPC: supervisor.sharesIPC(app)
         )
+        if let denials = app.denials {
+            info.denials = Int64(denials.ledger.total)
+            info.lastDenial = denials.last
+        }
         return info
     }
 

@@ -189,7 +189,10 @@ package final class ControlService: ShellRoom, ClientService {
                 supervisor.snapshots.sendSnapshot(of: try selection.one(name), at: offset, reply)
             case .icon(let name, let variant): sendIcon(of: try selection.one(name), variant, reply)
             case .desktopApps: reply.send(Replies.desktopApps(desktopApps))
-            case .doctor: reply.send(Replies.doctor(Doctor(supervisor).checks()))
+            case .doctor:
+                supervisor.permissions.denials.look { [supervisor] in
+                    reply.send(Replies.doctor(Doctor(supervisor).checks()))
+                }
             case .policies: policies(reply)
             case .reloadPolicy(let name): reloadPolicy(name, reply)
             case .evictionOrder: evictionOrder(reply)

@@ -49,6 +49,7 @@ struct Doctor {
     private var sandboxes: [DoctorCheck] {
         let names = supervisor.apps.filter { $0.specification.sandbox.mode != nil }.map(\.name)
         guard let first = names.first else { return [] }
+        let denials = supervisor.permissions.denials.check
         let version = Landlock.version
         let whose = names.count == 1 ? "\(first) is" : "\(first) and \(names.count - 1) more are"
         return [
@@ -60,7 +61,7 @@ struct Doctor {
                     ? nil
                     : "\(whose) not launched, since \(KernelRelease.landlockObstacle), or remove sandbox"
             )
-        ]
+        ] + (denials.map { [$0] } ?? [])
     }
 
     /// A check for each bundle whose latest version failed its first launches.

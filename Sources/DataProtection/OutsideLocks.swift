@@ -14,6 +14,8 @@ public struct OutsideLocks: Hashable, Sendable {
         public var hasSession: Bool
         /// The user of that session; nil if that is not known yet.
         public var user: UInt32?
+        /// Whether a user has logged in to that session; false for a login screen, which is a session too.
+        public var isUsers = true
 
         /// Memberwise initializer.
         public init(isLocked: Bool, isAsleep: Bool, hasSession: Bool, user: UInt32?) {
@@ -30,9 +32,13 @@ public struct OutsideLocks: Hashable, Sendable {
         public var session: Bool
         /// The same for the sleep of the machine.
         public var sleep: Bool
+        /// The user whose session was there at that lock; nil if that is not known.
+        public var user: UInt32?
 
         /// Memberwise initializer.
-        public init(session: Bool, sleep: Bool) { (self.session, self.sleep) = (session, sleep) }
+        public init(session: Bool, sleep: Bool, user: UInt32? = nil) {
+            (self.session, self.sleep, self.user) = (session, sleep, user)
+        }
     }
 
     private enum Hold: Hashable {
@@ -48,18 +54,19 @@ public struct OutsideLocks: Hashable, Sendable {
     private var last: State?
     /// Whether this torpord or an earlier one of this boot has followed a session: then only a change of it counts.
     private var isKnown: Bool
-    /// The user whose session was there at the last lock; nil if this torpord has seen no lock.
+    /// The user whose session was there at the last lock; nil if no torpord of this boot has seen a lock.
     private var user: UInt32?
 
     /// Creates it from what an earlier torpord of this boot has recorded.
     public init(_ recorded: Recorded, isKnown: Bool) {
         session = recorded.session ? .holds : .none
         sleep = recorded.sleep ? .holds : .none
+        user = recorded.user
         self.isKnown = isKnown
     }
 
     /// What the next torpord must know now.
-    public var recorded: Recorded { Recorded(session: session != .none, sleep: sleep != .none) }
+    public var recorded: Recorded { Recorded(session: session != .none, sleep: sleep != .none, user: user) }
 
     /// Takes in a state. `session` and `sleep`: whether each is to lock data (`lock_with`).
     public mutating func follow(_ now: State, session usesSession: Bool, sleep usesSleep: Bool) -> Wish? {
@@ -68,9 +75,9 @@ public struct OutsideLocks: Hashable, Sendable {
         isKnown = true
         var (locks, ends) = (false, false)
         let isHeld = session == .holds || sleep == .holds
-        // The session has ended, another user's is in its place (a login screen is), or logind does not answer: none of
+        // The session has ended, a login screen or another user's is in its place, or logind does not answer: none of
         // these says that a user has unlocked it.
-        let isReturned = now.hasSession && !isOthers(now.user)
+        let isReturned = now.hasSession && now.isUsers && !isOthers(now.user)
         func step(_ hold: inout Hold, _ isOn: Bool, _ was: Bool?, _ isUsed: Bool, _ mayEnd: Bool) {
             if !isUsed {
                 hold = .none
@@ -85,11 +92,13 @@ public struct OutsideLocks: Hashable, Sendable {
         }
         step(&session, now.isLocked, before?.isLocked, usesSession, isReturned)
         step(&sleep, now.isAsleep, before?.isAsleep, usesSleep, isReturned || !usesSession)
+        // A boot locks, and no user's session is there yet: the first login ends that lock.
+        if isFirst, usesSession, !now.isLocked, !(now.hasSession && now.isUsers) { session = .holds }
         // A machine that sleeps at the login screen is still to be unlocked by the user whose session was locked.
-        if session == .holds || sleep == .holds, !isHeld || user == nil { user = now.user }
+        if session == .holds || sleep == .holds, now.isUsers, !isHeld || user == nil { user = now.user }
         if locks { return .lock }
         guard session != .holds, sleep != .holds else { return nil }
-        return ends || isFirst && now.hasSession ? .unlock : nil
+        return ends || isFirst && now.hasSession && now.isUsers ? .unlock : nil
     }
 
     /// Data was unlocked, by whomever: what does not lock now asks for no unlock later.

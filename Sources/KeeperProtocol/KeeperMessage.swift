@@ -40,6 +40,8 @@ public enum KeeperMessage: Sendable {
         public var resumeVersion: UInt32
         /// Whether the keeper can open the files of a launch by path.
         public var opensFiles: Bool
+        /// Whether the keeper gives sandboxed apps IPC namespaces, and has denials logged.
+        public var hasWalls: Bool
     }
 
     /// A part of all held descriptors. The descriptors come with the message, in the same order.
@@ -174,6 +176,7 @@ extension KeeperMessage.Welcome {
         isFallback = raw.started_from_image != 0
         resumeVersion = raw.resume_version
         opensFiles = raw.features & UInt32(TORPOR_KEEPER_FILES.rawValue) != 0
+        hasWalls = raw.features & UInt32(TORPOR_KEEPER_WALLS.rawValue) != 0
     }
 }
 

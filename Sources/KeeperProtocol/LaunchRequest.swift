@@ -58,6 +58,11 @@ public struct LaunchRequest: Sendable {
         public var ruleset: Int32?
         /// The instructions of a seccomp filter, at least one.
         public var filter: [(code: UInt16, ifTrue: UInt8, ifFalse: UInt8, value: UInt32)]
+        /// Whether the child gets an IPC namespace of its own, where the kernel allows that: System V shared memory,
+        /// semaphores and message queues of other processes are out of its reach. An older keeper gives none.
+        public var hasOwnIPC = false
+        /// Whether the kernel logs to audit what the ruleset denies, if it can. An older keeper does not ask it to.
+        public var logsDenials = false
 
         /// Creates a sandbox.
         public init(ruleset: Int32?, filter: [(code: UInt16, ifTrue: UInt8, ifFalse: UInt8, value: UInt32)]) {
@@ -175,7 +180,8 @@ public struct LaunchRequest: Sendable {
             (oomScoreAdjust != nil, TORPOR_LAUNCH_OOM), (setListenPid, TORPOR_LAUNCH_LISTEN_PID),
             (setWatchdogPid, TORPOR_LAUNCH_WATCHDOG_PID), (inputFile != nil, TORPOR_LAUNCH_INPUT_FILE),
             (errorFile != nil, TORPOR_LAUNCH_ERROR_FILE), (sandbox != nil, TORPOR_LAUNCH_SANDBOX),
-            (sandbox?.ruleset != nil, TORPOR_LAUNCH_RULESET),
+            (sandbox?.ruleset != nil, TORPOR_LAUNCH_RULESET), (sandbox?.hasOwnIPC ?? false, TORPOR_LAUNCH_OWN_IPC),
+            (sandbox?.ruleset != nil && sandbox?.logsDenials ?? false, TORPOR_LAUNCH_LOG_DENIALS),
         ]
         return all.reduce(0) { $1.0 ? $0 | UInt32($1.1.rawValue) : $0 }
     }

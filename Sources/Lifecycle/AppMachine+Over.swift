@@ -18,7 +18,7 @@ extension AppMachine {
             .protectedDataOpen,
             .memoryLimit,
             .unresponsive, .wakeStorm, .stopped, .shutdown, .forceQuit,
-            .launchFailed, .gpuInBackground:
+            .launchFailed, .gpuInBackground, .noPurposeString:
             return true
         }
     }

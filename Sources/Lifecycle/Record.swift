@@ -233,5 +233,6 @@ extension TerminationReason: RecordCoded {
         .lockWhileSuspending, .oomKill, .unknown, .dependencyFailed, .replaced, .memoryLimit, .unresponsive, nil,
         .wakeStorm, nil, nil, .evicted, .stopped, .exitsOnSuspend, .shutdown, .forceQuit,
         .launchFailed, .permissionChanged, .gpuInBackground, .protectedDataOpen,
+        .noPurposeString,
     ]
 }

@@ -118,6 +118,7 @@ public enum TerminationReason: String, Sendable, Hashable, CaseIterable {
     case forceQuit = "force-quit"
     case launchFailed = "launch-failed"
     case gpuInBackground = "gpu-in-background"
+    case noPurposeString = "no-purpose-string"
 
     /// The exception code that iOS uses for the same ending; nil if there is none.
     public var code: UInt32? {
@@ -129,7 +130,7 @@ public enum TerminationReason: String, Sendable, Hashable, CaseIterable {
         case .exitSuccess, .exitFailure, .signal, .coreDump, .oomKill, .unknown, .dependencyFailed, .replaced,
             .permissionChanged, .protectedDataOpen,
             .memoryLimit, .unresponsive, .evicted, .stopped, .exitsOnSuspend, .shutdown, .launchFailed,
-            .gpuInBackground:
+            .gpuInBackground, .noPurposeString:
             nil
         }
     }
@@ -139,7 +140,7 @@ public enum TerminationReason: String, Sendable, Hashable, CaseIterable {
         switch self {
         case .exitFailure, .signal, .coreDump, .launchDeadline, .backgroundDeadline, .watchdog, .taskExpired,
             .lockWhileSuspending, .oomKill, .unknown, .memoryLimit, .unresponsive, .wakeStorm, .launchFailed,
-            .gpuInBackground:
+            .gpuInBackground, .noPurposeString:
             true
         case .exitSuccess, .dependencyFailed, .replaced, .permissionChanged, .protectedDataOpen, .evicted, .stopped,
             .exitsOnSuspend,
@@ -156,7 +157,7 @@ public enum TerminationReason: String, Sendable, Hashable, CaseIterable {
             .taskExpired, .lockWhileSuspending, .oomKill, .unknown, .dependencyFailed, .replaced, .permissionChanged,
             .protectedDataOpen,
             .memoryLimit,
-            .unresponsive, .wakeStorm, .launchFailed, .gpuInBackground:
+            .unresponsive, .wakeStorm, .launchFailed, .gpuInBackground, .noPurposeString:
             false
         }
     }
@@ -180,7 +181,7 @@ public enum TerminationReason: String, Sendable, Hashable, CaseIterable {
             .lockWhileSuspending, .oomKill, .unknown, .dependencyFailed, .replaced, .permissionChanged,
             .protectedDataOpen, .memoryLimit,
             .unresponsive,
-            .wakeStorm, .evicted, .exitsOnSuspend, .shutdown, .launchFailed, .gpuInBackground:
+            .wakeStorm, .evicted, .exitsOnSuspend, .shutdown, .launchFailed, .gpuInBackground, .noPurposeString:
             true
         }
     }
@@ -193,7 +194,7 @@ public enum TerminationReason: String, Sendable, Hashable, CaseIterable {
             .taskExpired, .lockWhileSuspending, .oomKill, .unknown, .replaced, .permissionChanged, .protectedDataOpen,
             .memoryLimit,
             .unresponsive,
-            .wakeStorm, .evicted, .exitsOnSuspend, .shutdown, .launchFailed, .gpuInBackground:
+            .wakeStorm, .evicted, .exitsOnSuspend, .shutdown, .launchFailed, .gpuInBackground, .noPurposeString:
             true
         }
     }

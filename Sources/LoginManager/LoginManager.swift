@@ -81,6 +81,8 @@ public final class LoginManager {
         public var session: String?
         /// The user of that session.
         public var user: UInt32?
+        /// Whether a user has logged in to that session; false for a login screen.
+        public var isUsers = false
 
         /// Awake and unlocked.
         public init(isKnown: Bool = false) { self.isKnown = isKnown }
@@ -196,6 +198,7 @@ public final class LoginManager {
         new.isLocked = session?.isLocked ?? false
         new.session = session?.name
         new.user = session?.user
+        new.isUsers = session?.isUsers ?? false
         publish(new)
     }
 

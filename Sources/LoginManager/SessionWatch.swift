@@ -19,6 +19,8 @@ final class SessionWatch {
     private(set) var name: String?
     /// The user whose session it is; nil while that is not known.
     private(set) var user: UInt32?
+    /// Whether a user has logged in to the session; false for a login screen, and while that is not known.
+    private(set) var isUsers = false
     /// Why the chosen session is not followed. A user without a session is normal.
     private(set) var trouble: String?
 
@@ -33,6 +35,8 @@ final class SessionWatch {
     private var hint: BusSlot?
     /// The pending request for its `User`.
     private var userQuestion: BusSlot?
+    /// The pending request for its `Class`.
+    private var classQuestion: BusSlot?
 
     private static let session = "org.freedesktop.login1.Session"
 
@@ -110,7 +114,7 @@ final class SessionWatch {
     private func settle(_ session: (id: String, path: String)?) {
         guard let session else {
             (name, isLocked, followed, hint) = (nil, false, nil, nil)
-            (user, userQuestion) = (nil, nil)
+            (user, userQuestion, isUsers, classQuestion) = (nil, nil, false, nil)
             return known()
         }
         guard followed?.path != session.path else {
@@ -136,7 +140,15 @@ final class SessionWatch {
             slots.append(slot)
         }
         followed = (session.id, session.path, slots)
-        // Answered before the hint is, so that both are known at once.
+        isUsers = false
+        // Answered before the hint is, so that all three are known at once.
+        classQuestion = connection.get(LoginManager.service, session.path, Self.session, "Class") {
+            [weak self] answer in
+            guard let self, let kind = (try? answer.get())?.variant("s", { $0.text() }) else { return }
+            // The others are `greeter`, `lock-screen`, `background` and `manager`.
+            self.isUsers = kind.utf8.starts(with: "user".utf8)
+            if self.isKnown { self.manager.changed() }
+        }
         userQuestion = connection.get(LoginManager.service, session.path, Self.session, "User") {
             [weak self] answer in
             guard let self, case .success(let message) = answer else { return }

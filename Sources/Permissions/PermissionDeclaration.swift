@@ -80,12 +80,24 @@ public enum SandboxMode: String, CaseIterable, Sendable {
     case agent
 }
 
+/// The values of `on_denied`: what follows if the kernel denies something to a sandboxed app, and reports that.
+public enum DenialRule: String, CaseIterable, Sendable {
+    /// torpord records an event.
+    case log
+    /// torpord also ends the app if it declares no permission for that.
+    case end
+    /// The kernel is not asked to report it.
+    case ignore
+}
+
 /// The sandbox of an app, as it is configured.
 public struct Sandbox: Hashable, Sendable {
     /// How the app is confined; nil for an app without a sandbox.
     public var mode: SandboxMode?
     /// What the app asks for, sorted by name.
     public var declarations: [PermissionDeclaration] = []
+    /// What follows if the kernel denies something to the app, and reports that.
+    public var onDenied = DenialRule.log
 
     /// Creates the sandbox of an app that has none.
     public init() {}

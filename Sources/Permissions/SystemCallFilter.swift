@@ -100,6 +100,15 @@ public struct SystemCallFilter: Hashable, Sendable {
     /// first argument: PRIO_USER and IOPRIO_WHO_USER.
     static let ofUsers: [(name: String, which: UInt32)] = [("setpriority", 2), ("ioprio_set", 3)]
 
+    /// Calls for System V shared memory, semaphores and message queues, and for POSIX message queues. They are refused
+    /// to untrusted code that cannot have an IPC namespace of its own: it would reach those of its user's other
+    /// processes.
+    public static let sharedWithOthers: [Call] = [
+        Call("shmget", 29, 194), Call("shmat", 30, 196), Call("shmctl", 31, 195), Call("semget", 64, 190),
+        Call("semop", 65, 193), Call("semctl", 66, 191), Call("semtimedop", 220, 192), Call("msgget", 68, 186),
+        Call("msgsnd", 69, 189), Call("msgrcv", 70, 188), Call("msgctl", 71, 187), Call("mq_open", 240, 180),
+    ]
+
     static let socket = Call("socket", 41, 198)
     static let socketPair = Call("socketpair", 53, 199)
     static let limits = Call("prlimit64", 302, 261)
@@ -139,7 +148,14 @@ public struct SystemCallFilter: Hashable, Sendable {
     private static let noOperation: UInt32 = 95
 
     /// Creates the filter of an app with these permissions.
-    public init(_ grants: PermissionGrants, _ mode: SandboxMode, _ architecture: Architecture = .current) {
+    ///
+    /// - Parameter hasOwnIPC: whether the app's process gets an IPC namespace of its own.
+    public init(
+        _ grants: PermissionGrants,
+        _ mode: SandboxMode,
+        _ architecture: Architecture = .current,
+        hasOwnIPC: Bool = true
+    ) {
         // Kill programs of other architectures (32-bit programs), which have other numbers for the same calls.
         load(4)
         add(Self.jumpEqual, architecture.audit, 1, 0)
@@ -150,7 +166,7 @@ public struct SystemCallFilter: Hashable, Sendable {
             end(Self.fail(Self.notSupported))
         }
         var refused = Self.machine
-        if mode == .agent { refused += Self.strangers }
+        if mode == .agent { refused += Self.strangers + (hasOwnIPC ? [] : Self.sharedWithOthers) }
         for call in refused { refuse(call.number(architecture), Self.notPermitted) }
         if architecture == .x86 { for number in Self.machineOnX86 { refuse(number, Self.notPermitted) } }
         // A filter cannot read the flags of clone3, which are in memory: it could make namespaces, or processes in

@@ -4,21 +4,25 @@
 public enum Unenforced {
     /// One sentence for each thing that the app can do although it was not allowed.
     ///
-    /// - Parameter version: the version of Landlock, from 1; 0 if the kernel has none.
+    /// - Parameters:
+    ///   - version: the version of Landlock, from 1; 0 if the kernel has none.
+    ///   - sharesIPC: whether the app is in the IPC namespace of other processes.
     public static func sentences(
         _ sandbox: Sandbox,
         _ grants: PermissionGrants,
         version: Int,
-        isRoot: Bool
+        isRoot: Bool,
+        sharesIPC: Bool = false
     ) -> [String] {
         guard sandbox.mode != nil else { return [] }
         var result: [String] = []
         func add(_ isSo: Bool, _ sentence: String) { if isSo { result.append(sentence) } }
         let isConfined = !grants.hasAllFiles
+        let ipc = "it can use System V shared memory, semaphores and queues of its user (needs a supervisor of root)"
         if version < 1 {
             return LandlockPlan.isNeeded(for: grants)
                 ? ["this kernel has no Landlock, so the app is not launched"]
-                : ["this kernel has no Landlock: only the network is withheld"]
+                : ["this kernel has no Landlock: only the network is withheld"] + (sharesIPC ? [ipc] : [])
         }
         add(isRoot, "it runs as root, which can change modes and owners of all files: write user = \"…\"")
         add(isConfined && version < 3, "it can truncate files that its user may write (needs Linux 6.2)")
@@ -28,6 +32,7 @@ public enum Unenforced {
         }
         add(version < 5, "it can control devices that it is given open (needs Linux 6.10)")
         add(version < 6, "it can signal processes of its user, and reach abstract Unix sockets (needs Linux 6.12)")
+        add(sharesIPC, ipc)
         add(isConfined, "it can connect to Unix sockets that its user may connect to")
         add(isConfined, "it can see that files exist, and change modes of those that its user owns")
         let hearing = sandbox.declarations.contains { $0.permission == .device(.microphone) }

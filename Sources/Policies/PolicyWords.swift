@@ -25,6 +25,7 @@ public enum PolicyWords {
         "watchdog", "task-expired", "lock-while-suspending", "oom-kill", "unknown", "dependency-failed", "replaced",
         "memory-limit", "unresponsive", "", "wake-storm", "", "", "evicted", "stopped", "exits-on-suspend", "shutdown",
         "force-quit", "launch-failed", "permission-changed", "gpu-in-background", "protected-data-open",
+        "no-purpose-string",
     ]
 
     /// The word for an event kind: `state` for 2.

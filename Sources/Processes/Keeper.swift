@@ -46,6 +46,8 @@ public final class Keeper {
     private let opensFiles: Bool
     /// Whether the keeper can launch programs in a sandbox.
     public let confines: Bool
+    /// Whether the keeper gives sandboxed apps IPC namespaces, and has denials logged.
+    public let hasWalls: Bool
     /// The keeper's pid.
     public let pid: Int32
     /// torpor-keeper's table of processes (torpor_keeper_protocol.h), readable even after torpor-keeper was lost.
@@ -77,6 +79,7 @@ public final class Keeper {
         isFallback = welcome.isFallback
         resumeVersion = welcome.resumeVersion
         opensFiles = welcome.opensFiles
+        hasWalls = welcome.hasWalls
         pid = welcome.keeperPid
         table = descriptors[0]
 
@@ -106,11 +109,7 @@ public final class Keeper {
         }
         if isLost { return fail(.keeper, .brokenPipe, "the keeper is gone") }
         guard opensFiles || plan.inputFile == nil && plan.errorFile == nil else {
-            return fail(
-                .plan,
-                .notSupported,
-                "the keeper is older than torpord, and opens no files: run ‘torpor upgrade’"
-            )
+            return fail(.plan, .notSupported, "the keeper is older, and opens no files: run ‘torpor upgrade’")
         }
         guard confines || plan.sandbox == nil else {
             return fail(.sandbox, .notSupported, "the keeper is older than torpord: run ‘torpor upgrade’")

@@ -21,6 +21,7 @@ import WireText
 ///     72   4  pid of the keeper that launched the apps
 ///     76   4  a number for the owner
 ///     80   8  when process 1 started, in clock ticks after boot; 0 if unknown
+///     88   4  another number for the owner; 0 from older versions
 ///    128   4  the record under way: 1 + the number of its slot, 0 if there is none
 ///    132   4  the bits that its slot gets with it
 ///    136   …  the record
@@ -167,6 +168,7 @@ public final class RecoveryFile {
         fresh.flags = flags
         fresh.keeper = keeper
         fresh.verdict = verdict
+        fresh.person = person
         fresh.nextEvent = nextEvent
         (descriptor, mapping, copies) = (fresh.descriptor, fresh.mapping, fresh.copies)
         (slotBytes, self.capacity, freeSlots) = (fresh.slotBytes, fresh.capacity, fresh.freeSlots)
@@ -182,6 +184,12 @@ public final class RecoveryFile {
     public var verdict: UInt32 {
         get { mapping.bytes.load(fromByteOffset: 76, as: UInt32.self) }
         set { mapping.publish(newValue, at: 76) }
+    }
+
+    /// Another number for the owner, of a user.
+    public var person: UInt32 {
+        get { mapping.bytes.load(fromByteOffset: 88, as: UInt32.self) }
+        set { mapping.publish(newValue, at: 88) }
     }
 
     /// Bits for the owner.

@@ -220,8 +220,17 @@ public enum ManagerInterface {
         )
 
         # The sandbox of an app: mode is true or agent; unenforced: what this machine does not enforce of it, a sentence
-        # each.
-        type Sandbox (mode: string, permissions: []Permission, unenforced: []string)
+        # each; denials: how often it was denied something since torpord started, and what last, null if none was seen.
+        type Sandbox (
+          mode: string,
+          permissions: []Permission,
+          unenforced: []string,
+          denials: ?int,
+          last_denial: ?Denial
+        )
+
+        # What an app was denied, and when.
+        type Denial (at: int, text: string)
 
         # What an app asks for, and why. state: allowed, denied, or asked (withheld until a person answers); purposes: by
         # language; ports: the TCP ports of network, empty for all; by and at: who answered, and when.

@@ -36,6 +36,7 @@ public enum Metric: String, CaseIterable, Sendable {
     case appTransfersEnded = "torpor_app_transfers_ended"
     case appTransferred = "torpor_app_transferred_bytes"
     case appAlerts = "torpor_app_alerts"
+    case appDenials = "torpor_app_denials"
     case appAlertsShown = "torpor_app_alerts_shown"
     case appBadge = "torpor_app_badge"
     case appLaunches = "torpor_app_launches"
@@ -70,7 +71,8 @@ public enum Metric: String, CaseIterable, Sendable {
         switch self {
         case .supervisor: .info
         case .supervisorProcessor, .events, .transitions, .deadlinesMissed, .wakesHeldBack, .appProcessor, .appLaunches,
-            .appUnhandledDropped, .appAlertsShown, .appTransfersEnded, .appTransferred, .appRestarts, .appEndings,
+            .appUnhandledDropped, .appDenials, .appAlertsShown, .appTransfersEnded, .appTransferred, .appRestarts,
+            .appEndings,
             .appWakes,
             .memoryWaiting, .memorySteps, .policyAdvice,
             .policyFailures,
@@ -106,7 +108,7 @@ public enum Metric: String, CaseIterable, Sendable {
         case .appState: ["app", rawValue]
         case .appFailed, .appMemory, .appProcessor, .appUptime, .appAsleep, .appUnhealthy, .appHolds, .appMail,
             .appUnhandled, .appOwned,
-            .appUnhandledDropped, .appAlertsShown, .appBadge, .appLaunches, .appRestarts, .appWakes:
+            .appUnhandledDropped, .appDenials, .appAlertsShown, .appBadge, .appLaunches, .appRestarts, .appWakes:
             ["app"]
         case .appTransfers, .appAlerts: ["app", "state"]
         case .scenes: ["template", "state"]
@@ -156,6 +158,7 @@ public enum Metric: String, CaseIterable, Sendable {
         case .scenes: "How many scenes of a template are in a state; unattached are those without a process."
         case .appTransferred: "How much was downloaded and uploaded for an app, including failed attempts."
         case .appAlerts: "How many alerts of an app are scheduled or open."
+        case .appDenials: "How often the kernel reported that it denied something to a sandboxed app."
         case .appAlertsShown: "How many alerts of an app were shown."
         case .appBadge: "The number at an app's entry."
         case .appLaunches: "How often an app was launched."

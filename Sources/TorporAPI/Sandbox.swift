@@ -10,6 +10,10 @@ public struct SandboxInfo: Hashable, Sendable {
     public var permissions: [PermissionInfo] = []
     /// The parts of the sandbox that this machine does not enforce, one sentence each.
     public var unenforced: [String] = []
+    /// How often the app was denied something since torpord started; nil if that was not seen.
+    public var denials: Int64?
+    /// What the app was denied last; nil if that was not seen.
+    public var lastDenial: DenialInfo?
 
     /// Creates a sandbox without permissions.
     public init(mode: String) { self.mode = mode }
@@ -19,13 +23,16 @@ public struct SandboxInfo: Hashable, Sendable {
         mode = try fields.string("mode")
         permissions = try fields.list("permissions") { json throws(FieldError) in try PermissionInfo(json: json) }
         unenforced = try fields.strings("unenforced")
+        denials = try fields.optionalInt("denials")
+        if let json = fields["last_denial"], !json.isNull { lastDenial = try DenialInfo(json: json) }
     }
 
     /// Encodes a JSON object.
     public var json: JSON {
         [
             "mode": .string(mode), "permissions": .array(permissions.map(\.json)),
-            "unenforced": .strings(unenforced),
+            "unenforced": .strings(unenforced), "denials": .optional(denials),
+            "last_denial": lastDenial?.json ?? .null,
         ]
     }
 
@@ -33,6 +40,24 @@ public struct SandboxInfo: Hashable, Sendable {
         guard let json = fields[name], !json.isNull else { return nil }
         return try SandboxInfo(json: json)
     }
+}
+
+/// Something that a sandboxed app was denied.
+public struct DenialInfo: Hashable, Sendable {
+    /// When that was, in microseconds since 1970.
+    public var at: Int64
+    /// What it was, as a sentence without its subject, the app.
+    public var text: String
+
+    /// Memberwise initializer.
+    public init(at: Int64, text: String) { (self.at, self.text) = (at, text) }
+
+    init(json: JSON) throws(FieldError) {
+        let fields = try Fields(json)
+        self.init(at: try fields.int("at"), text: try fields.string("text"))
+    }
+
+    var json: JSON { ["at": .int(at), "text": .string(text)] }
 }
 
 /// A permission that an app asks for.

@@ -223,6 +223,8 @@ _Noreturn void child_run(struct keeper_plan *plan, const struct keeper_spawn *sp
     open_files(plan, false, report);
     set_limits(plan, report);
     set_priority(head, report);
+    if ((error = sandbox_leave_ipc(plan)) != 0)
+        fail(report, TORPOR_STAGE_SANDBOX, error);
     set_user(plan, report);
     tie_to_keeper(keeper);  // changing the user has reset PR_SET_PDEATHSIG
     if (head->flags & TORPOR_LAUNCH_UMASK)

@@ -201,6 +201,7 @@ extern uint32_t launch_in_flight;
 _Noreturn void child_run(struct keeper_plan *plan, const struct keeper_spawn *spawn, pid_t keeper);
 
 // sandbox.c
+int sandbox_leave_ipc(const struct keeper_plan *plan);  // needs the keeper's rights; returns 0 or errno
 int sandbox_enter(const struct keeper_plan *plan, int ruleset);  // returns 0 or errno; there is no way back
 
 // files.c: return descriptors, or -1 with errno. They may leak descriptors, since the child soon ends or executes.

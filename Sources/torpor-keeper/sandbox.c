@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <sched.h>
 #include <stddef.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -22,6 +23,30 @@ _Static_assert(sizeof(struct torpor_keeper_instruction) == sizeof(struct sock_fi
 _Static_assert(offsetof(struct torpor_keeper_instruction, if_true) == offsetof(struct sock_filter, jt), "sock_filter");
 _Static_assert(offsetof(struct torpor_keeper_instruction, value) == offsetof(struct sock_filter, k), "sock_filter");
 
+// Logs to audit what is denied after the exec too (Linux 6.15).
+#define LOG_NEW_EXEC (1u << 1)
+
+// A namespace needs CAP_SYS_ADMIN: a user's supervisor has none, nor has root in most containers, and some kernels have
+// no such namespaces. torpord says then that the app is not confined in this. Too many namespaces are a failure, since
+// another user could have made them.
+int sandbox_leave_ipc(const struct keeper_plan *plan)
+{
+    if (plan->filter_count == 0 || !(plan->head->flags & TORPOR_LAUNCH_OWN_IPC) || unshare(CLONE_NEWIPC) == 0)
+        return 0;
+    return errno == EPERM || errno == EINVAL || errno == ENOSYS ? 0 : errno;
+}
+
+static int restrict_self(const struct keeper_plan *plan, int ruleset)
+{
+    if (plan->head->flags & TORPOR_LAUNCH_LOG_DENIALS) {
+        if (syscall(SYS_landlock_restrict_self, ruleset, LOG_NEW_EXEC) == 0)
+            return 0;
+        if (errno != EINVAL)
+            return errno;
+    }
+    return syscall(SYS_landlock_restrict_self, ruleset, 0) < 0 ? errno : 0;
+}
+
 // The filter is last, since it may forbid what comes before it.
 int sandbox_enter(const struct keeper_plan *plan, int ruleset)
 {
@@ -29,8 +54,9 @@ int sandbox_enter(const struct keeper_plan *plan, int ruleset)
         return 0;
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
         return errno;
-    if (ruleset >= 0 && syscall(SYS_landlock_restrict_self, ruleset, 0) < 0)
-        return errno;
+    int error = ruleset >= 0 ? restrict_self(plan, ruleset) : 0;
+    if (error != 0)
+        return error;
     struct sock_fprog program = {
         .len = (unsigned short)plan->filter_count,
         .filter = (struct sock_filter *)plan->filter,

@@ -76,7 +76,7 @@ static void serve_hello(size_t size)
         .keeper_pid = (int32_t)getpid(),
         .started_from_image = image_is_fallback(),
         .resume_version = TORPOR_KEEPER_RESUME_VERSION,
-        .features = TORPOR_KEEPER_FILES,
+        .features = TORPOR_KEEPER_FILES | TORPOR_KEEPER_WALLS,
     };
     int fds[2] = {table_memfd, watch_fd};
     wire_answer(&welcome, sizeof welcome, fds, 2);

@@ -53,7 +53,7 @@ extension LoaderTests {
         "fetch_interval": "\"1h\"",
         "extension_limit": "\"2min\"", "grace": "\"0s\"", "group": "\"video\"", "identity_files": "[\"who\"]",
         "instances": "2", "instance_first": "0",
-        "sandbox": "true",
+        "sandbox": "true", "on_denied": "\"end\"",
         "scenes":
             "{ inside = false, cgroups = false, max_live = 2, max_sessions = 3, discard_after = \"30d\", "
             + "opened_by = \"posters\" }",
@@ -164,6 +164,7 @@ extension LoaderTests {
         var network = PermissionDeclaration(.network, purpose: "Asks")
         (network.initial, network.ports) = (.allow, [80, 443])
         app.sandbox.declarations = [media, network]
+        app.sandbox.onDenied = .end
         var port = SettingDeclaration("port", .integer(min: .min, max: 90))
         (port.defaultValue, port.title, port.restart) = ("80", "Port", true)
         app.declaredSettings = [port]

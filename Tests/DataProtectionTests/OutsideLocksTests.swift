@@ -37,12 +37,12 @@ import Testing
         var locks = Self.fresh()
         _ = locks.say(Self.locked)
         #expect(locks.say(Self.awake) == .unlock && locks.say(Self.awake) == nil)
-        #expect(locks.recorded == OutsideLocks.Recorded(session: true, sleep: false))
+        #expect(locks.recorded == OutsideLocks.Recorded(session: true, sleep: false, user: 1000))
         var next = OutsideLocks(locks.recorded, isKnown: true)
         #expect(next.say(Self.awake) == .unlock)
         next.isUnlocked()
         locks.staysLocked()
-        for one in [next, locks] { #expect(one.recorded == OutsideLocks.Recorded(session: false, sleep: false)) }
+        for one in [next, locks] { #expect(!one.recorded.session && !one.recorded.sleep) }
         // What still locks is known to the next one, which has nothing to do.
         _ = next.say(Self.locked)
         var other = OutsideLocks(next.recorded, isKnown: true)
@@ -93,6 +93,38 @@ import Testing
             var locks = OutsideLocks(OutsideLocks.Recorded(session: false, sleep: false), isKnown: false)
             #expect(locks.say(state) == wish)
         }
+    }
+
+    @Test("the login screen of a boot unlocks nothing, and the first login after it does, whichever torpord sees it")
+    func login() {
+        var screen = Self.greeter
+        screen.isUsers = false
+        for first in [screen, Self.gone] {
+            for isReplaced in [false, true] {
+                var locks = OutsideLocks(OutsideLocks.Recorded(session: false, sleep: false), isKnown: false)
+                #expect(locks.say(first) == nil && locks.say(screen) == nil)
+                if isReplaced { locks = OutsideLocks(locks.recorded, isKnown: true) }
+                #expect(locks.say(screen) == nil && locks.say(Self.awake) == .unlock)
+            }
+        }
+    }
+
+    @Test("a torpord that comes after the lock knows whose session it was, and takes no login screen for it")
+    func crashAtLogin() {
+        var screen = Self.greeter
+        screen.isUsers = false
+        for other in [Self.greeter, screen] {
+            for lock in [Self.locked, Self.asleep] {
+                var locks = Self.fresh()
+                #expect(locks.say(lock) == .lock)
+                #expect(locks.recorded.user == 1000)
+                var next = OutsideLocks(locks.recorded, isKnown: true)
+                #expect(next.say(other) == nil && next.say(Self.awake) == .unlock)
+            }
+        }
+        // Its user is not known, as from an older torpord: a login screen still unlocks nothing.
+        var old = OutsideLocks(OutsideLocks.Recorded(session: true, sleep: false), isKnown: true)
+        #expect(old.say(screen) == nil && old.say(Self.awake) == .unlock)
     }
 }
 

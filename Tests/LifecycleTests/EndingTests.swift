@@ -192,7 +192,7 @@ struct EndingTests {
         let restarted: Set<TerminationReason> = [
             .exitFailure, .signal, .coreDump, .launchDeadline, .backgroundDeadline, .watchdog, .taskExpired,
             .lockWhileSuspending, .oomKill, .unknown, .memoryLimit, .unresponsive, .wakeStorm, .launchFailed,
-            .gpuInBackground,
+            .gpuInBackground, .noPurposeString,
         ]
         let codes: [TerminationReason: UInt32] = [
             .launchDeadline: 0x8bad_f00d, .backgroundDeadline: 0x8bad_f00d, .watchdog: 0x8bad_f00d,

@@ -70,7 +70,7 @@ struct RecordTests {
         for gone in [15, 20, 39, 255] as [UInt8] { #expect(Message(number: gone) == nil) }
         let reasons: [TerminationReason: UInt8] = [
             .exitSuccess: 0, .unresponsive: 14, .wakeStorm: 16, .evicted: 19, .launchFailed: 24, .permissionChanged: 25,
-            .gpuInBackground: 26, .protectedDataOpen: 27,
+            .gpuInBackground: 26, .protectedDataOpen: 27, .noPurposeString: 28,
         ]
         for (reason, number) in reasons { #expect(reason.number == number) }
         #expect(Set(TerminationReason.allCases.map(\.number)).count == TerminationReason.allCases.count)

@@ -255,7 +255,16 @@ struct LoginManagerTests {
         try world.eventually("the first is in front, and locked") {
             world.manager.state.session == "c1" && world.manager.state.isLocked
         }
-        #expect(world.manager.state.user == 1000)
+        #expect(world.manager.state.user == 1000 && world.manager.state.isUsers)
+        try world.mock.run(
+            """
+            add_session('c3', 120)
+            change('/session/c3', 'Session', 'Class', 'greeter')
+            front('seat0', 'c3')
+            """
+        )
+        try world.eventually("a login screen is in front") { world.manager.state.user == 120 }
+        #expect(world.manager.state.session == "c3" && !world.manager.state.isUsers)
         try world.mock.run("front('seat0', '')")
         try world.eventually("none is in front") { world.manager.state.session == nil && !world.manager.state.isLocked }
         #expect(world.manager.state.user == nil)

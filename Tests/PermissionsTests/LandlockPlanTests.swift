@@ -82,5 +82,9 @@ import Testing
             Unenforced.sentences(sandbox, sandbox.grants(), version: 7, isRoot: true).contains { $0.contains("root") }
         )
         #expect(Unenforced.sentences(Sandbox(), PermissionGrants(), version: 0, isRoot: true).isEmpty)
+        for shares in [true, false] {
+            let told = Unenforced.sentences(sandbox, sandbox.grants(), version: 7, isRoot: false, sharesIPC: shares)
+            #expect(told.contains { $0.contains("System V") } == shares)
+        }
     }
 }

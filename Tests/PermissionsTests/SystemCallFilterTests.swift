@@ -107,6 +107,23 @@ import Testing
         #expect(try Self.run(filter, ioctl, [0, 0x5401], architecture.audit) == Self.allow)
     }
 
+    @Test("Strangers without an IPC namespace of their own share no memory with others", arguments: [true, false])
+    func ipc(_ isX86: Bool) throws {
+        let architecture: SystemCallFilter.Architecture = isX86 ? .x86 : .arm
+        var grants = PermissionGrants()
+        grants.network = .ports([443])
+        for mode in SandboxMode.allCases {
+            for hasOwnIPC in [true, false] {
+                let filter = SystemCallFilter(grants, mode, architecture, hasOwnIPC: hasOwnIPC)
+                #expect(filter.instructions.count <= SystemCallFilter.most)
+                for call in SystemCallFilter.sharedWithOthers {
+                    let result = try Self.run(filter, call.number(architecture), [], architecture.audit)
+                    #expect(result == (mode == .agent && !hasOwnIPC ? Self.errno(1) : Self.allow), "\(call.name)")
+                }
+            }
+        }
+    }
+
     @Test("With ports no socket connects where Landlock does not look", arguments: [true, false])
     func ports(_ isX86: Bool) throws {
         let architecture: SystemCallFilter.Architecture = isX86 ? .x86 : .arm

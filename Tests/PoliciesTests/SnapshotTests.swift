@@ -118,7 +118,7 @@ struct SnapshotTests {
         #expect(PolicyWords.states.count == Int(TORPOR_STATE_COUNT))
         #expect(PolicyWords.advice(TORPOR_ADVISE_ASK_AGAIN.rawValue) == PolicyWords.advice.last)
         #expect(PolicyWords.advice(TORPOR_ADVISE_GIVE_UP.rawValue) == "give-up")
-        #expect(PolicyWords.reason(TORPOR_REASON_PROTECTED_DATA_OPEN.rawValue) == PolicyWords.reasons.last)
+        #expect(PolicyWords.reason(TORPOR_REASON_NO_PURPOSE_STRING.rawValue) == PolicyWords.reasons.last)
         #expect(PolicyWords.reason(TORPOR_REASON_LAUNCH_FAILED.rawValue) == "launch-failed")
         #expect(PolicyWords.reason(TORPOR_REASON_REPLACED.rawValue) == "replaced")
         #expect(PolicyWords.reason(16) == "16")

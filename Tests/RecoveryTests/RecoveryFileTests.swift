@@ -85,6 +85,8 @@ final class RecoveryFileTests {
         #expect(file.verdict == 0)
         file.verdict = 144
         #expect(try again().verdict == 144)
+        file.person = 1001
+        #expect(try again().person == 1001 && again().verdict == 144)
         let now = RecoveryFile.firstProcess
         #expect(now != 0, "process 1 can be looked at here")
         #expect(throws: RecoveryFile.Refusal.otherBoot) {
@@ -122,7 +124,7 @@ final class RecoveryFileTests {
     func goesOn() throws {
         let file = try fresh()
         write(file, try file.add("web"), "first")
-        (file.flags, file.keeper, file.verdict, file.nextEvent) = (5, 77, 3, 12)
+        (file.flags, file.keeper, file.verdict, file.person, file.nextEvent) = (5, 77, 3, 9, 12)
         let old = file.descriptor
         try File.remove(path)
         try file.goOn(at: path, recordBytes: 200, capacity: 40)
@@ -131,7 +133,7 @@ final class RecoveryFileTests {
         #expect(file.entries.isEmpty)
         write(file, try file.add("mail"), String(repeating: "x", count: 200))
         let read = try again()
-        #expect((read.flags, read.keeper, read.verdict, read.nextEvent) == (5, 77, 3, 12))
+        #expect((read.flags, read.keeper, read.verdict, read.nextEvent) == (5, 77, 3, 12) && read.person == 9)
         #expect(texts(read) == ["mail": String(repeating: "x", count: 200)])
     }
 

@@ -20,6 +20,8 @@
 //   3  sandboxes in LAUNCH, and the stage SANDBOX. A torpord whose HELLO with 3 is refused says HELLO with 2, and
 //      launches no app in a sandbox; a keeper of version 3 also serves a torpord of version 2, which an upgrade that
 //      failed starts again
+//      Later: OWN_IPC and LOG_DENIALS in LAUNCH, for which WELCOME says whether the keeper heeds them; an older keeper
+//      launches without them
 
 #define TORPOR_KEEPER_PROTOCOL_VERSION 3u
 #define TORPOR_KEEPER_OLDEST_VERSION 2u   // of a torpord that this keeper serves
@@ -150,10 +152,13 @@ enum torpor_keeper_launch_flags {
     TORPOR_LAUNCH_ERROR_FILE = 1 << 14,  // the child opens standard error itself, to append to it; not with STDERR
     TORPOR_LAUNCH_SANDBOX = 1 << 15,     // no new privileges, and a seccomp filter; version 3, also the next
     TORPOR_LAUNCH_RULESET = 1 << 16,     // a Landlock ruleset is the descriptor before the cgroup's; with SANDBOX
+    TORPOR_LAUNCH_OWN_IPC = 1 << 17,     // an IPC namespace of its own, where the kernel allows it; with SANDBOX
+    TORPOR_LAUNCH_LOG_DENIALS = 1 << 18, // the kernel logs to audit what Landlock denies, if it can; with RULESET
 };
 
 enum torpor_keeper_features {
     TORPOR_KEEPER_FILES = 1 << 0,  // supports INPUT_FILE and ERROR_FILE
+    TORPOR_KEEPER_WALLS = 1 << 1,  // supports OWN_IPC and LOG_DENIALS
 };
 
 struct torpor_keeper_limit {

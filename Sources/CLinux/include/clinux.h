@@ -375,6 +375,14 @@ int tlx_identity(int folder, const char *name, uint64_t *device, uint64_t *inode
 int tlx_compare_tasks(int first, int second, int kind);
 /// The type of a path's filesystem, as statfs(2) has it, or -1.
 long tlx_filesystem(const char *path);
+/// A socket on which the kernel's audit sends its records about Landlock, and no others; needs CAP_AUDIT_READ.
+int tlx_audit_listen(void);
+/// Takes the next record off that socket: its type, 0 if somebody else than the kernel has sent it, and its text. Returns
+/// the bytes of the text, or -1 (EAGAIN: none waits; ENOBUFS: some were lost).
+ssize_t tlx_audit_next(int fd, uint16_t *type, char *text, size_t size);
+/// Whether audit is enabled on this machine: 1, 0, or -1. Waits so many milliseconds for the kernel; needs
+/// CAP_AUDIT_CONTROL.
+int tlx_audit_enabled(int patience);
 /// The version of the kernel's Landlock ABI. Landlock has no wrapper in libc.
 long tlx_landlock_version(void);
 /// Creates a Landlock ruleset that restricts these rights. Returns its descriptor.

@@ -62,6 +62,14 @@ enum AppKeyEffects {
             copy: { $0.sandbox.mode = $1.sandbox.mode }
         ),
         AppKey(
+            name: "on_denied",
+            // Only a launch can have the kernel report what it denies.
+            effect: { old, _ in old.sandbox.onDenied == .ignore ? .launch : .live },
+            isSame: { $0.sandbox.onDenied == $1.sandbox.onDenied },
+            written: { $0.sandbox.onDenied == .log ? [:] : ["": $0.sandbox.onDenied.rawValue] },
+            copy: { $0.sandbox.onDenied = $1.sandbox.onDenied }
+        ),
+        AppKey(
             name: "permissions",
             // Without a sandbox, permissions have no effect. A change of a permission's purpose, a text for users, does
             // not change what the app may do.

@@ -69,6 +69,7 @@ enum AppKeys {
             draft.specification.container = container
         },
         .value("sandbox", \.specification.sandbox.mode, SandboxReader.mode),
+        .value("on_denied", \.specification.sandbox.onDenied) { Read.choice($0, $1) },
         AppKey("permissions") { context, node, draft in
             draft.specification.sandbox.add(SandboxReader.permissions(context, node))
             if draft.specification.sandbox.declarations.count > PermissionDeclaration.most {

@@ -97,6 +97,7 @@ enum SandboxReader {
             if !app.sandbox.declarations.isEmpty {
                 draft.warning("permissions", "does nothing without sandbox = true")
             }
+            if app.sandbox.onDenied != .log { draft.warning("on_denied", "does nothing without sandbox = true") }
             return
         }
         if app.container != nil {

@@ -68,6 +68,10 @@ package enum DescriptorName {
     package static let networks = "networks"
     /// The name of the record of the apps that another program's sound interrupts.
     package static let soundFocus = "sound-focus"
+    /// The name of the socket on which the kernel reports what it denies to sandboxed apps.
+    package static let audit = "audit"
+    /// The name of the record of which app such a report is about.
+    package static let denials = "denials"
     /// The name for the descriptor of a terminal or FIFO that is watched for data.
     package static func node(_ path: String) -> String { "node" + path }
     /// The path of the terminal or FIFO with that name; nil for other names.

@@ -32,6 +32,7 @@ package enum EventKind: String, CaseIterable {
     case overLimit = "3853a36f0ed6423abd5532aedf306d99"
     case lockHeld = "a52280b3eae248208adde96574438f19"
     case gpuInBackground = "155f418ba8d74a8bb33199596c54dfbb"
+    case denied = "93b57e0c4d1f4e5aa0c2f86d3e917b54"
     case noStateDirectory = "761e4867751f4b3a8e671fc20cad4163"
     case stateNotKept = "c526b37db8c04c12b24bb5e9b580fb5e"
     case stateSetAside = "2221cb593ca845aca25c08ce8a68a6b7"
@@ -154,7 +155,7 @@ package enum EventKind: String, CaseIterable {
         case .notHandled: "unhandled"
         case .transfer: "transfer"
         case .alert: "alert"
-        case .permission: "permission"
+        case .permission, .denied: "permission"
         case .taskBegan, .taskEnded, .holdEnded, .modeBegan, .modeEnded: "task"
         case .signalled: "signal"
         case .ended, .evicted, .failed, .missedDeadline, .outOfMemory, .notLaunched, .requirementFailed, .gaveUp: "exit"
@@ -198,7 +199,7 @@ package enum EventKind: String, CaseIterable {
             .dataUnlocked, .waitsForUnlock, .owned, .disowned:
             .info
         case .unheard, .descriptorClosed, .refused, .chatty, .answerFailed, .nearLimit, .notWoken, .snapshotNotTaken,
-            .coverFailed, .healthChecked, .permission:
+            .coverFailed, .healthChecked, .permission, .denied:
             .notice
         case .adopted, .failed, .missedDeadline, .outOfMemory, .notLaunched, .requirementFailed, .lateAnswer,
             .outlivedGrace, .notStopped, .continuedByOthers, .overLimit, .lockHeld, .gpuInBackground, .noStateDirectory,
@@ -217,7 +218,8 @@ package enum EventKind: String, CaseIterable {
         switch self {
         case .entered, .changing, .adopted, .ended, .evicted, .failed, .missedDeadline, .outOfMemory, .notLaunched,
             .requirementFailed, .gaveUp, .lateAnswer, .outlivedGrace, .notStopped, .continuedByOthers,
-            .overLimit, .lockHeld, .gpuInBackground, .noStateDirectory, .stateNotKept, .stateSetAside, .snapshotTaken,
+            .overLimit, .lockHeld, .gpuInBackground, .denied, .noStateDirectory, .stateNotKept, .stateSetAside,
+            .snapshotTaken,
             .snapshotNotTaken,
             .healthChecked, .bundlePutBack, .said, .asked, .keptDown, .asLeft, .advised, .removed,
             .chatty, .attached, .answered, .answerFailed, .taskBegan, .taskEnded, .stateKept, .holdEnded,
@@ -261,7 +263,8 @@ package enum EventKind: String, CaseIterable {
         case .oomKill, .memoryLimit: self = .outOfMemory
         case .launchFailed: self = .notLaunched
         case .dependencyFailed: self = .requirementFailed
-        case .exitFailure, .signal, .coreDump, .unknown, .lockWhileSuspending, .wakeStorm, .gpuInBackground:
+        case .exitFailure, .signal, .coreDump, .unknown, .lockWhileSuspending, .wakeStorm, .gpuInBackground,
+            .noPurposeString:
             self = .failed
         }
     }

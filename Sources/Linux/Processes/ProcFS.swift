@@ -201,6 +201,11 @@ public enum ProcFS {
         try File.status("/proc/\(pid)/ns/mnt").inode
     }
 
+    /// The same for its IPC namespace.
+    public static func ipcNamespace(_ pid: Int32) throws(Errno) -> UInt64 {
+        try File.status("/proc/\(pid)/ns/ipc").inode
+    }
+
     /// A field of `/proc/PID/status`, without surrounding white space.
     public static func statusField(_ pid: Int32, _ name: String, task: Int32? = nil) throws(Errno) -> String? {
         let path = task.map { "/proc/\(pid)/task/\($0)/status" } ?? "/proc/\(pid)/status"

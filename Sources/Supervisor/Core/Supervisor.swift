@@ -239,7 +239,8 @@ package final class Supervisor: Room {
             Announcements(engine, recorder), launcher, persistence, shares, snapshots, savedStates, memoryWatch,
             lockWatch, shares.gpuWatch, appSockets,
             service,
-            interruptions, mailboxes, settings, permissions, wakes, dataFolders, protection, transfers, alerts, scenes,
+            interruptions, mailboxes, settings, permissions, permissions.denials, wakes,
+            dataFolders, protection, transfers, alerts, scenes,
             activities,
             innerScenes, HoldingPages(self),
             Covers(self), launcher.healthChecks, desktop.soundFocus, desktop.focus,
@@ -251,9 +252,11 @@ package final class Supervisor: Room {
         desktop.takeOver()
         wakes.takeOver()
         activities.claim()
+        permissions.denials.claim()
         let fresh = takeover.recover()
         takeover.isOver = true
         activities.takeOver()
+        permissions.denials.begin()
         for app in apps { record(app) }
         suspendUnowned()
         ownershipClock.begin()

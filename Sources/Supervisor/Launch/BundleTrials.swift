@@ -52,7 +52,7 @@ extension Launcher {
         case .stopped, .exitsOnSuspend, .shutdown, .forceQuit, .replaced, .permissionChanged, .protectedDataOpen,
             .evicted,
             .backgroundDeadline, .taskExpired,
-            .oomKill, .dependencyFailed, .lockWhileSuspending, .wakeStorm, .gpuInBackground:
+            .oomKill, .dependencyFailed, .lockWhileSuspending, .wakeStorm, .gpuInBackground, .noPurposeString:
             break
         }
     }

@@ -31,6 +31,8 @@ package final class AppPermissions: ShellRoom, LifecycleObserver {
     var lastQuestions: [String: Int64] = [:]
     /// Whether the stored answers are loaded.
     private(set) var isLoaded = false
+    /// What the kernel denies to apps.
+    package private(set) lazy var denials = DenialWatch(engine, recorder, supervisor)
     /// Apps whose stored descriptors were opened under other permissions, as may be those that wait at their sockets.
     private var outdatedStores: Set<AppID> = []
 

@@ -20,26 +20,35 @@ package struct SandboxOrder: Sendable {
     package var version = Landlock.version
     /// torpord's own files and folders, to which nothing leads that only a bundle's manifest asks for.
     package var ownPaths: [String] = []
+    /// Whether the process gets an IPC namespace of its own.
+    package var hasOwnIPC = true
+    /// Whether the kernel reports what it denies to the process, if it can.
+    package var logsDenials = false
 
     /// A sandbox that a child process can enter.
     package struct Made: Sendable {
         package var ruleset: LandlockRuleset?
         package var filter: SystemCallFilter
+        package var hasOwnIPC = true
+        package var logsDenials = false
         /// The requested paths that could not be opened, each with the reason, as sentences.
         package var skipped: [String] = []
 
         /// The sandbox for a launch. The caller keeps ``ruleset`` until torpor-keeper has received it.
         package var forLaunch: LaunchRequest.Sandbox {
-            LaunchRequest.Sandbox(
+            var sandbox = LaunchRequest.Sandbox(
                 ruleset: ruleset?.raw,
                 filter: filter.instructions.map { ($0.code, $0.ifTrue, $0.ifFalse, $0.value) }
             )
+            (sandbox.hasOwnIPC, sandbox.logsDenials) = (hasOwnIPC, logsDenials)
+            return sandbox
         }
     }
 
     /// Makes the sandbox. A path that does not exist is skipped; any other failure prevents the launch.
     package func make() throws(LaunchError) -> Made {
-        var made = Made(filter: SystemCallFilter(grants, mode))
+        var made = Made(filter: SystemCallFilter(grants, mode, hasOwnIPC: hasOwnIPC))
+        (made.hasOwnIPC, made.logsDenials) = (hasOwnIPC, logsDenials)
         guard let plan = LandlockPlan(grants, places, version: version) else {
             guard !LandlockPlan.isNeeded(for: grants) else {
                 throw failure(
@@ -143,12 +152,39 @@ package enum Landlock {
     }()
 }
 
+extension Supervisor {
+    /// Whether sandboxed apps get IPC namespaces of their own: making one needs CAP_SYS_ADMIN (bit 21 of `CapEff`).
+    package var givesOwnIPC: Bool { keeper.hasWalls && Self.hasAdministration }
+
+    private static let hasAdministration: Bool = {
+        // Tests simulate a supervisor without rights.
+        guard ThisProcess.environment("TORPOR_TEST_NO_IPC") == nil else { return false }
+        let field = try? ProcFS.statusField(ThisProcess.pid, "CapEff")
+        return field.flatMap { UInt64($0, radix: 16) }.map { $0 & 1 << 21 != 0 } ?? false
+    }()
+
+    /// Whether the app can use System V IPC objects and POSIX message queues of processes outside. Of an app that runs,
+    /// the kernel is asked, since an older keeper may have launched it.
+    package func sharesIPC(_ app: AppRuntime) -> Bool {
+        // Without namespaces, the filter of `agent` refuses the calls.
+        let isAgent = app.specification.sandbox.mode == .agent
+        if let tree = app.run.tree, !tree.mainHasEnded,
+            let own = try? ProcFS.ipcNamespace(ThisProcess.pid), let other = try? ProcFS.ipcNamespace(tree.main.pid)
+        {
+            return own == other && (givesOwnIPC || !isAgent)
+        }
+        return !givesOwnIPC && !isAgent
+    }
+}
+
 extension Launcher {
-    /// The sandbox that a process of the app gets; nil for none.
+    /// The sandbox that a process of the app gets; nil for none. `isMain`: whether it is that of a launch, not of a
+    /// command inside.
     func sandboxOrder(
         of app: AppRuntime,
         _ specification: AppSpecification,
-        _ executable: String
+        _ executable: String,
+        isMain: Bool = false
     ) -> SandboxOrder? {
         guard let mode = specification.sandbox.mode else { return nil }
         var places = SandboxPlaces(executable: executable)
@@ -164,6 +200,8 @@ extension Launcher {
         places.runtime = supervisor.runtime.directory(of: app)
         var order = SandboxOrder(mode: mode, grants: app.grants, places: places)
         if specification.bundle != nil { order.ownPaths = supervisor.configuration.ownPaths }
+        order.hasOwnIPC = supervisor.givesOwnIPC
+        order.logsDenials = isMain && specification.sandbox.onDenied != .ignore
         return order
     }
 
@@ -175,7 +213,7 @@ extension Launcher {
         _ facts: LaunchFacts,
         _ specification: AppSpecification
     ) {
-        guard let sandbox = sandboxOrder(of: app, specification, facts.executable) else {
+        guard let sandbox = sandboxOrder(of: app, specification, facts.executable, isMain: true) else {
             return launch(app, order, facts, specification)
         }
         do throws(LaunchError) {

@@ -73,8 +73,19 @@ extension RecoveryFile {
 
     /// Whether the lock of the session, or a sleep of the machine, has locked data that was not unlocked since.
     var outsideLocks: OutsideLocks.Recorded {
-        get { OutsideLocks.Recorded(session: flags & 512 != 0, sleep: flags & 2048 != 0) }
-        set { flags = flags & ~(512 | 2048) | (newValue.session ? 512 : 0) | (newValue.sleep ? 2048 : 0) }
+        // The user's number plus 1; 0 for none, as an older torpord leaves it.
+        get {
+            OutsideLocks.Recorded(
+                session: flags & 512 != 0,
+                sleep: flags & 2048 != 0,
+                user: person == 0 ? nil : person - 1
+            )
+        }
+        set {
+            // A torpord that is killed between the two has the user of the newer lock.
+            person = newValue.user.map { $0 &+ 1 } ?? 0
+            flags = flags & ~(512 | 2048) | (newValue.session ? 512 : 0) | (newValue.sleep ? 2048 : 0)
+        }
     }
 }
 

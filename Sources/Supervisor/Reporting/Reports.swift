@@ -47,7 +47,8 @@ final class Reports: ShellRoom {
         let isStuck: Bool
         switch reason {
         case .launchDeadline, .backgroundDeadline, .watchdog, .taskExpired, .unresponsive: isStuck = true
-        case .lockWhileSuspending, .memoryLimit, .wakeStorm, .gpuInBackground, .protectedDataOpen: isStuck = false
+        case .lockWhileSuspending, .memoryLimit, .wakeStorm, .gpuInBackground, .protectedDataOpen, .noPurposeString:
+            isStuck = false
         case .exitSuccess, .exitFailure, .signal, .coreDump, .oomKill, .unknown, .dependencyFailed, .replaced,
             .permissionChanged, .evicted, .stopped, .exitsOnSuspend, .shutdown, .forceQuit, .launchFailed:
             return
@@ -120,6 +121,7 @@ final class Reports: ShellRoom {
             return "did not end its task\(ending.tasks.count == 1 ? "" : "s") \(names) within \(limit)"
         case .lockWhileSuspending:
             return app.run.locksInTheWay?.first.map { "could not be suspended because \($0.sentence)" }
+        case .noPurposeString: return app.run.undeclaredAccess
         case .protectedDataOpen: return app.run.openProtectedFiles.map(ProtectedData.sentence)
         case .memoryLimit:
             return app.specification.memoryLimit.map { "used more than its memory_limit of \(Bytes.text($0))" }

@@ -130,15 +130,14 @@ package final class Interruptions: LifecycleObserver {
     var coversApps: Bool { isKnown && isCovered }
 
     private func followData(_ now: LoginManager.State) {
-        supervisor.protection.follow(
-            OutsideLocks.State(
-                isLocked: now.isLocked,
-                isAsleep: now.isAsleep,
-                hasSession: now.session != nil,
-                user: now.user
-            ),
-            sleepsAt: login?.sleepsAt
+        var outside = OutsideLocks.State(
+            isLocked: now.isLocked,
+            isAsleep: now.isAsleep,
+            hasSession: now.session != nil,
+            user: now.user
         )
+        outside.isUsers = now.session == nil || now.isUsers
+        supervisor.protection.follow(outside, sleepsAt: login?.sleepsAt)
     }
 
     private func cover(_ covers: Bool) {

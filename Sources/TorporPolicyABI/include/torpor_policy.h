@@ -91,6 +91,7 @@ enum torpor_policy_reason {
     TORPOR_REASON_PERMISSION_CHANGED = 26,
     TORPOR_REASON_GPU_IN_BACKGROUND = 27,
     TORPOR_REASON_PROTECTED_DATA_OPEN = 28,
+    TORPOR_REASON_NO_PURPOSE_STRING = 29,
 };
 
 /* Why an app is launched. */

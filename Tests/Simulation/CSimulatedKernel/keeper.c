@@ -202,7 +202,7 @@ static void greet(void)
         .app_nofile_soft = 1024,
         .keeper_pid = SIM_KEEPER,
         .resume_version = TORPOR_KEEPER_RESUME_VERSION,
-        .features = TORPOR_KEEPER_FILES,
+        .features = TORPOR_KEEPER_FILES | TORPOR_KEEPER_WALLS,
     };
     int both[2] = {table, timer};
     has_greeted = 1;

@@ -43,6 +43,8 @@ enum KeeperLaunches: FuzzedParser {
                 (code: UInt16($0), ifTrue: $0, ifFalse: 0 as UInt8, value: UInt32($0))
             }
             request.sandbox = LaunchRequest.Sandbox(ruleset: bytes.count % 2 == 0 ? 12 : nil, filter: steps)
+            request.sandbox?.hasOwnIPC = bytes.count % 5 == 0
+            request.sandbox?.logsDenials = bytes.count % 7 == 0
         }
         guard let message = try? request.encoded(id: 1) else { return }
         var plan = cfuzz_plan()

@@ -17,6 +17,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/ipc.h>
+#include <sys/msg.h>
+#include <sys/sem.h>
+#include <sys/shm.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -183,6 +187,25 @@ static int try(const char *word, const char *argument)
         return result((int)syscall(SYS_keyctl, 0, -3, 0));
     if (strcmp(word, "module") == 0)
         return result((int)syscall(SYS_init_module, NULL, 0, ""));
+    // What others have made, by its key, or what is made here.
+    if (strcmp(word, "shm") == 0)
+        return result(shmget((key_t)atoi(argument), 0, 0));
+    if (strcmp(word, "sem") == 0)
+        return result(semget((key_t)atoi(argument), 0, 0));
+    if (strcmp(word, "msg") == 0)
+        return result(msgget((key_t)atoi(argument), 0));
+    if (strcmp(word, "queue") == 0)
+        return result((int)syscall(SYS_mq_open, argument, O_RDONLY | O_CLOEXEC, 0, NULL));
+    if (strcmp(word, "makeshm") == 0)
+        return result(shmget((key_t)atoi(argument), 4096, IPC_CREAT | IPC_EXCL | 0666));
+    if (strcmp(word, "makesem") == 0)
+        return result(semget((key_t)atoi(argument), 1, IPC_CREAT | IPC_EXCL | 0666));
+    if (strcmp(word, "makemsg") == 0)
+        return result(msgget((key_t)atoi(argument), IPC_CREAT | IPC_EXCL | 0666));
+    if (strcmp(word, "makequeue") == 0)
+        return result((int)syscall(SYS_mq_open, argument, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666, NULL));
+    if (strcmp(word, "dropqueue") == 0)
+        return result((int)syscall(SYS_mq_unlink, argument));
     if (strcmp(word, "terminal") == 0) {
         int fd = open(argument, O_RDWR | O_NOCTTY | O_CLOEXEC);
         return fd < 0 ? errno : result(ioctl(fd, TCGETS, &terminal));

@@ -92,6 +92,43 @@ import Varlink
         }
     }
 
+    @Test(
+        "An answer during a launch, or while torpord or its keeper is killed, leaves no app in an older sandbox",
+        arguments: [Loss.killed, .keeper, .both]
+    )
+    func kills(_ loss: Loss) throws {
+        let environment = ["TORPOR_RESTART_DELAY_CAP_MS": "0"]
+        try withRecovery(Self.app, loss: loss, environment: environment) { daemon throws in
+            try SandboxTests.makeFiles(daemon)
+            // The answer comes while the launch is on its way.
+            try daemon.done(.start, "web") { $0.wait = false }
+            _ = try Self.answer(daemon, .allow, ["files:@D/srv:ro"])
+            try daemon.waitFor("web", "active")
+            try daemon.eventually("the app may read") { (try? SandboxTests.results(daemon, "web")) == Self.opened }
+            for verdict in [PermissionVerdict.deny, .allow] {
+                Self.forgetResults(daemon)
+                let pid = try Self.pid(daemon)
+                let words = ["permissions", "web", verdict.rawValue, "files:\(daemon.directory)/srv:ro", "--socket"]
+                _ = try Spawn.start(
+                    [Built.path("torpor")] + words + [daemon.socket],
+                    environment: [:],
+                    output: "/dev/null"
+                )
+                // Before the answer is heard, stored or carried out, or after.
+                let isOver = { !Truth.isAlive(pid) || File.exists(daemon.directory + "/s/torpor.db-wal") }
+                try daemon.eventually("the answer is under way") { isOver() }
+                try daemon.lose(loss)
+                // It may have been killed before it was heard.
+                _ = try Self.answer(daemon, verdict, ["files:@D/srv:ro"])
+                let expected = verdict == .allow ? Self.opened : Self.closed
+                try daemon.eventually("the app is launched again: \(verdict)") {
+                    (try? daemon.summary("web").pid).flatMap { $0 } != pid
+                        && (try? SandboxTests.results(daemon, "web")) == expected
+                }
+            }
+        }
+    }
+
     @Test("A suspended app whose sandbox changes does not wake in the old one")
     func suspended() throws {
         try withDaemon(Self.app) { daemon throws in

@@ -1,0 +1,432 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Configuration
+package import Engine
+import EventLoop
+package import Lifecycle
+package import Linux
+package import Permissions
+import Processes
+package import TorporAPI
+import Varlink
+import WireText
+
+/// Tells which access the kernel has denied to sandboxed apps, and ends apps for it (`on_denied`).
+///
+/// The kernel reports to audit, which torpord listens to and never switches on. A record names a domain, and the first
+/// one of a domain is followed by the number of the process that restricted itself: that is an app's main process at
+/// its launch. Records are read in batches on another thread, with a pause after each, so that an app which is denied
+/// something all the time costs little.
+package final class DenialWatch: Room, LifecycleObserver {
+    package let engine: Engine
+    package let recorder: Recorder
+    private unowned(unsafe) let keeping: any DescriptorKeeping
+    private let open: () throws(Errno) -> AuditRecords
+    private let worker: BackgroundWorker
+    private var records: AuditRecords?
+    private var source: IOSource?
+    private var timer: TimerSource?
+    /// Why the records cannot be read; nil if they can, or if no app needs them.
+    private var failure: Errno?
+    /// Whether audit is enabled, as the kernel said last; nil if it did not.
+    private var isEnabled: Bool?
+    /// Keeps ``domains`` for the next torpord: the kernel says only once which process made a domain.
+    private lazy var kept = PersistedBytes(keeping, log, named: DescriptorName.denials, most: 128 << 10)
+    /// When it was said last that denials were lost.
+    private var lossToldAt: Duration?
+    /// The runs of apps that are known to be in a domain.
+    private var domains: [UInt64: Run] = [:]
+    /// Domains of which it is not known yet whose they are, oldest first: of processes that no app has started, or that
+    /// are not known to run yet.
+    private var strange: [Strange] = []
+    /// The main processes of runs that have ended, oldest first: their records may come later.
+    private var past: [(process: Int32, run: Run)] = []
+
+    private struct Run {
+        let app: String
+        let incarnation: UInt32
+    }
+
+    private struct Strange {
+        let domain: UInt64
+        let since: Duration
+        var process: Int32?
+        var denials: [(denial: Denial, times: Int)] = []
+    }
+
+    /// What a thread has read.
+    private struct Heard: Sendable {
+        var records: [(record: DenialRecord, times: Int)] = []
+        var isLossy = false
+        var failure: Errno?
+    }
+
+    /// The most records that are read at once.
+    private static let batch = 512
+    /// The time between two batches.
+    private static let pause = Duration.milliseconds(100)
+    private static let mostDomains = 1024
+    private static let mostStrange = 64
+    private static let mostDenialsOfStrange = 16
+    private static let mostPast = 256
+    /// How long a domain may be nobody's. Launches and their records are at most a moment apart.
+    private static let patience = Duration.seconds(10)
+
+    /// - Parameter open: begins to listen to the kernel.
+    package init(
+        _ engine: Engine,
+        _ recorder: Recorder,
+        _ keeping: any DescriptorKeeping,
+        _ open: @escaping () throws(Errno) -> AuditRecords = DenialWatch.listen
+    ) {
+        self.engine = engine
+        self.recorder = recorder
+        self.keeping = keeping
+        self.open = open
+        worker = BackgroundWorker(engine.loop, named: "denials")
+    }
+
+    /// Listens to the kernel, or in tests to a socket at which records of the same form arrive.
+    package static func listen() throws(Errno) -> AuditRecords {
+        guard let path = ThisProcess.environment("TORPOR_TEST_AUDIT") else { return try AuditRecords() }
+        return AuditRecords(taking: try Sockets.bindDatagram(path: path, mode: 0o600))
+    }
+
+    // MARK: Taking over
+
+    /// Takes what an earlier torpord has left: the socket, in which records have waited, and whose domains are whose.
+    package func claim() {
+        if let socket = keeping.inheritance.take(DescriptorName.audit).first { records = AuditRecords(taking: socket) }
+        for line in (kept.bytes ?? []).split(separator: UInt8(ascii: "\n")).prefix(Self.mostDomains) {
+            let words = line.split(separator: UInt8(ascii: " ")).map { String(wire: $0) }
+            guard words.count == 3, let domain = UInt64(words[0], radix: 16), let number = UInt32(words[2]) else {
+                continue
+            }
+            domains[domain] = Run(app: words[1], incarnation: number)
+        }
+    }
+
+    private func keep() {
+        let lines = domains.map { "\(String($0.key, radix: 16)) \($0.value.app) \($0.value.incarnation)" }
+        kept.keep(Array(lines.joined(separator: "\n").utf8))
+    }
+
+    /// The descriptors that a new keeper must hold.
+    var held: [(name: String, descriptors: [Int32])] {
+        kept.held + (records.map { [(DescriptorName.audit, [$0.descriptor.raw])] } ?? [])
+    }
+
+    // MARK: Listening
+
+    /// Begins to listen if an app that runs is to be listened to. Called after the takeover.
+    package func begin() {
+        if records != nil || apps.contains(where: { isHeard($0) && $0.run.tree != nil }) { listenNow() }
+    }
+
+    package func entered(_ app: AppRuntime, from: AppState, to: AppState) {
+        if from == .notRunning, source == nil, isHeard(app) { listenNow() }
+    }
+
+    private func isHeard(_ app: AppRuntime) -> Bool {
+        app.specification.sandbox.mode != nil && app.specification.sandbox.onDenied != .ignore
+    }
+
+    private func listenNow() {
+        guard source == nil, timer?.deadline == nil, Landlock.version >= Self.firstVersion else { return }
+        do throws(Errno) {
+            let records: AuditRecords
+            if let open = self.records {
+                records = open
+            } else {
+                records = try open()
+                keeping.hold(DescriptorName.audit, records.descriptor.raw)
+                self.records = records
+            }
+            failure = nil
+            try watch(records)
+        } catch {
+            if failure != error { log.debug("denials are not reported: \(error)") }
+            failure = error
+        }
+    }
+
+    /// The first version of Landlock that reports denials.
+    private static let firstVersion = 7
+
+    private func watch(_ records: AuditRecords) throws(Errno) {
+        source = try loop.watch(records.descriptor.raw, .readable) { [weak self] _ in self?.read() }
+    }
+
+    private func read() {
+        guard let records else { return }
+        // While records wait, the descriptor is readable all the time.
+        source?.cancel()
+        let raw = records.descriptor.raw
+        worker.ask {
+            Self.read(raw)
+        } _: { [weak self] heard in
+            // The descriptor is not closed before it is read.
+            withExtendedLifetime(records) { self?.take(heard) }
+        }
+    }
+
+    private static func read(_ descriptor: Int32) -> Heard {
+        let batch = AuditRecords.read(descriptor, atMost: batch)
+        var heard = Heard(isLossy: batch.isLossy, failure: batch.failure)
+        var places: [DenialRecord: Int] = [:]
+        for raw in batch.records {
+            guard let record = DenialRecord(type: raw.type, raw.text) else { continue }
+            if let place = places[record] {
+                heard.records[place].times += 1
+            } else {
+                places[record] = heard.records.count
+                heard.records.append((record, 1))
+            }
+        }
+        return heard
+    }
+
+    private func take(_ heard: Heard) {
+        if let failure = heard.failure {
+            log.warning("denials are no longer reported: \(failure)")
+            keeping.release(DescriptorName.audit)
+            (records, source, self.failure) = (nil, nil, failure)
+        }
+        for (record, times) in heard.records {
+            switch record {
+            case .denied(let domain, let denial):
+                if let run = domains[domain] {
+                    tell(denial, times, run)
+                } else {
+                    wait(for: domain) { strange in
+                        if strange.denials.count < Self.mostDenialsOfStrange { strange.denials.append((denial, times)) }
+                    }
+                }
+            case .made(let domain, let process, let program):
+                // A process that an app has started may restrict itself further: that is its own affair.
+                guard domains[domain] == nil, Self.isKeeper(program) else { continue }
+                wait(for: domain) { $0.process = process }
+                if let run = run(of: process) { found(domain, run) }
+            case .gone(let domain):
+                strange.removeAll { $0.domain == domain }
+                if domains.removeValue(forKey: domain) != nil { keep() }
+            }
+        }
+        if heard.isLossy, lossToldAt.map({ now - $0 >= DenialLedger.window }) ?? true {
+            lossToldAt = now
+            log.notice("the kernel had no room for some denials: they are not reported")
+        }
+        rest()
+    }
+
+    private func rest() {
+        guard records != nil else { return }
+        if timer == nil {
+            timer = try? loop.timer { [weak self] in
+                guard let self else { return }
+                timer?.disarm()
+                source = nil
+                listenNow()
+            }
+        }
+        timer?.arm(after: Self.pause)
+    }
+
+    // MARK: Whose domain it is
+
+    /// Whether the program is torpor-keeper, whose child restricts itself before it executes the app's program.
+    private static func isKeeper(_ program: String) -> Bool {
+        program.split(separator: "/").last?.utf8.starts(with: "torpor-keeper".utf8) ?? false
+    }
+
+    private func wait(for domain: UInt64, _ change: (inout Strange) -> Void) {
+        if let index = strange.firstIndex(where: { $0.domain == domain }) { return change(&strange[index]) }
+        strange.removeAll { now - $0.since > Self.patience }
+        if strange.count >= Self.mostStrange { strange.removeFirst() }
+        var new = Strange(domain: domain, since: now)
+        change(&new)
+        strange.append(new)
+    }
+
+    private func run(of process: Int32) -> Run? {
+        if let app = apps.first(where: { $0.run.tree?.leader.pid == process }), let tree = app.run.tree {
+            return Run(app: app.name, incarnation: tree.tag.incarnation)
+        }
+        return past.last { $0.process == process }?.run
+    }
+
+    private func found(_ domain: UInt64, _ run: Run) {
+        if domains.count >= Self.mostDomains, let other = domains.keys.min() { domains[other] = nil }
+        domains[domain] = run
+        keep()
+        let waiting = strange.filter { $0.domain == domain }.flatMap(\.denials)
+        strange.removeAll { $0.domain == domain }
+        for (denial, times) in waiting { tell(denial, times, run) }
+    }
+
+    package func touched(_ apps: [AppRuntime]) {
+        guard !strange.isEmpty else { return }
+        for app in apps {
+            guard let tree = app.run.tree else { continue }
+            for one in strange where one.process == tree.leader.pid {
+                found(one.domain, Run(app: app.name, incarnation: tree.tag.incarnation))
+            }
+        }
+    }
+
+    package func ended(_ app: AppRuntime, _ ending: Ending) {
+        guard let tree = app.run.tree, isHeard(app) else { return }
+        if past.count >= Self.mostPast { past.removeFirst() }
+        past.append((tree.leader.pid, Run(app: app.name, incarnation: tree.tag.incarnation)))
+    }
+
+    package func forget(_ app: AppRuntime) {
+        past.removeAll { $0.run.app == app.name }
+        let count = domains.count
+        domains = domains.filter { $0.value.app != app.name }
+        if domains.count != count { keep() }
+    }
+
+    // MARK: Telling
+
+    private func tell(_ denial: Denial, _ times: Int, _ run: Run) {
+        guard let id = coordinator.id(of: run.app) else { return }
+        let app = apps[id]
+        guard isHeard(app) else { return }
+        let rule = app.specification.sandbox.onDenied
+        let declared = denial.covering(app.specification.sandbox.declarations)
+        let standing = Standing(denial, declared, app)
+        let text = "may not \(denial.text)" + standing.text
+        var log = app.denials ?? DenialLog()
+        let untold = log.ledger.take(denial, times: times, now: now)
+        log.last = DenialInfo(at: Clock.realtimeMicroseconds(), text: text)
+        app.denials = log
+        if let untold {
+            recorder.note(
+                app,
+                .denied,
+                incarnation: run.incarnation,
+                text: text + (untold > 0 ? " (\(untold) more were denied and not told)" : ""),
+                details: details(denial, standing, untold)
+            )
+        }
+        guard rule == .end, declared.isEmpty, denial.permission != nil else { return }
+        let machine = machine(app)
+        guard machine.isAlive, machine.incarnation == run.incarnation, machine.transition != .terminating else {
+            return
+        }
+        app.run.undeclaredAccess = "tried to \(denial.text), for which it declares no permission"
+        uninterrupted { [weak self] in try? self?.request(.stop(.noPurposeString), of: id) }
+    }
+
+    private func details(_ denial: Denial, _ standing: Standing, _ untold: Int) -> JSON {
+        var details: JSONObject = [
+            "blockers": .strings(denial.blockers), "permission": .optional(standing.name),
+            "state": .string(standing.word), "untold": .int(Int64(untold)),
+        ]
+        switch denial.object {
+        case .path(let path): details["path"] = .string(path)
+        case .port(let port): details["port"] = .int(Int64(port))
+        case .process, .abstract, .nothing: break
+        }
+        return .object(details)
+    }
+
+    /// How the app's permissions are about what it was denied.
+    private struct Standing {
+        /// The name of the permission that is declared for it, or that would have to be; nil if there is none.
+        var name: String?
+        /// `asked`, `denied`, `allowed`, `undeclared`, or `none`, where no permission allows it.
+        var word: String
+        /// The rest of a sentence.
+        var text: String
+
+        init(_ denial: Denial, _ declared: [PermissionDeclaration], _ app: AppRuntime) {
+            let states = app.specification.sandbox.states(app.permissionAnswers).filter { declared.contains($0.0) }
+            let best = states.first { $0.state == .allowed } ?? states.first { $0.state == .asked } ?? states.first
+            guard let best else {
+                (name, word, text) = (denial.permission, "none", "")
+                guard let name else { return }
+                let hint = if case .port = denial.object { name + " with this port" } else { name }
+                (word, text) = ("undeclared", ": it declares no permission for that, such as \(hint)")
+                return
+            }
+            let name = best.declaration.name
+            (self.name, word) = (name, best.state.rawValue)
+            switch best.state {
+            case .allowed: text = ": \(name) is allowed, and what it opens was not there when the app was launched"
+            case .denied: text = ": \(name) is denied"
+            case .asked: text = ": \(name) is withheld until it is answered, with ‘torpor permissions \(app.name)’"
+            }
+        }
+    }
+
+    // MARK: For persons
+
+    /// Asks the kernel whether it reports denials, for ``check``, if there is an app that this matters for.
+    package func look(_ completion: @escaping () -> Void) {
+        guard apps.contains(where: isHeard), Landlock.version >= Self.firstVersion else { return completion() }
+        worker.ask {
+            Result<Bool, Errno> { () throws(Errno) in try AuditRecords.isEnabled() }
+        } _: { [weak self] answer in
+            self?.isEnabled = try? answer.get()
+            completion()
+        }
+    }
+
+    /// Whether denials are seen, and how they can be; nil if no app is confined. Call ``look(_:)`` before.
+    package var check: DoctorCheck? {
+        let heard = apps.filter(isHeard)
+        guard !heard.isEmpty else { return nil }
+        let obstacle = obstacle
+        let needing = heard.first { $0.specification.sandbox.onDenied == .end }
+        return DoctorCheck(
+            name: "denials",
+            ok: obstacle == nil || needing == nil,
+            value: obstacle.map { "not seen, since " + $0 } ?? "seen",
+            message: obstacle.flatMap { why in
+                needing.map { "what \($0.name) is denied does not end it (on_denied = \"end\"), since \(why)" }
+            }
+        )
+    }
+
+    private var obstacle: String? {
+        guard Landlock.version >= Self.firstVersion else { return "this kernel reports none: Linux 6.15 does" }
+        if !Users.isRoot { return "only a supervisor of root may read what the kernel reports" }
+        if let failure { return "audit cannot be read (\(failure)): the supervisor needs CAP_AUDIT_READ" }
+        switch isEnabled {
+        case true: return nil
+        case false:
+            return
+                "audit is off: ‘auditctl -e 1’ (package auditd), or audit=1 on the kernel's command line, enables it for "
+                + "the whole machine"
+        case nil: return "it cannot be found out whether audit is on, as in a container"
+        }
+    }
+}
+
+/// What an app was denied since torpord started.
+package struct DenialLog {
+    package var ledger = DenialLedger()
+    package var last: DenialInfo?
+}
+
+extension AppRuntime {
+    /// What the app was denied since torpord started; nil for nothing.
+    package var denials: DenialLog? {
+        get { slots[DenialLogSlot.self] }
+        set { slots[DenialLogSlot.self] = newValue }
+    }
+}
+
+private enum DenialLogSlot: Slot { typealias Value = DenialLog }
+
+extension Incarnation {
+    /// The access without a declared permission for which torpord has ended the app; nil if it has not.
+    var undeclaredAccess: String? {
+        get { slots[UndeclaredAccessSlot.self] }
+        set { slots[UndeclaredAccessSlot.self] = newValue }
+    }
+}
+
+private enum UndeclaredAccessSlot: Slot { typealias Value = String }
