@@ -3,6 +3,18 @@
 import CommandLinePages
 import Linux
 
+/// Writes files that users name.
+enum UserFile {
+    /// Writes the file. Replaces a regular file as a whole; writes into anything else that has the name, such as
+    /// /dev/null or a pipe, since root could replace that too.
+    static func write(_ path: String, _ bytes: [UInt8], mode: UInt32 = 0o644) throws(Errno) {
+        guard let kind = try? File.status(path).kind, kind != .regular else {
+            return try File.replace(path, bytes, mode: mode)
+        }
+        try File.open(path, [.write]).withRaw { raw throws(Errno) in try Descriptor.writeAll(raw, bytes) }
+    }
+}
+
 /// Writes a document that another machine reads.
 enum ExportedDocument {
     /// Writes the document to a file, readable by its owner only, or to standard output.
@@ -20,7 +32,7 @@ enum ExportedDocument {
             return false
         }
         do throws(Errno) {
-            try File.replace(output, bytes, mode: 0o600)
+            try UserFile.write(output, bytes, mode: 0o600)
         } catch {
             throw Failure(status: .failed, message: "\(output) cannot be written: \(error)")
         }

@@ -75,7 +75,7 @@ struct SnapshotVerb: ParsableCommand {
     private func show(_ snapshot: SnapshotInfo, _ data: [UInt8], _ app: String) throws(Failure) {
         if let output, output != "-" {
             do throws(Errno) {
-                try File.replace(output, data)
+                try UserFile.write(output, data)
             } catch {
                 throw Failure(status: .failed, message: "\(output) cannot be written: \(error)")
             }

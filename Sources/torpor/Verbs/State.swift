@@ -71,7 +71,7 @@ struct StateRestore: ParsableCommand {
         }
         do throws(Errno) {
             let bytes = try File.read(path, limit: 1 << 30)
-            if file == "-" { try Descriptor.writeAll(1, bytes) } else { try File.replace(file, bytes) }
+            if file == "-" { try Descriptor.writeAll(1, bytes) } else { try UserFile.write(file, bytes) }
             if output.json { Output.document(["file": .string(file), "bytes": .int(Int64(bytes.count))]) }
         } catch {
             throw Failure(status: .failed, message: "\(path) cannot be copied to \(file): \(error)")

@@ -219,6 +219,11 @@ import Varlink
             let file = daemon.directory + "/web.state"
             #expect(try Self.torpor(daemon, "state", "export", "web", "-o", file).code == 0)
             let bytes = try File.read(file, limit: 1 << 24)
+            // What is no file is written into, not replaced: root would replace /dev/null for all.
+            let sink = daemon.directory + "/sink"
+            try File.link(sink, to: "/dev/null")
+            #expect(try Self.torpor(daemon, "state", "export", "web", "-o", sink).code == 0)
+            #expect(try File.readLink(sink) == "/dev/null" && File.status(sink).kind != .regular)
             func imported(_ bytes: [UInt8], as app: String = "web") throws -> (code: Int32, output: String) {
                 try File.replace(file, bytes)
                 return try Self.torpor(daemon, "state", "import", app, file)
