@@ -268,10 +268,19 @@ import Varlink
             try daemon.done(.stop, "web") { $0.keepState = true }
             try daemon.done(.start, "web")
             #expect(daemon.records("web").last == "got " + text)
-            try daemon.done(.stop, "web")
-            try daemon.done(.start, "web")
+            let runs = daemon.records("web").count
+            try daemon.done(.restart, "web") { $0.keepState = true }
+            #expect(daemon.records("web").dropFirst(runs).last == "got " + text)
+            try daemon.done(.restart, "web")
             #expect(daemon.records("web").last == "got nothing")
             try daemon.done(.stop, "web")
+            try File.write(file, "as it is")
+            #expect(try Self.torpor(daemon, "state", "import", "web", "--raw", file).code == 0)
+            try daemon.done(.start, "web")
+            #expect(daemon.records("web").last == "got as it is")
+            try daemon.done(.stop, "web")
+            try File.write(file, "")
+            #expect(try Self.torpor(daemon, "state", "import", "web", "--raw", file).code == 2)
             #expect(try Self.torpor(daemon, "state", "export", "nobody", "-o", file).code == 4)
         }
     }
