@@ -90,7 +90,7 @@ package struct StateDocument: Sendable {
     ///
     /// - Throws: ``DocumentFault`` with a sentence if the state is larger than any that can be given to an app.
     package init(app: String, state: [UInt8]) throws(DocumentFault) {
-        guard !state.isEmpty else { throw DocumentFault("the file is empty: name one with a state") }
+        guard !state.isEmpty else { throw DocumentFault("the file is empty: name one with a state", isInput: true) }
         guard state.count <= StatePart.mostState else {
             throw DocumentFault(
                 "a state has at most \(StatePart.mostState >> 20) MiB, and this is larger: name another file"
