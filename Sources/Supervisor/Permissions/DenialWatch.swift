@@ -131,7 +131,9 @@ package final class DenialWatch: Room, LifecycleObserver {
         app.specification.sandbox.mode != nil && app.specification.sandbox.onDenied != .ignore
     }
 
-    private func listenNow() {
+    /// Begins to listen. Called before the launch of an app that is to be listened to, since it may be denied something
+    /// at once.
+    func listenNow() {
         guard source == nil, timer?.deadline == nil, Landlock.version >= Self.firstVersion else { return }
         do throws(Errno) {
             let records: AuditRecords

@@ -216,6 +216,7 @@ extension Launcher {
         guard let sandbox = sandboxOrder(of: app, specification, facts.executable, isMain: true) else {
             return launch(app, order, facts, specification)
         }
+        if sandbox.logsDenials { supervisor.permissions.denials.listenNow() }
         do throws(LaunchError) {
             try prepare(app, facts.account?.user)
         } catch {
