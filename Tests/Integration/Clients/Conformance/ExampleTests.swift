@@ -5,6 +5,7 @@ import Foundation
 import Linux
 import Testing
 import TorporAPI
+import Varlink
 
 /// The examples do what their pages say.
 @Suite("The examples in C and Python")

@@ -3,6 +3,7 @@
 import DaemonHarness
 import Testing
 import TorporAPI
+import Varlink
 
 @Suite("What a delegate in Python raises")
 struct PythonFailureTests {
