@@ -946,7 +946,7 @@ _torpor_stop() {
 
 _torpor_restart() {
     repeating_flags=()
-    non_repeating_flags=(--no-wait --json --verbose -v --version -h --help)
+    non_repeating_flags=(--keep-state --no-wait --json --verbose -v --version -h --help)
     repeating_options=()
     non_repeating_options=(--timeout --socket)
     __torpor_offer_flags_options -1
@@ -1533,7 +1533,7 @@ _torpor_state_export() {
 
 _torpor_state_import() {
     repeating_flags=()
-    non_repeating_flags=(--json --verbose -v --version -h --help)
+    non_repeating_flags=(--raw --json --verbose -v --version -h --help)
     repeating_options=()
     non_repeating_options=(--socket)
     __torpor_offer_flags_options 2

@@ -85,7 +85,7 @@ function __torpor_parse_tokens -S
         case 'stop'
             __torpor_parse_subcommand -r 1 'keep-state' 'no-wait' 'timeout=' 'socket=' 'json' 'v/verbose' 'version' 'h/help'
         case 'restart'
-            __torpor_parse_subcommand -r 1 'no-wait' 'timeout=' 'socket=' 'json' 'v/verbose' 'version' 'h/help'
+            __torpor_parse_subcommand -r 1 'keep-state' 'no-wait' 'timeout=' 'socket=' 'json' 'v/verbose' 'version' 'h/help'
         case 'foreground'
             __torpor_parse_subcommand -r 1 'url=' 'no-wait' 'timeout=' 'socket=' 'json' 'v/verbose' 'version' 'h/help'
         case 'open'
@@ -134,7 +134,7 @@ function __torpor_parse_tokens -S
             case 'export'
                 __torpor_parse_subcommand 1 'o/output=' 'no-mail' 'no-state' 'socket=' 'json' 'v/verbose' 'version' 'h/help'
             case 'import'
-                __torpor_parse_subcommand 2 'socket=' 'json' 'v/verbose' 'version' 'h/help'
+                __torpor_parse_subcommand 2 'raw' 'socket=' 'json' 'v/verbose' 'version' 'h/help'
             end
         case 'force-quit'
             __torpor_parse_subcommand -r 1 'no-wait' 'timeout=' 'socket=' 'json' 'v/verbose' 'version' 'h/help'
@@ -629,6 +629,7 @@ complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options 
 complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor stop" version' -l 'version' -d 'Show the version.'
 complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor stop" h help' -s 'h' -l 'help' -d 'Show help information.'
 complete -c 'torpor' -n '__torpor_should_offer_completions_for_positional "torpor restart" -ge 1' -fka '(__torpor_custom_completion ---completion restart -- positional@0 (count (__torpor_tokens -pc)) (__torpor_tokens -tC))'
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor restart" keep-state' -l 'keep-state' -d 'Give the next launch the state that the app saved.'
 complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor restart" no-wait' -l 'no-wait' -d 'Return as soon as the supervisor has the request.'
 complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor restart" timeout' -l 'timeout' -d 'The longest time to wait, such as 10s.' -rfka ''
 complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor restart" socket' -l 'socket' -d 'The supervisor\'s control socket.' -rF
@@ -807,6 +808,7 @@ complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options 
 complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor state export" h help' -s 'h' -l 'help' -d 'Show help information.'
 complete -c 'torpor' -n '__torpor_should_offer_completions_for_positional "torpor state import" -eq 1' -fka '(__torpor_custom_completion ---completion state import -- positional@0 (count (__torpor_tokens -pc)) (__torpor_tokens -tC))'
 complete -c 'torpor' -n '__torpor_should_offer_completions_for_positional "torpor state import" -eq 2' -F
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor state import" raw' -l 'raw' -d 'The file is the state itself, such as one that was set aside, and no export.'
 complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor state import" socket' -l 'socket' -d 'The supervisor\'s control socket.' -rF
 complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor state import" json' -l 'json' -d 'One JSON document on standard output (an object a line for streams).'
 complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor state import" v verbose' -l 'verbose' -s 'v' -d 'Report supervisor restarts and upgrades on standard error.'

@@ -667,6 +667,7 @@ _torpor_restart() {
     local -i ret=1
     local -ar arg_specs=(
         '*:app:{__torpor_custom_complete ---completion restart -- positional@0 "${current_word_index}" "$(__torpor_cursor_index_in_current_word)"}'
+        '--keep-state[Give the next launch the state that the app saved.]'
         '--no-wait[Return as soon as the supervisor has the request.]'
         '--timeout[The longest time to wait, such as 10s.]:duration:'
         '--socket[The supervisor'\''s control socket.]:path:_files'
@@ -1094,6 +1095,7 @@ _torpor_state_import() {
     local -ar arg_specs=(
         ':app:{__torpor_custom_complete ---completion state import -- positional@0 "${current_word_index}" "$(__torpor_cursor_index_in_current_word)"}'
         ':file:_files'
+        '--raw[The file is the state itself, such as one that was set aside, and no export.]'
         '--socket[The supervisor'\''s control socket.]:path:_files'
         '--json[One JSON document on standard output (an object a line for streams).]'
         '(--verbose -v)'{--verbose,-v}'[Report supervisor restarts and upgrades on standard error.]'
