@@ -13,7 +13,7 @@ from typing import List
 
 from support import CLIENTS, SupervisedTestCase
 
-BOUND = 10.0
+BOUND = 60.0
 #: What the program in C leaves out.
 AROUND = """
 #include "torpor_app.h"

@@ -15,7 +15,7 @@ import torpor
 import torpor.aio
 from torpor import _session
 
-BOUND = 10.0
+BOUND = 60.0
 #: What the app is given as its watchdog; heartbeats come twice as often.
 WATCHDOG = 0.2
 
