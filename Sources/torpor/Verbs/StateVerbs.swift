@@ -62,7 +62,7 @@ struct StateImport: ParsableCommand {
     .examples(
         "torpor state import orders <orders.state",
         "torpor state import orders orders.state",
-        "torpor state import orders --raw /var/lib/torpor/archives/orders/set-aside"
+        "torpor state import orders --raw orders.state"
     )
 
     @OptionGroup var app: AppArgument
