@@ -367,13 +367,11 @@ struct ServerTests {
         _ = try bench.comes("web", to: .background)
         _ = try bench.comes("web", to: .suspended)
         pass(.seconds(100), on: bench)
-        bench.change("web") {
-            $0.grant_ends = bench.now + 30_000_000
-            $0.last_traffic = bench.now
-        }
-        #expect(try bench.comes("web", to: .background) == ["ask again in 28 s"])
-        pass(.seconds(28), on: bench)
-        bench.change("web") { $0.last_traffic = bench.now - (isInUse ? 500_000 : 20_000_000) }
+        bench.change("web") { $0.last_traffic = bench.now }
+        // It has 5 s, and is looked at 2 s before their end.
+        #expect(try bench.comes("web", to: .background) == ["ask again in 3 s"])
+        pass(.seconds(3), on: bench)
+        bench.change("web") { $0.last_traffic = bench.now - (isInUse ? 500_000 : 2_500_000) }
         #expect(try bench.ask(TORPOR_EVENT_TIMER) == (isInUse ? ["web → active"] : []))
         if isInUse { #expect(bench.reasons == ["it is in use again: data came 500 ms ago"]) }
     }
