@@ -16,6 +16,7 @@ MARKS = "\u0301\u0323"
 WAITING = (
     "Start", "Stop", "Restart", "Foreground", "Background", "Suspend", "Resume", "Interrupt", "Kill", "Hold", "Reset",
     "Wait", "Apply", "Attach", "RecordPolicies", "SaveState", "SaveSnapshot", "Post", "Subscribe", "Doctor",
+    "Owners",
 )  # fmt: skip
 # Calls that would end or replace the supervisor.
 EXCLUDED = ("Upgrade",)
