@@ -52,24 +52,34 @@ public final class OwnerWatch: Sendable {
     public func start() throws(Errno) {
         try WorkerThread.start(named: "owners") { [self] in
             var pause = Duration.zero
-            while true {
-                let isOld = follow()
-                let isNew = state.withLock { state in
-                    defer { state.isKnown = isOld }
-                    return state.isKnown
-                }
-                if isNew || isOld { tell([]) }
-                pause = isOld ? Self.rest : isNew ? .milliseconds(20) : min(pause * 2, .seconds(1))
-                ThisProcess.sleep(pause)
-            }
+            while true { pause = followNext(after: pause) }
         }
     }
+
+    /// Follows the next supervisor until it is gone, and waits. `pause`: how long it waited before. Returns how long it
+    /// waits now.
+    ///
+    /// The loop must not contain this: with so much in a loop, Swift's optimiser runs for a quarter of an hour.
+    @inline(never)
+    private func followNext(after pause: Duration) -> Duration {
+        let isOld = follow()
+        let isNew = state.withLock { state in
+            defer { state.isKnown = isOld }
+            return state.isKnown
+        }
+        if isNew || isOld { tell([]) }
+        let pause = isOld ? Self.rest : isNew ? .milliseconds(20) : min(pause * 2, .seconds(1))
+        ThisProcess.sleep(pause)
+        return pause
+    }
+
+    private static let call = ManagerRequest.owners.call
 
     /// Follows one supervisor until it is gone. Returns true for one that does not tell who owns apps.
     private func follow() -> Bool {
         do throws(VarlinkClientError) {
             let client = try VarlinkClient(path: socket, timeout: .seconds(10))
-            _ = try client.callMore(ManagerRequest.owners.call, firstTimeoutMilliseconds: Self.patience) { take($0) }
+            _ = try client.callMore(Self.call, firstTimeoutMilliseconds: Self.patience) { take($0) }
         } catch {
             guard case .service = error else { return false }
             log.sayOften(.warning, "owners", "torpord does not tell which apps this machine owns: \(error)")
