@@ -42,6 +42,8 @@ class PageTests(SupervisedTestCase):
         program, = blocks("python", "Python")
         self.assertIn("7070", program)
         environment = {**os.environ, "PYTHONPATH": CLIENTS + "/python"}
+        # Who runs the tests may block the signal, and programs inherit that.
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM])
         process = subprocess.Popen(
             [sys.executable, "-c", program.replace("7070", str(port))], env=environment, stderr=subprocess.PIPE, text=True
         )
