@@ -153,7 +153,7 @@ private struct JSONParser {
 
     /// Finds a name that an object has twice.
     private struct NameFilter {
-        /// A bit for each sum of a name's bytes, modulo 256: most names are new by that alone.
+        /// A bit for each sum of a name's length and some of its bytes, modulo 256: most names are new by that alone.
         private var sums = SIMD4<UInt64>(repeating: 0)
         /// All names, once there are many: comparing each with each would take quadratic time.
         private var names: Set<WireText> = []
@@ -166,7 +166,11 @@ private struct JSONParser {
                 if names.isEmpty { names = Set(members.map { WireText($0.name) }) }
                 return names.insert(WireText(name)).inserted
             }
-            let sum = name.utf8.reduce(UInt8(0)) { $0 &* 31 &+ $1 }
+            var name = name
+            let sum = name.withUTF8 { utf8 in
+                utf8.isEmpty ? 0 : UInt8(truncatingIfNeeded: utf8.count) &* 61 &+ utf8[0] &* 31
+                    &+ utf8[utf8.count / 2] &* 7 &+ utf8[utf8.count - 1]
+            }
             let (word, bit) = (Int(sum >> 6), UInt64(1) << UInt64(sum & 63))
             if sums[word] & bit != 0, members.contains(where: { $0.name.utf8.elementsEqual(name.utf8) }) {
                 return false
