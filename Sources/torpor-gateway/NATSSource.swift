@@ -96,7 +96,9 @@ final class NATSSource: Sendable {
         follow(subscriptions, connection)
         var why: UnsafePointer<CChar>?
         if natsConnection_GetLastError(connection, &why) != NATS_OK, let why {
-            say(.error, "\(broker.url) ended the connection: \(String(terminatedWire: why))")
+            let sentence = "\(sender): \(broker.url) ended the connection: \(String(terminatedWire: why))"
+            // The server chooses the words.
+            surroundings.log.sayOften(.error, "\(sender) ended", sentence)
         }
         for subscription in subscriptions { subscription.end(connection) }
     }
