@@ -326,7 +326,7 @@ package final class Settings: ShellRoom, LifecycleObserver {
     private func checkLater() {
         supervisor.loop.later { [weak self] in
             guard let self, let id = self.unchecked.popLast() else { return }
-            if let app = self.apps[id] { self.reportMisfits(app) }
+            if self.coordinator.exists(id) { self.reportMisfits(self.apps[id]) }
             if !self.unchecked.isEmpty { self.checkLater() }
         }
     }

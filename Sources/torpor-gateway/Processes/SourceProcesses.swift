@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import AppConnection
+import Configuration
 import Gateway
 import GatewayConfiguration
 import HTTPServing
