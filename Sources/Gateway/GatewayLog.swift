@@ -28,19 +28,21 @@ public final class GatewayLog: Sendable {
     }
 
     /// Logs something that may happen with every message: each `what` at most every 30 s, then with the number of
-    /// times that it happened, and at most 50 different ones in 30 s.
-    public func sayOften(_ level: LogLevel, _ what: String, _ sentence: String) {
-        guard level >= self.level else { return }
+    /// times that it happened, and at most 50 different ones in 30 s. Returns whether it was logged.
+    @discardableResult
+    public func sayOften(_ level: LogLevel, _ what: String, _ sentence: String) -> Bool {
+        guard level >= self.level else { return false }
         let now = Clock.monotonic()
         let count: Int
         switch throttle.withLock({ $0.take(what, at: now) }) {
-        case .nothing: return
+        case .nothing: return false
         case .message(let left): count = left
         case .others(let others, let left):
             say(.warning, "\(others) other messages were too many to log")
             count = left
         }
         say(level, count == 0 ? sentence : "\(sentence) (and \(count) times before)")
+        return true
     }
 
     private static func priority(_ level: LogLevel) -> Int {

@@ -120,8 +120,13 @@ final class MQTTSource {
             if surroundings.stop.isRequested { break }
             if !isRefusing, isWanted {
                 let why = String(terminatedWire: mosquitto_strerror(code))
-                log.sayOften(.warning, "\(sender) \(why)", "\(sender): no connection to \(broker.url): \(why)")
-                isConnected = false
+                // The next connection is logged if the loss of this one is: a broker may end each at once.
+                let isTold = log.sayOften(
+                    .warning,
+                    "\(sender) \(why)",
+                    "\(sender): no connection to \(broker.url): \(why)"
+                )
+                if isTold { isConnected = false }
             }
             if !isWanted {
                 surroundings.log.say(.info, "\(sender): left, since none of its apps is owned here")

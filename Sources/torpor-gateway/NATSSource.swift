@@ -29,6 +29,8 @@ final class NATSSource: Sendable {
     let surroundings: GatewayContext
     private let login: NATSLogin
     private let state = Monitor(State())
+    /// Whether the log says that the last connection was lost. A server may end each at once.
+    private let isLossTold = Monitor(true)
 
     var sender: String { "nats:\(broker.name)" }
 
@@ -197,13 +199,16 @@ final class NATSSource: Sendable {
         }
         state.wake()
         if now.isConnected, !was.isConnected {
+            guard isLossTold.withLock({ $0 }) else { return }
             surroundings.log.say(.info, "\(sender): connected to \(broker.url)")
         } else if was.isConnected, !now.isConnected || now.isClosed {
-            say(.warning, "the connection to \(broker.url) is lost")
+            let isTold = say(.warning, "the connection to \(broker.url) is lost")
+            isLossTold.withLock { $0 = isTold }
         }
     }
 
-    func say(_ level: LogLevel, _ sentence: String) {
+    @discardableResult
+    func say(_ level: LogLevel, _ sentence: String) -> Bool {
         surroundings.log.sayOften(level, "\(sender) \(sentence)", "\(sender): \(sentence)")
     }
 

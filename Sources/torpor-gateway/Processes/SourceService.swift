@@ -24,11 +24,11 @@ struct SourceService {
     private let secrets: Secrets
 
     /// Memory besides the stacks of threads: a state of 16 MiB takes several times its size.
-    private static let memory: UInt64 = 384 << 20
+    private static let memory: UInt64 = 256 << 20
     /// What a thread of libnats may take for its stack: 8 MiB, the usual limit, and what surrounds it.
     private static let stack: UInt64 = 9 << 20
     /// Threads besides those that libnats has for each subscription.
-    private static let threads = 24
+    private static let threads = 16
 
     /// What the process that starts this one gives as standard input, a memfd: the configuration as it was then, since
     /// the file may have changed.
