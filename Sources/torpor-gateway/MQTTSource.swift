@@ -246,7 +246,9 @@ final class MQTTSource {
         let size = min(Int(message.payloadlen), surroundings.maxPayload + 1)
         let bytes = Array(UnsafeRawBufferPointer(start: message.payload, count: size))
         var done: Set<Int> = []
-        if let settled, settled.subject.utf8.elementsEqual(subject.utf8), settled.bytes == bytes { done = settled.indices }
+        if let settled, settled.subject.utf8.elementsEqual(subject.utf8), settled.bytes == bytes {
+            done = settled.indices
+        }
         settled = nil
         for (index, subscription) in broker.subscriptions.enumerated() where !done.contains(index) {
             do throws(NoMessage) {

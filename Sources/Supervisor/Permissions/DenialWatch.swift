@@ -279,7 +279,9 @@ package final class DenialWatch: Room, LifecycleObserver {
         for app in apps {
             guard let tree = app.run.tree else { continue }
             for one in strange {
-                guard let maker = one.maker, maker.process == tree.leader.pid, maker.user == owner(app) else { continue }
+                guard let maker = one.maker, maker.process == tree.leader.pid, maker.user == owner(app) else {
+                    continue
+                }
                 found(one.domain, Run(app: app.name, incarnation: tree.tag.incarnation))
             }
         }
