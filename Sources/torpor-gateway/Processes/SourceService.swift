@@ -119,7 +119,7 @@ struct SourceService {
     }
 
     private var readable: [String] {
-        var paths = ["/proc/sys/kernel/hostname"]
+        var paths: [String] = []
         if case .state = source, let states = gateway.state { paths.append(states.tokens) }
         let secret = broker.key.map(secrets.path)
         let all = [broker.authorities, broker.certificate, broker.credentials, secret].compactMap(\.self)
