@@ -135,10 +135,7 @@ final class StateServer {
         var value: UnsafePointer<CChar>?
         guard natsMsgHeader_Get(message, name, &value) == NATS_OK, let value else { return "" }
         // It comes from outside, and is shown.
-        let scalars = String(terminatedWire: value).unicodeScalars.prefix(128).map { scalar in
-            scalar.value < 32 || (127..<160).contains(scalar.value) ? "?" : scalar
-        }
-        return String(String.UnicodeScalarView(scalars))
+        return String(String(terminatedWire: value).unicodeScalars.prefix(128)).onOneLine
     }
 
     /// Keeps a state, if the last message about the app has the number `expected`, 0 for no message: otherwise the server
