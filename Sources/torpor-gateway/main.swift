@@ -100,6 +100,7 @@ if let order {
         }
         let login = try NATSLogin(states.broker, secrets)
         try Signal.ignore(Signal.pipe)
+        try StateVerbs.confine(order.verb, states, secrets)
         try StateVerbs(order, StatePushing(states, socket: gateway.socket, login)).run()
     } catch {
         fail("\(error)", 1)
