@@ -107,6 +107,10 @@ typedef struct {
 } tlx_tcp_socket;
 enum { tlx_tcp_established = 1, tlx_tcp_time_wait = 6, tlx_tcp_listening = 10 };
 int tlx_diagnostics_socket(void);
+/// The same, for the network namespace of the process `pidfd`. The socket is opened by a thread that enters the namespace
+/// and ends, so that this thread never leaves its own. Returns -1 with EPERM if this process may not enter the
+/// namespace, EINVAL before Linux 5.8, ESRCH if the process has ended.
+int tlx_diagnostics_socket_of(int pidfd);
 /// Opens a netlink socket that becomes readable when a route of this network namespace was added or removed.
 int tlx_route_socket(void);
 /// Reads the queued messages about routes. Returns 1 if a route to other machines was added or messages were lost,
