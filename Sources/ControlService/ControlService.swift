@@ -110,11 +110,11 @@ package final class ControlService: ShellRoom, ClientService {
             switch request {
             case .list:
                 sampleUsage()
-                reply.send(Replies.list(apps.map(summary), templates: templates))
+                send(list: apps.all, templates: templates, reply)
             case .listOf(let patterns):
                 let chosen = try selection.resolve(patterns)
                 sampleUsage()
-                reply.send(Replies.list(chosen.map(summary)))
+                send(list: chosen, templates: [], reply)
             case .status(let name): reply.send(Replies.status(status(try selection.one(name))))
             case .verb(let verb):
                 if let state = verb.state, AppState(rawValue: state) == nil {
@@ -311,6 +311,12 @@ package final class ControlService: ShellRoom, ClientService {
         guard app.run.usage.processes > 0, let sampledAt = app.run.sampledAt else { return true }
         let age = app.run.launchedAt.map { sampledAt - $0 } ?? .seconds(1)
         return loop.now - sampledAt >= min(age, .seconds(1))
+    }
+
+    private func send(list apps: [AppRuntime], templates: [SceneTemplateInfo], _ reply: Reply) {
+        reply.sendText { writer in
+            Replies.append(list: apps.lazy.map { self.summary($0) }, templates: templates, to: &writer)
+        }
     }
 
     private func summary(_ app: AppRuntime) -> AppSummary {

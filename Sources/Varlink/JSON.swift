@@ -119,6 +119,12 @@ public struct JSONObject: Hashable, Sendable, ExpressibleByDictionaryLiteral {
     /// Creates an empty object.
     public init() { members = [] }
 
+    /// Appends a member, whose name must be new. It does not look for it, unlike the subscript.
+    public mutating func append(_ name: String, _ value: JSON) { members.append(Member(name: name, value: value)) }
+
+    /// Makes room for this many members.
+    public mutating func reserve(_ count: Int) { members.reserveCapacity(count) }
+
     /// A duplicate name keeps its first place and gets the last value.
     public init(dictionaryLiteral elements: (String, JSON)...) {
         members = []

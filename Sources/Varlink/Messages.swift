@@ -100,6 +100,29 @@ public struct VarlinkResponse: Hashable, Sendable {
         error = try fields.optionalString("error")
     }
 
+    /// Appends the reply as JSON text.
+    public func append(to writer: inout JSONWriter) {
+        writer.append("{" as StaticString)
+        if let error {
+            writer.append("\"error\":" as StaticString)
+            writer.append(error)
+            writer.append("," as StaticString)
+        }
+        Self.append(to: &writer, continues: continues) { parameters.append(to: &$0) }
+    }
+
+    /// Appends the results of a call as JSON text. `write` appends them as an object.
+    public static func appendResults(to writer: inout JSONWriter, continues: Bool, _ write: (inout JSONWriter) -> Void) {
+        writer.append("{" as StaticString)
+        append(to: &writer, continues: continues, write)
+    }
+
+    private static func append(to writer: inout JSONWriter, continues: Bool, _ write: (inout JSONWriter) -> Void) {
+        writer.append("\"parameters\":" as StaticString)
+        write(&writer)
+        writer.append(continues ? ",\"continues\":true}" as StaticString : "}")
+    }
+
     /// The reply as a JSON object.
     public var json: JSON {
         var object: JSONObject = [:]

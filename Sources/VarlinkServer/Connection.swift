@@ -185,9 +185,18 @@ final class Connection {
             return refuse(FieldError(field: "", problem: "\(error)"))
         }
         let oneway = call.oneway
-        let reply = Reply(more: call.more && !oneway, connection: number) { [weak self] response in
-            self?.respond(response, silently: oneway)
-        }
+        let reply = Reply(
+            more: call.more && !oneway,
+            connection: number,
+            output: { [weak self] response in
+                self?.respond(continues: response.continues, silently: oneway) { response.append(to: &$0) }
+            },
+            text: { [weak self] write in
+                self?.respond(continues: false, silently: oneway) { writer in
+                    VarlinkResponse.appendResults(to: &writer, continues: false, write)
+                }
+            }
+        )
         current = reply
         server?.dispatch(call, from: self, reply)
     }
@@ -201,16 +210,21 @@ final class Connection {
     }
 
     private func refuse(_ error: String, _ parameters: JSON) {
-        outbound.append(VarlinkResponse(parameters: parameters, error: error).json)
+        outbound.append { VarlinkResponse(parameters: parameters, error: error).append(to: &$0) }
         isEnding = true
     }
 
-    private func respond(_ response: VarlinkResponse, silently: Bool) {
+    private func respond(continues: Bool, silently: Bool, _ write: (inout JSONWriter) -> Void) {
         guard source != nil else { return }
-        if !response.continues { current = nil }
+        if !continues { current = nil }
         if !silently {
             let waiting = outbound.count
-            outbound.append(response.json)
+            // What is called to write may close this connection.
+            var buffer = OutboundBuffer()
+            swap(&buffer, &outbound)
+            buffer.append(write)
+            guard source != nil else { return }
+            swap(&buffer, &outbound)
             if !isPumping { flush() }
             current?.isUnread = !outbound.isEmpty
             // A single reply may be large, and a client that reads gets the time. A client that leaves much unread is

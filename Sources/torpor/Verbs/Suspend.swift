@@ -22,13 +22,16 @@ struct Suspend: ParsableCommand {
     package func run() throws {
         var request = VerbRequest(verb: .suspend, apps: apps.apps)
         request.force = force
-        let results = try VerbRunner.run(request, options, wait: wait)
-        guard !options.json, ThisProcess.isTerminal(2) else { return }
-        for result in results.prefix(3) where result.state == "suspended" { hint(result.app) }
+        Self.hint(try VerbRunner.run(request, options, wait: wait), PlainOptions(options))
     }
 
-    /// Says, on a terminal, that no event will wake the app, or which expected ones will not.
-    private func hint(_ app: String) {
+    /// Says, on a terminal, for the first apps, that no event will wake them, or which expected ones will not.
+    static func hint(_ results: [VerbResult], _ options: PlainOptions) {
+        guard !options.json, ThisProcess.isTerminal(2) else { return }
+        for result in results.prefix(3) where result.state == "suspended" { hint(result.app, options) }
+    }
+
+    private static func hint(_ app: String, _ options: PlainOptions) {
         guard let reply = try? Manager(options).call(.status(app: app)),
             let status = try? AppStatus(json: reply["status"] ?? .null)
         else { return }
