@@ -150,17 +150,26 @@ package struct StateDocument: Sendable {
         throw DocumentFault("\(app) saves its state again and again: stop it first")
     }
 
+    /// The SHA-256 of the state in hexadecimal; of no bytes if there is none.
+    package var digest: String {
+        String(wire: Hex.text((state ?? []).withUnsafeBytes { Digest.sha256($0) }))
+    }
+
     /// Gives the state and the mail to the app's supervisor.
-    package func give(_ call: Call) throws(DocumentFault) {
+    ///
+    /// - Parameter isClaimed: another token says that the state is the newest, so that its digest is not told.
+    package func give(_ call: Call, isClaimed: Bool = false) throws(DocumentFault) {
         if let state {
             var offset = 0
+            let digest = isClaimed ? nil : digest
             repeat {
                 let part = state[offset..<min(state.count, offset + StatePart.mostBytes)]
                 let request = ImportStateRequest(
                     app: app,
                     offset: Int64(offset),
                     bytes: Int64(state.count),
-                    data: Array(part)
+                    data: Array(part),
+                    digest: digest
                 )
                 _ = try call(.importState(request))
                 offset += part.count
