@@ -82,7 +82,8 @@ public struct ImportStateRequest: Hashable, Sendable {
         guard !data.isEmpty || bytes == 0 else { throw FieldError(field: "data", problem: "must not be empty") }
         self.data = data
         digest = try fields.optionalString("digest")
-        guard digest.map({ $0.utf8.count == Self.digestLength && $0.utf8.allSatisfy(Self.isHexadecimal) }) ?? true else {
+        let digits = digest?.utf8
+        guard digits.map({ $0.count == Self.digestLength && $0.allSatisfy(Self.isHexadecimal) }) ?? true else {
             throw FieldError(field: "digest", problem: "must be the SHA-256 of the state, in hexadecimal")
         }
     }

@@ -29,8 +29,8 @@ final class StatePusher: Sendable {
         var left: [String: Ownership] = [:]
         var retryAt: Duration?
         var pause = Backoff()
-        /// Apps that were moved here, while the machine from which they came has not pushed their states; looked at again
-        /// at `lookAt`.
+        /// Apps that were moved here, while the machine from which they came has not pushed their states; looked at
+        /// again at `lookAt`.
         var awaited: [String: Awaited] = [:]
         var lookAt: Duration?
         var lookPause = Backoff()

@@ -139,8 +139,8 @@ final class StatePushing {
 
     // MARK: Pushes
 
-    /// Pushes the app's newest state, unless the server has it already. From a machine that owned the app under its token
-    /// and no longer does, the message says so: the next owner may take it without a claim (``adopt(_:)``).
+    /// Pushes the app's newest state, unless the server has it already. From a machine that owned the app under its
+    /// token and no longer does, the message says so: the next owner may take it without a claim (``adopt(_:)``).
     ///
     /// - Parameters:
     ///   - owner: who owns the app, as the supervisor says; nil to ask it, if there is a token.
@@ -246,8 +246,8 @@ final class StatePushing {
         )
     }
 
-    /// Sends the state as that of a new claim, unless another message than number `sequence` is the last one by now, and
-    /// keeps the token. Returns the number of the message.
+    /// Sends the state as that of a new claim, unless another message than number `sequence` is the last one by now,
+    /// and keeps the token. Returns the number of the message.
     private func take(
         _ app: String,
         with document: StateDocument,
@@ -266,9 +266,9 @@ final class StatePushing {
         return new
     }
 
-    /// Claims the state of an app that this machine owns without a token, if nothing can be lost by that: the machine that
-    /// had the state no longer owns the app, and what it pushed last is what this machine has, or got before it owned the
-    /// app. Returns the name of that machine; nil if the state is not claimed.
+    /// Claims the state of an app that this machine owns without a token, if nothing can be lost by that: the machine
+    /// that had the state no longer owns the app, and what it pushed last is what this machine has, or got before it
+    /// owned the app. Returns the name of that machine; nil if the state is not claimed.
     ///
     /// Such is the state of an app that ‘torpor move’ has moved.
     func adopt(_ app: String) throws(StateTrouble) -> String? {

@@ -9,7 +9,11 @@ import Varlink
 
 @Suite("The state in a stream of an app that ‘torpor move’ moves") struct MovedStateTests {
     /// Moves the app with `torpor move`, for which a script stands for ssh.
-    private func move(_ from: StateScene.Node, _ to: StateScene.Node, at location: SourceLocation = #_sourceLocation) throws {
+    private func move(
+        _ from: StateScene.Node,
+        _ to: StateScene.Node,
+        at location: SourceLocation = #_sourceLocation
+    ) throws {
         let script = from.daemon.directory + "/ssh"
         let words = "shift 2\nexec '\(Built.path("torpor"))' \"$@\" --socket '\(to.daemon.socket)'\n"
         try File.write(script, words)
@@ -84,8 +88,10 @@ import Varlink
             let document = try Spawn.run([
                 Built.path("torpor"), "state", "export", "shop", "--no-mail", "--socket", north.daemon.socket,
             ]).output
-            try File.write(south.daemon.directory + "/exported", document)
-            let script = "'\(Built.path("torpor"))' state import shop --socket '\(south.daemon.socket)' <'\(south.daemon.directory)/exported'"
+            let file = south.daemon.directory + "/exported"
+            try File.write(file, document)
+            let words = "state import shop --socket '\(south.daemon.socket)' <'\(file)'"
+            let script = "'\(Built.path("torpor"))' \(words)"
             let given = try Spawn.run(["/bin/sh", "-c", script])
             #expect(given.code == 0, "\(given)")
             try scene.gateway(south)

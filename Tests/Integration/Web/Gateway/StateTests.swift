@@ -387,7 +387,9 @@ import Varlink
             }
             // Nothing waits behind what is for an app that is owned elsewhere.
             try publish("named/shop", 1)
-            try scene.fixture.eventually("that it is left") { north.log.contains("left to the gateway beside its owner") }
+            try scene.fixture.eventually("that it is left") {
+                north.log.contains("left to the gateway beside its owner")
+            }
             try north.daemon.done(.own, "shop")
             try scene.fixture.eventually("the connection") { north.log.contains("mqtt:alone: connected") }
             try publish("alone/news", 2)
