@@ -124,6 +124,15 @@ package struct StateDocument: Sendable {
         return document
     }
 
+    /// When the app saved its state, as its supervisor says, and the size of that in bytes; nil if there is none. Unlike
+    /// ``read(_:_:withState:withMail:)`` this reads no byte of it.
+    package static func found(_ app: String, _ call: Call) throws(DocumentFault) -> (savedAt: Int64, bytes: Int64)? {
+        // No state that is exported has a byte there.
+        let reply = try call(.exportState(app: app, offset: Int64(StatePart.mostState)))
+        let part = try Self.read { () throws(FieldError) in try StatePart(json: reply) }
+        return part.savedAt.map { ($0, part.bytes) }
+    }
+
     /// The messages that may be posted on another machine: others are about this one.
     private static let posted: Set<String> = ["didReceiveEvent", "didReceiveRemoteNotification"]
 

@@ -125,6 +125,14 @@ final class StatePushing {
         }
     }
 
+    /// When the app saved its state on this machine, and how large that is; nil if it has none.
+    func found(_ app: String) throws(StateTrouble) -> (savedAt: Int64, bytes: Int64)? {
+        let client = try supervisor()
+        return try fault { () throws(DocumentFault) in
+            try StateDocument.found(app) { request throws(DocumentFault) in try self.call(client, request) }
+        }
+    }
+
     private func give(_ document: StateDocument) throws(StateTrouble) {
         let client = try supervisor()
         do throws(DocumentFault) {
@@ -168,9 +176,12 @@ final class StatePushing {
                     isReleased: last.isReleased
                 )
             }
+            guard let before = pushed[app] else { continue }
+            // Most events change nothing: then the state is not read.
+            guard try found(app)?.savedAt != before.savedAt || isReleased != before.isReleased else {
+                return .kept(isNew: false)
+            }
             let document = try local(app)
-            guard let before = pushed[app], document.savedAt != before.savedAt || isReleased != before.isReleased
-            else { return .kept(isNew: false) }
             let bytes = try fault { () throws(DocumentFault) in try document.encoded() }
             do throws(StateTrouble) {
                 let sequence = try withServer { server throws(StateTrouble) in
@@ -220,22 +231,22 @@ final class StatePushing {
             if !isForced { kept = try document(message, of: app) }
             from = StateClaim.Kept(node: message.node, savedAt: kept?.savedAt)
         }
-        let local = try local(app)
         let source = StateClaim.source(
             of: app,
             kept: from,
             node: node,
-            savedAt: local.savedAt,
+            savedAt: try found(app)?.savedAt,
             owner: owner,
             isForced: isForced
         )
-        switch source {
-        case .refused(let sentence): throw .wrong(sentence)
-        case .server: if let kept { try give(kept) }
-        case .here: break
+        if case .refused(let sentence) = source { throw .wrong(sentence) }
+        let document: StateDocument
+        if source == .server, let kept {
+            try give(kept)
+            document = try asFound(kept)
+        } else {
+            document = try local(app)
         }
-        // As it is on this machine's disk, with the time of this machine's clock.
-        let document = source == .server ? try self.local(app) : local
         let sequence = try take(app, with: document, after: message?.sequence ?? 0)
         return Claimed(
             source: source,
@@ -244,6 +255,15 @@ final class StatePushing {
             bytes: document.state?.count ?? 0,
             from: message?.node
         )
+    }
+
+    /// A document that was just given to the supervisor, as it is on this machine's disk: with the time of its clock.
+    private func asFound(_ document: StateDocument) throws(StateTrouble) -> StateDocument {
+        let now = try found(document.app)
+        guard now?.bytes ?? 0 == Int64(document.state?.count ?? 0) else { return try local(document.app) }
+        var document = document
+        document.savedAt = now?.savedAt
+        return document
     }
 
     /// Sends the state as that of a new claim, unless another message than number `sequence` is the last one by now,

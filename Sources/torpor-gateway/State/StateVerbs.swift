@@ -191,7 +191,7 @@ struct StateVerbs {
         do throws(StateTrouble) {
             let kept = try pushing.document(message, of: app.app)
             // Two clocks cannot be compared.
-            if row.isOurs { row.isCurrent = try pushing.local(app.app).savedAt == kept.savedAt }
+            if row.isOurs { row.isCurrent = try pushing.found(app.app)?.savedAt == kept.savedAt }
         } catch {
             guard case .wrong = error else { throw error }
             row.problem = "no state of this app"
