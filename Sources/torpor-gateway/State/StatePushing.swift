@@ -158,7 +158,7 @@ final class StatePushing {
             pushed[app] = nil
             return .noToken
         }
-        let owner = try owner ?? self.owner(of: app)
+        let owner = if let owner { owner } else { try self.owner(of: app) }
         if owner == "here" { tokens.noteOwned(token, of: app) }
         let isReleased = isReleased || owner == "none" && tokens.wasOwned(token, app)
         if pushed[app]?.claim != token.claim { pushed[app] = nil }
