@@ -6,13 +6,8 @@ import Linux
 import Testing
 import TorporAPI
 
-/// The proxies of docs/howto/several-machines.md, as they are written there but for addresses. The proxy and each of
-/// the two machines have a network of their own, so that one of them can fall silent.
-@Suite(
-    "A proxy in front of several machines",
-    .enabled(if: MachinesProxyTests.obstacle == nil, MachinesProxyTests.obstacle ?? "")
-)
-struct MachinesProxyTests {
+/// Whether there can be networks for tests, and why not.
+enum ApartNetworks {
     static let obstacle: Comment? = {
         guard Users.isRoot else { return "only root can make networks" }
         guard File.exists("/usr/sbin/ip") else { return "iproute2 is needed: make test installs it" }
@@ -20,7 +15,15 @@ struct MachinesProxyTests {
         guard (try? Spawn.run(pair))?.code == 0 else { return "the kernel joins no networks here (veth)" }
         return nil
     }()
+}
 
+/// The proxies of docs/howto/several-machines.md, as they are written there but for addresses. The proxy and each of
+/// the two machines have a network of their own, so that one of them can fall silent.
+@Suite(
+    "A proxy in front of several machines",
+    .enabled(if: ApartNetworks.obstacle == nil, ApartNetworks.obstacle ?? "")
+)
+struct MachinesProxyTests {
     private static let apart = [
         "/usr/bin/unshare", "-n", "/bin/sh", "-ec", "/usr/sbin/ip link set lo up; exec \"$@\"", "sh",
     ]
