@@ -152,7 +152,8 @@ struct StateVerbs {
 
         var cells: [String] {
             [
-                app, owner, node.map { isReleased ? $0 + " (released)" : $0 } ?? "-", isOurs ? "yes" : "no", bytes.map { "\($0)" } ?? "-",
+                app, owner, node.map { isReleased ? $0 + " (released)" : $0 } ?? "-", isOurs ? "yes" : "no",
+                bytes.map { "\($0)" } ?? "-",
                 problem ?? isCurrent.map { $0 ? "as here" : "older than here" } ?? "-",
             ]
         }
