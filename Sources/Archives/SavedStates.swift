@@ -121,6 +121,8 @@ package final class SavedStates: Room, LifecycleObserver {
             in: archives(of: app, scene: scene)
         ) { [weak self, weak app] outcome in
             if let self, let app, case .success(let bytes) = outcome {
+                // It is not the owner's state.
+                if scene == nil, self.coordinator.machine(app.id).ownership == .forced { app.importedDigest = nil }
                 // Jobs in a folder are done in order, so the failed archive was set aside before this one was saved.
                 if scene == nil, app.restoration == .failed {
                     app.restoration = nil
@@ -237,6 +239,7 @@ package final class SavedStates: Room, LifecycleObserver {
         folders.ask(work, in: archives(of: app)) { [weak self, weak app] outcome in
             if let self, let app, case .success(let bytes) = outcome {
                 app.restoration = nil
+                app.importedDigest = request.digest
                 self.record(app)
                 self.note(app, .stateKept, text: "got a state from elsewhere, \(bytes) byte\(bytes == 1 ? "" : "s")")
                 self.changed(app)
@@ -381,6 +384,17 @@ extension AppRuntime {
 }
 
 private enum KeepsStateSlot: Slot { typealias Value = Bool }
+
+extension AppRuntime {
+    /// The digest of the state that was imported since this machine last owned the app, as its sender said. It ends
+    /// with torpord: then a user claims the state, as after any other way to bring it here.
+    package var importedDigest: String? {
+        get { slots[ImportedDigestSlot.self] }
+        set { slots[ImportedDigestSlot.self] = newValue }
+    }
+}
+
+private enum ImportedDigestSlot: Slot { typealias Value = String }
 
 extension Incarnation {
     /// The incarnation (run of the app) for which a failure to save its state was already reported. Its later

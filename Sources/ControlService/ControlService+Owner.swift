@@ -126,14 +126,16 @@ extension ControlService {
 
     private var ownerships: JSON {
         let all = apps.compactMap { app in
-            Self.owner(coordinator.machine(app.id)).map { Ownership(app: app.name, owner: $0, saved: true).json }
+            Self.owner(coordinator.machine(app.id)).map { owner in
+                Ownership(app: app.name, owner: owner, saved: true, imported: app.importedDigest).json
+            }
         }
         return ["apps": .array(all), "whole": true]
     }
 
     private func tellOwner(of app: AppRuntime, isSaved: Bool, _ reply: Reply?) {
         guard let owner = Self.owner(coordinator.machine(app.id)) else { return }
-        let one = Ownership(app: app.name, owner: owner, saved: isSaved)
+        let one = Ownership(app: app.name, owner: owner, saved: isSaved, imported: app.importedDigest)
         reply?.send(["apps": [one.json], "whole": false], continues: true)
     }
 

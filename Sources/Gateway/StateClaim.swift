@@ -100,5 +100,24 @@ public struct StateTokens: Sendable {
     }
 
     /// Removes a token, if there is one.
-    public func remove(_ app: String) { try? File.remove(path(app)) }
+    public func remove(_ app: String) {
+        try? File.remove(path(app))
+        try? File.remove(ownedPath(app))
+    }
+
+    // MARK: Owned claims
+
+    // A file of its own: one that is written here never takes the place of a token that another process has claimed.
+    private func ownedPath(_ app: String) -> String { folder + "/" + app + ".owned" }
+
+    /// Notes that this machine owns the app under the claim of the token. A claim comes before the ownership.
+    public func noteOwned(_ token: Token, of app: String) {
+        guard !wasOwned(token, app) else { return }
+        try? File.replace(ownedPath(app), Array(token.claim.utf8))
+    }
+
+    /// Whether this machine has owned the app under the claim of the token.
+    public func wasOwned(_ token: Token, _ app: String) -> Bool {
+        (try? File.readRegular(ownedPath(app), limit: 1 << 12)) == Array(token.claim.utf8)
+    }
 }

@@ -124,6 +124,15 @@ package struct StateDocument: Sendable {
         return document
     }
 
+    /// When the app saved its state, as its supervisor says, and the size of that in bytes; nil if there is none. Unlike
+    /// ``read(_:_:withState:withMail:)`` this reads no byte of it.
+    package static func found(_ app: String, _ call: Call) throws(DocumentFault) -> (savedAt: Int64, bytes: Int64)? {
+        // No state that is exported has a byte there.
+        let reply = try call(.exportState(app: app, offset: Int64(StatePart.mostState)))
+        let part = try Self.read { () throws(FieldError) in try StatePart(json: reply) }
+        return part.savedAt.map { ($0, part.bytes) }
+    }
+
     /// The messages that may be posted on another machine: others are about this one.
     private static let posted: Set<String> = ["didReceiveEvent", "didReceiveRemoteNotification"]
 
@@ -150,17 +159,26 @@ package struct StateDocument: Sendable {
         throw DocumentFault("\(app) saves its state again and again: stop it first")
     }
 
+    /// The SHA-256 of the state in hexadecimal; of no bytes if there is none.
+    package var digest: String {
+        String(wire: Hex.text((state ?? []).withUnsafeBytes { Digest.sha256($0) }))
+    }
+
     /// Gives the state and the mail to the app's supervisor.
-    package func give(_ call: Call) throws(DocumentFault) {
+    ///
+    /// - Parameter isClaimed: another token says that the state is the newest, so that its digest is not told.
+    package func give(_ call: Call, isClaimed: Bool = false) throws(DocumentFault) {
         if let state {
             var offset = 0
+            let digest = isClaimed ? nil : digest
             repeat {
                 let part = state[offset..<min(state.count, offset + StatePart.mostBytes)]
                 let request = ImportStateRequest(
                     app: app,
                     offset: Int64(offset),
                     bytes: Int64(state.count),
-                    data: Array(part)
+                    data: Array(part),
+                    digest: digest
                 )
                 _ = try call(.importState(request))
                 offset += part.count

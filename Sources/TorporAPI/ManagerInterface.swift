@@ -37,8 +37,9 @@ public enum ManagerInterface {
         type SceneCount (sessions: int, live: int)
 
         # Whether this machine owns an app of several machines: owner is that of App. saved: its saved state has changed, was
-        # removed, or may have.
-        type Ownership (app: string, owner: string, saved: bool)
+        # removed, or may have. imported: the digest of the state that was imported since this machine last owned the app, if
+        # ImportState had one; what the app has saved since then follows from that state.
+        type Ownership (app: string, owner: string, saved: bool, imported: ?string)
 
         # One app, as "torpor list" shows it. stranded: it should always run, but was evicted, and nothing launches it
         # again. done: it is a oneshot that has finished its work. socket_trouble says why one of its sockets is not
@@ -820,8 +821,9 @@ public enum ManagerInterface {
 
         # Saves a state of at most 16 MiB for the next launch of an app that does not run, in parts of at most 256 KiB; the
         # part that completes it is answered when the state is durable. bytes is the size of the whole; with 0, the
-        # state of the app is removed. offset 0 begins again.
-        method ImportState(app: string, offset: int, bytes: int, data: string) -> (bytes: int)
+        # state of the app is removed. offset 0 begins again. digest is the SHA-256 of the whole, in hexadecimal, for those who
+        # call Owners: it is not checked.
+        method ImportState(app: string, offset: int, bytes: int, data: string, digest: ?string) -> (bytes: int)
 
         # The apps with owner = "external". Called with "more", a reply follows with each that is owned, disowned or saves
         # its state, and one with all after the configuration has changed; whole says that a reply has all.

@@ -29,6 +29,8 @@ final class MQTTSource {
     /// A message that could only be posted to some apps, and comes again on the next connection.
     private var settled: Settled?
     private var isConnected = false
+    /// Why the broker is not connected to, as it was logged last.
+    private var refusal: String?
     private var pause = Backoff()
     private var sender: String { "mqtt:\(broker.name)" }
 
@@ -110,6 +112,7 @@ final class MQTTSource {
         let log = surroundings.log
         while !surroundings.stop.isRequested {
             guard isWanted else {
+                tellMixture()
                 if surroundings.stop.wait(Self.glance) { break }
                 continue
             }
@@ -124,7 +127,9 @@ final class MQTTSource {
                 isConnected = false
             }
             if !isWanted {
-                surroundings.log.say(.info, "\(sender): left, since none of its apps is owned here")
+                if mixture == nil {
+                    surroundings.log.say(.info, "\(sender): left, since none of its apps is owned here")
+                }
                 mosquitto_disconnect(handle)
                 mosquitto_loop_write(handle, 1)
                 isConnected = false
@@ -151,10 +156,31 @@ final class MQTTSource {
         }
     }
 
+    /// An app of several machines that shares the table with other apps. Their messages come in one order, so that those
+    /// of an app that another machine owns would hold back all later ones; and all machines would need the same
+    /// `client_id` for this app, and different ones for others.
+    private var mixture: String? {
+        let apps = Set(broker.subscriptions.map(\.app.description))
+        guard apps.count > 1 else { return nil }
+        return apps.sorted().first { surroundings.owners.isOfSeveralMachines($0) }
+    }
+
+    private func tellMixture() {
+        let app = mixture
+        defer { refusal = app }
+        guard let app, app != refusal else { return }
+        surroundings.log.say(
+            .error,
+            "\(sender): takes no messages, since \(app) has owner = \"external\" and shares [[gateway.mqtt]] with other "
+                + "apps: give \(app) a [[gateway.mqtt]] of its own, with a client_id that is the same on all machines"
+        )
+    }
+
     /// Whether an app that may be owned here gets messages of this broker. The broker keeps those of others for the
     /// machine that owns them, if all machines have the same `client_id`.
     private var isWanted: Bool {
-        broker.subscriptions.contains { subscription in
+        guard mixture == nil else { return false }
+        return broker.subscriptions.contains { subscription in
             let app = subscription.app.description
             guard subscription.app.isConstant, surroundings.owners.isOfSeveralMachines(app) else { return true }
             return surroundings.owners.standing(of: app) == .here
@@ -273,6 +299,9 @@ final class MQTTSource {
             log.say(.debug, what)
         case .unknownApp, .refused: log.sayOften(.warning, "\(sender) \(push.app)", what)
         case .elsewhere where !canWait: log.say(.debug, what)
+        case .elsewhere where !subscription.app.isConstant:
+            // It would hold back the messages of all others. The gateway beside the owner has a session of its own.
+            log.sayOften(.info, "\(sender) \(push.app)", "\(what); it is left to the gateway beside its owner")
         case .full where !canWait || subscription.onFull == .drop, .unavailable where !canWait:
             log.sayOften(.warning, "\(sender) \(push.app)", "\(what); it is lost")
         case .full, .elsewhere, .unavailable:

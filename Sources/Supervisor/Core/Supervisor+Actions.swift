@@ -150,6 +150,7 @@ extension Supervisor: ActionPerformer {
         case .modeEnded(let mode): text = "no longer needs the background (mode \(mode.rawValue))"
         case .sleepsAgain: text = "is suspended again: its time for the event that woke it is over"
         case .ownershipExpired:
+            app.importedDigest = nil
             text = "is no longer owned: ‘torpor own --for’ was not repeated in time; it is suspended"
         case .backgroundTimeUsed:
             // If no policy decides about the app, the app continues to run.

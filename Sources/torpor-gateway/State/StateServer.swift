@@ -37,6 +37,8 @@ final class StateServer {
         var claim: String
         /// The machine that sent it.
         var node: String
+        /// That machine no longer owns the app, and has pushed what the app saved last.
+        var isReleased: Bool
         /// A ``StateDocument``, as far as is known.
         var bytes: [UInt8]
     }
@@ -48,6 +50,7 @@ final class StateServer {
 
     private static let claimHeader = "Torpor-Claim"
     private static let nodeHeader = "Torpor-Node"
+    private static let releasedHeader = "Torpor-Released"
     /// What a message takes besides the document: subject and headers.
     private static let overhead = 1024
     /// How long the server may take for an answer, in milliseconds.
@@ -127,6 +130,7 @@ final class StateServer {
             sequence: natsMsg_GetSequence(found),
             claim: Self.header(found, Self.claimHeader),
             node: Self.header(found, Self.nodeHeader),
+            isReleased: Self.header(found, Self.releasedHeader) == "yes",
             bytes: size == 0 ? [] : Array(UnsafeRawBufferPointer(start: natsMsg_GetData(found), count: size))
         )
     }
@@ -147,6 +151,7 @@ final class StateServer {
         _ bytes: [UInt8],
         of app: String,
         claim: String,
+        isReleased: Bool,
         expected: UInt64
     ) throws(StateTrouble) -> UInt64 {
         let most = Int(natsConnection_GetMaxPayload(connection)) - Self.overhead
@@ -168,10 +173,11 @@ final class StateServer {
         }
         guard made == NATS_OK, let message else { throw .away("out of memory") }
         defer { natsMsg_Destroy(message) }
-        let headers = [
+        var headers = [
             (Self.claimHeader, claim), (Self.nodeHeader, node), ("Nats-Expected-Stream", states.stream),
             ("Nats-Expected-Last-Subject-Sequence", "\(expected)"),
         ]
+        if isReleased { headers.append((Self.releasedHeader, "yes")) }
         for (name, value) in headers where natsMsgHeader_Set(message, name, value) != NATS_OK {
             throw .away("out of memory")
         }

@@ -96,7 +96,7 @@ struct StateVerbs {
     }
 
     private func push(_ app: String) throws {
-        switch try patiently({ () throws(StateTrouble) in try pushing.push(app) }) {
+        switch try patiently({ () throws(StateTrouble) in try pushing.push(app, owner: nil) }) {
         case .kept(let isNew):
             if order.isJSON { return say(["app": .string(app), "pushed": .bool(isNew)]) }
             print("\(app): " + (isNew ? "its state is pushed" : "the server has its newest state"))
@@ -109,7 +109,9 @@ struct StateVerbs {
     }
 
     private func release(_ app: String) throws {
-        let outcome = try patiently { () throws(StateTrouble) in try pushing.push(app) }
+        let outcome = try patiently { () throws(StateTrouble) in
+            try pushing.push(app, owner: "none", isReleased: true)
+        }
         pushing.tokens.remove(app)
         if case .lost(let node) = outcome { throw lost(app, node) }
         var had = true
@@ -133,6 +135,8 @@ struct StateVerbs {
         /// The machine that has claimed the state; nil if none has.
         var node: String?
         var isOurs = false
+        /// That machine no longer owns the app.
+        var isReleased = false
         var bytes: Int?
         var isCurrent: Bool?
         var problem: String?
@@ -140,6 +144,7 @@ struct StateVerbs {
         var json: JSON {
             [
                 "app": .string(app), "owner": .string(owner), "node": .optional(node), "ours": .bool(isOurs),
+                "released": .bool(isReleased),
                 "bytes": .optional(bytes.map { Int64($0) }), "current": .optional(isCurrent),
                 "problem": .optional(problem),
             ]
@@ -147,7 +152,8 @@ struct StateVerbs {
 
         var cells: [String] {
             [
-                app, owner, node ?? "-", isOurs ? "yes" : "no", bytes.map { "\($0)" } ?? "-",
+                app, owner, node.map { isReleased ? $0 + " (released)" : $0 } ?? "-", isOurs ? "yes" : "no",
+                bytes.map { "\($0)" } ?? "-",
                 problem ?? isCurrent.map { $0 ? "as here" : "older than here" } ?? "-",
             ]
         }
@@ -180,12 +186,13 @@ struct StateVerbs {
             return row
         }
         row.node = message.node
+        row.isReleased = message.isReleased
         row.isOurs = pushing.tokens.token(of: app.app)?.claim == message.claim
         row.bytes = message.bytes.count
         do throws(StateTrouble) {
             let kept = try pushing.document(message, of: app.app)
             // Two clocks cannot be compared.
-            if row.isOurs { row.isCurrent = try pushing.local(app.app).savedAt == kept.savedAt }
+            if row.isOurs { row.isCurrent = try pushing.found(app.app)?.savedAt == kept.savedAt }
         } catch {
             guard case .wrong = error else { throw error }
             row.problem = "no state of this app"
