@@ -118,8 +118,8 @@ public struct Denial: Hashable, Sendable {
 public enum DenialRecord: Hashable, Sendable {
     /// A process in the domain was denied something.
     case denied(domain: UInt64, Denial)
-    /// The process that restricted itself, and its program.
-    case made(domain: UInt64, process: Int32, program: String)
+    /// The process that restricted itself, its user and its program.
+    case made(domain: UInt64, process: Int32, user: UInt32, program: String)
     /// No process is in the domain any longer.
     case gone(domain: UInt64)
 
@@ -136,8 +136,10 @@ public enum DenialRecord: Hashable, Sendable {
         if type == Self.domain {
             switch fields.word("status") {
             case "allocated":
-                guard let process = fields.word("pid").flatMap({ Int32($0) }), process > 0 else { return nil }
-                self = .made(domain: domain, process: process, program: fields.text("exe") ?? "")
+                guard let process = fields.word("pid").flatMap({ Int32($0) }), process > 0,
+                    let user = fields.word("uid").flatMap({ UInt32($0) })
+                else { return nil }
+                self = .made(domain: domain, process: process, user: user, program: fields.text("exe") ?? "")
             case "deallocated": self = .gone(domain: domain)
             default: return nil
             }

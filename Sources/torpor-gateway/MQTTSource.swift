@@ -123,8 +123,13 @@ final class MQTTSource {
             if surroundings.stop.isRequested { break }
             if !isRefusing, isWanted {
                 let why = String(terminatedWire: mosquitto_strerror(code))
-                log.sayOften(.warning, "\(sender) \(why)", "\(sender): no connection to \(broker.url): \(why)")
-                isConnected = false
+                // The next connection is logged if the loss of this one is: a broker may end each at once.
+                let isTold = log.sayOften(
+                    .warning,
+                    "\(sender) \(why)",
+                    "\(sender): no connection to \(broker.url): \(why)"
+                )
+                if isTold { isConnected = false }
             }
             if !isWanted {
                 if mixture == nil {
@@ -267,7 +272,9 @@ final class MQTTSource {
         let size = min(Int(message.payloadlen), surroundings.maxPayload + 1)
         let bytes = Array(UnsafeRawBufferPointer(start: message.payload, count: size))
         var done: Set<Int> = []
-        if let settled, settled.subject == subject, settled.bytes == bytes { done = settled.indices }
+        if let settled, settled.subject.utf8.elementsEqual(subject.utf8), settled.bytes == bytes {
+            done = settled.indices
+        }
         settled = nil
         for (index, subscription) in broker.subscriptions.enumerated() where !done.contains(index) {
             do throws(NoMessage) {

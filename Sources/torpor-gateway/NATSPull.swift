@@ -67,6 +67,7 @@ final class NATSPull: @unchecked Sendable {
         }
         guard subscribed == NATS_OK, let handle else { throw .problem(Self.sentence(subscribed, code, stream)) }
         subscription = handle
+        NATSSubscription.limit(handle)
         do throws(Errno) {
             try WorkerThread.start(named: "pull") { [self] in run(take) }
         } catch {

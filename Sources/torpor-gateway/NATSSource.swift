@@ -29,6 +29,8 @@ final class NATSSource: Sendable {
     let surroundings: GatewayContext
     private let login: NATSLogin
     private let state = Monitor(State())
+    /// Whether the log says that the last connection was lost. A server may end each at once.
+    private let isLossTold = Monitor(true)
 
     var sender: String { "nats:\(broker.name)" }
 
@@ -96,7 +98,9 @@ final class NATSSource: Sendable {
         follow(subscriptions, connection)
         var why: UnsafePointer<CChar>?
         if natsConnection_GetLastError(connection, &why) != NATS_OK, let why {
-            say(.error, "\(broker.url) ended the connection: \(String(terminatedWire: why))")
+            let sentence = "\(sender): \(broker.url) ended the connection: \(String(terminatedWire: why))"
+            // The server chooses the words.
+            surroundings.log.sayOften(.error, "\(sender) ended", sentence)
         }
         for subscription in subscriptions { subscription.end(connection) }
     }
@@ -195,13 +199,16 @@ final class NATSSource: Sendable {
         }
         state.wake()
         if now.isConnected, !was.isConnected {
+            guard isLossTold.withLock({ $0 }) else { return }
             surroundings.log.say(.info, "\(sender): connected to \(broker.url)")
         } else if was.isConnected, !now.isConnected || now.isClosed {
-            say(.warning, "the connection to \(broker.url) is lost")
+            let isTold = say(.warning, "the connection to \(broker.url) is lost")
+            isLossTold.withLock { $0 = isTold }
         }
     }
 
-    func say(_ level: LogLevel, _ sentence: String) {
+    @discardableResult
+    func say(_ level: LogLevel, _ sentence: String) -> Bool {
         surroundings.log.sayOften(level, "\(sender) \(sentence)", "\(sender): \(sentence)")
     }
 

@@ -33,6 +33,9 @@ final class NATSSubscription: @unchecked Sendable {
 
     /// The most unacknowledged messages that the server sends.
     private static let mostPending: Int64 = 16
+    /// The most messages and bytes that wait in the library for one subscription.
+    private static let mostWaiting: Int32 = 65_536
+    private static let mostBytesWaiting: Int32 = 32 << 20
     /// How long the server waits for an acknowledgement before it sends again: longer than the supervisor usually
     /// takes for all of these. If its disk takes seconds for each message, some come twice.
     private static let acknowledgement = PostQueue.patience * 3
@@ -113,7 +116,14 @@ final class NATSSubscription: @unchecked Sendable {
             { closure in Unmanaged<NATSSubscription>.fromOpaque(closure!).release() },
             closure.toOpaque()
         )
+        if let handle { Self.limit(handle) }
         return status
+    }
+
+    /// Limits what waits in the library: without it, a server may fill up the memory. Further messages are lost, which
+    /// the log says; a stream sends them again.
+    static func limit(_ subscription: OpaquePointer) {
+        natsSubscription_SetPendingLimits(subscription, mostWaiting, mostBytesWaiting)
     }
 
     private static let handler: natsMsgHandler = { connection, _, message, closure in

@@ -404,7 +404,8 @@ package final class ListeningSockets: EventRoom, EventSource {
 
     /// Closes the app's Unix sockets, with all that waits at them, so that its next launch binds them anew. Call this
     /// before a launch with other permissions: the app may have sent itself descriptors of what it may no longer open.
-    /// A sandboxed app cannot connect to abstract sockets that torpord has bound (with Landlock of Linux 6.12).
+    /// A sandboxed app cannot connect to abstract sockets that torpord has bound (with Landlock of Linux 6.12). On older
+    /// kernels they stay all the same: while the keeper closes an abstract name, any process could bind it.
     package func closeOutdated(of app: AppRuntime) {
         for socket in sockets(of: app) where socket.hasFile {
             guard let descriptor = socket.descriptor else { continue }

@@ -48,6 +48,9 @@ public enum ThisProcess {
         if let value { setenv(name, value, 1) } else { unsetenv(name) }
     }
 
+    /// Sets the name that ps -e and /proc/PID/comm show; at most 15 bytes. Call it on the first thread.
+    public static func rename(_ name: String) { _ = name.withCString { tlx_prctl(15, UInt(bitPattern: $0)) } }
+
     /// This process's current directory.
     public static var directory: String {
         guard let path = getcwd(nil, 0) else { return "/" }

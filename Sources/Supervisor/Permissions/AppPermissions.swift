@@ -32,7 +32,11 @@ package final class AppPermissions: ShellRoom, LifecycleObserver {
     /// Whether the stored answers are loaded.
     private(set) var isLoaded = false
     /// What the kernel denies to apps.
-    package private(set) lazy var denials = DenialWatch(engine, recorder, supervisor)
+    package private(set) lazy var denials = {
+        let denials = DenialWatch(engine, recorder, supervisor)
+        denials.owner = { [unowned(unsafe) supervisor] app in supervisor.launcher.userID(of: app) }
+        return denials
+    }()
     /// Apps whose stored descriptors were opened under other permissions, as may be those that wait at their sockets.
     private var outdatedStores: Set<AppID> = []
 

@@ -23,6 +23,8 @@ package final class DenialWatch: Room, LifecycleObserver {
     private unowned(unsafe) let keeping: any DescriptorKeeping
     private let open: () throws(Errno) -> AuditRecords
     private let worker: BackgroundWorker
+    /// The user that an app runs as; nil if it is not known.
+    package var owner: (AppRuntime) -> UInt32? = { _ in Users.effectiveUID }
     private var records: AuditRecords?
     private var source: IOSource?
     private var timer: TimerSource?
@@ -50,7 +52,8 @@ package final class DenialWatch: Room, LifecycleObserver {
     private struct Strange {
         let domain: UInt64
         let since: Duration
-        var process: Int32?
+        /// The process that made it, and its user.
+        var maker: (process: Int32, user: UInt32)?
         var denials: [(denial: Denial, times: Int)] = []
     }
 
@@ -204,11 +207,11 @@ package final class DenialWatch: Room, LifecycleObserver {
                         if strange.denials.count < Self.mostDenialsOfStrange { strange.denials.append((denial, times)) }
                     }
                 }
-            case .made(let domain, let process, let program):
+            case .made(let domain, let process, let user, let program):
                 // A process that an app has started may restrict itself further: that is its own affair.
                 guard domains[domain] == nil, Self.isKeeper(program) else { continue }
-                wait(for: domain) { $0.process = process }
-                if let run = run(of: process) { found(domain, run) }
+                wait(for: domain) { $0.maker = (process, user) }
+                if let run = run(of: process, user) { found(domain, run) }
             case .gone(let domain):
                 strange.removeAll { $0.domain == domain }
                 if domains.removeValue(forKey: domain) != nil { keep() }
@@ -250,11 +253,16 @@ package final class DenialWatch: Room, LifecycleObserver {
         strange.append(new)
     }
 
-    private func run(of process: Int32) -> Run? {
+    /// The run whose main process has that number. Its user counts too: a process of another user may have had the
+    /// number before, called itself like the keeper, and left others in its domain.
+    private func run(of process: Int32, _ user: UInt32) -> Run? {
         if let app = apps.first(where: { $0.run.tree?.leader.pid == process }), let tree = app.run.tree {
-            return Run(app: app.name, incarnation: tree.tag.incarnation)
+            return owner(app) == user ? Run(app: app.name, incarnation: tree.tag.incarnation) : nil
         }
-        return past.last { $0.process == process }?.run
+        guard let run = past.last(where: { $0.process == process })?.run, let id = coordinator.id(of: run.app),
+            owner(apps[id]) == user
+        else { return nil }
+        return run
     }
 
     private func found(_ domain: UInt64, _ run: Run) {
@@ -270,7 +278,10 @@ package final class DenialWatch: Room, LifecycleObserver {
         guard !strange.isEmpty else { return }
         for app in apps {
             guard let tree = app.run.tree else { continue }
-            for one in strange where one.process == tree.leader.pid {
+            for one in strange {
+                guard let maker = one.maker, maker.process == tree.leader.pid, maker.user == owner(app) else {
+                    continue
+                }
                 found(one.domain, Run(app: app.name, incarnation: tree.tag.incarnation))
             }
         }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import AppConnection
 import Configuration
 import Gateway
 import GatewayConfiguration
@@ -20,7 +19,8 @@ final class StatePusher: Sendable {
     private let socket: String
     private let login: NATSLogin
     private let surroundings: GatewayContext
-    private let notifySocket: String?
+    /// Says in `systemctl status` what is wrong; an empty sentence if nothing is.
+    private let show: @Sendable (String) -> Void
     private let state = Monitor(State())
 
     /// The thread's own.
@@ -65,15 +65,15 @@ final class StatePusher: Sendable {
     static func start(
         _ states: GatewayStates,
         socket: String,
-        notifySocket: String?,
-        _ surroundings: GatewayContext
+        _ surroundings: GatewayContext,
+        show: @escaping @Sendable (String) -> Void
     ) throws -> StatePusher {
         let pusher = StatePusher(
             states,
             socket,
             try NATSLogin(states.broker, surroundings.secrets),
-            notifySocket,
-            surroundings
+            surroundings,
+            show
         )
         surroundings.owners.onChange { [weak pusher] apps in pusher?.take(apps) }
         try WorkerThread.start(named: "states") {
@@ -88,14 +88,14 @@ final class StatePusher: Sendable {
         _ states: GatewayStates,
         _ socket: String,
         _ login: NATSLogin,
-        _ notifySocket: String?,
-        _ surroundings: GatewayContext
+        _ surroundings: GatewayContext,
+        _ show: @escaping @Sendable (String) -> Void
     ) {
         self.states = states
         self.socket = socket
         self.login = login
-        self.notifySocket = notifySocket
         self.surroundings = surroundings
+        self.show = show
     }
 
     /// Ends the thread after the push under way; false at the deadline (CLOCK_MONOTONIC).
@@ -234,9 +234,7 @@ final class StatePusher: Sendable {
 
     /// Says in `systemctl status` whose states are not pushed.
     private func tellStatus(_ progress: Progress) {
-        guard let notifySocket else { return }
         let apps = progress.told.keys.sorted().joined(separator: ", ")
-        let status = apps.isEmpty ? "States are pushed." : "The states of these apps are not pushed: \(apps)"
-        try? NotifySpeech.say("STATUS=\(status)", to: notifySocket)
+        show(apps.isEmpty ? "" : "The states of these apps are not pushed: \(apps).")
     }
 }
