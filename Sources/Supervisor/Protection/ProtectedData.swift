@@ -239,6 +239,7 @@ package final class ProtectedData: ShellRoom, LifecycleObserver {
             // Until all folders were closed once since the boot, each lock must close all of them, not only those of
             // `complete`.
             if closed != .failed { isFresh = false }
+            if closed != .whole { log.debug("protected folders could not be closed (\(closed))") }
             for standing in outcome.answer.standings { deal(with: standing) }
             handle(.closed(closed))
         }
