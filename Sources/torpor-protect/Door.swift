@@ -121,12 +121,18 @@ struct Door {
             try File.setMode(path, Self.openMode, followLinks: false)
             if try File.kind(draft) != nil {
                 standing.problem =
-                    "‘torpor protect move’ was interrupted, and has left files in \(draft): run it again, which removes them"
+                    "‘torpor protect move’ was interrupted and has left files in \(draft): run it again to remove them"
             }
         } catch {
             let refusal = error as? Refusal
             standing.state = refusal?.state ?? .refused
             standing.problem = refusal?.sentence ?? "the folder \(path) cannot be made ready: \(error)"
+            if standing.state == .refused, let folder = try? Folder(files) {
+                switch try? Encryption.standing(of: folder) {
+                case .plain, .unsupported: standing.isEncrypted = false
+                case .encrypted, nil: break
+                }
+            }
             try? File.setMode(path, Self.closedMode, followLinks: false)
         }
         return standing

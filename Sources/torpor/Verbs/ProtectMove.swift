@@ -18,9 +18,9 @@ struct ProtectMove: ParsableCommand {
             """
     )
     .examples(
-        "torpor protect move diary",
-        "torpor protect move diary --stop",
-        "torpor protect move diary --decrypt"
+        "torpor protect move web",
+        "torpor protect move web --stop",
+        "torpor protect move web --decrypt"
     )
 
     @OptionGroup var app: AppArgument
@@ -33,21 +33,23 @@ struct ProtectMove: ParsableCommand {
     package func run() throws {
         let manager = try Manager(options)
         let name = app.app
-        let list = try manager.call(.listOf([name]))["apps"]?.arrayValue ?? []
-        guard let info = try ProtectedApps.read(manager.call(.protection)).first(where: { $0.app == name }) else {
+        let all = try ProtectedApps.read(manager.call(.protection))
+        guard let info = all.first(where: { $0.app == name }) else {
+            let what = all.isEmpty ? "no app has" : "\(name) has no"
             throw Failure(
                 status: .failed,
-                message: "\(name) has no protected data: write protected = \"complete\" in its table, and apply that"
+                message: "\(what) protected data: write protected = \"complete\" in its table, and apply that"
             )
         }
+        let list = try manager.call(.listOf([name]))["apps"]?.arrayValue ?? []
         guard let root = ProtectedApps.root([info]), let owner = try? File.status(root).uid else {
             throw Failure(status: .failed, message: "\(name) has no protected folder yet: its first launch makes it")
         }
         guard owner == Users.effectiveUID else {
             throw Failure(
                 status: .failed,
-                message: "\(root) belongs to the supervisor's user, \(Users.lookup(uid: owner)?.name ?? "\(owner)"): run "
-                    + "this as that user"
+                message: "\(root) belongs to \(Users.lookup(uid: owner)?.name ?? "user \(owner)"), as whom the "
+                    + "supervisor runs: run this as that user"
             )
         }
         let wasRunning = try end(name, list, manager)
@@ -101,7 +103,7 @@ struct ProtectMove: ParsableCommand {
         }
     }
 
-    /// Has torpor-protect move the files, outside of torpord. It ends with this process, so that an interrupt ends both.
+    /// Has torpor-protect move the files, outside of torpord. It ends with this process, also by an interrupt.
     private func move(_ root: String, _ name: String) throws -> JSON {
         guard let program = ThisProcess.companion("torpor-protect", variable: "TORPOR_PROTECT") else {
             throw Failure(
