@@ -155,7 +155,9 @@ package final class ControlService: ShellRoom, ClientService {
                 try permissions(of: patterns.isEmpty ? selection.apps : selection.resolve(patterns), reply)
             case .answerPermissions(let request):
                 try answer(request, by: Self.name(of: peer), reply)
-            case .protection: reply.send(["apps": .array(supervisor.protection.infos.map(\.json))])
+            case .protection:
+                supervisor.protection.lookAgain()
+                reply.send(["apps": .array(supervisor.protection.infos.map(\.json))])
             case .lockData: lockData(by: Self.name(of: peer), reply)
             case .unlockData: unlockData(by: Self.name(of: peer), reply)
             case .settings(let name):

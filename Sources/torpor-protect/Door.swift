@@ -17,8 +17,10 @@ final class DoorRoot {
     /// How long its end may take after it was killed.
     private static let grace = Duration.seconds(2)
 
-    /// - Parameter mayGoOn: whether to work although another torpor-protect, which was killed, is held in the kernel.
-    init(_ path: String, mayGoOn: Bool) throws(Errno) {
+    /// - Parameters:
+    ///   - mayGoOn: whether to work although another torpor-protect, which was killed, is held in the kernel.
+    ///   - mayKill: whether to kill another torpor-protect that takes too long.
+    init(_ path: String, mayGoOn: Bool, mayKill: Bool = true) throws(Errno) {
         if try File.kind(path) == nil {
             try File.makeDirectories(path, mode: 0o711)
             try File.setMode(path, 0o711)
@@ -27,6 +29,7 @@ final class DoorRoot {
         folder = try Folder(path)
         lock = try File.open(path + "/" + ProtectedPlace.lock, [.readWrite, .create, .noFollow], mode: 0o600)
         if try !takes(within: Self.patience) {
+            guard mayKill else { throw .resourceBusy }
             killHolder()
             // One that is killed does nothing more but the call that holds it: a disk that hangs keeps no door open.
             if try !takes(within: Self.grace), !mayGoOn { throw .resourceBusy }
@@ -87,17 +90,18 @@ struct Door {
     let root: DoorRoot
     let path: String
     var files: String { path + "/" + ProtectedPlace.files }
+    var draft: String { path + "/" + ProtectedPlace.draft }
 
     /// Of torpord's user alone, so that the app cannot open it again.
     private static let openMode: UInt32 = Users.isRoot ? 0o711 : 0o700
-    private static let closedMode: UInt32 = Users.isRoot ? 0o700 : 0
+    static let closedMode: UInt32 = Users.isRoot ? 0o700 : 0
 
     init(_ order: ProtectedFolder, _ root: DoorRoot) {
         (self.order, self.root) = (order, root)
         path = root.path + "/" + order.app
     }
 
-    private struct Refusal: Error {
+    struct Refusal: Error {
         let state: FolderStanding.State
         let sentence: String
     }
@@ -106,16 +110,40 @@ struct Door {
 
     func open() -> FolderStanding {
         var standing = FolderStanding(app: order.app, .open)
+        guard !isBeingMoved else {
+            // Whoever moves the files has closed the door.
+            standing.state = .closed
+            standing.problem = "its files are being moved by ‘torpor protect move’"
+            return standing
+        }
         do {
             standing.isEncrypted = try makeReady()
             try File.setMode(path, Self.openMode, followLinks: false)
+            if try File.kind(draft) != nil {
+                standing.problem =
+                    "‘torpor protect move’ was interrupted and has left files in \(draft): run it again to remove them"
+            }
         } catch {
             let refusal = error as? Refusal
             standing.state = refusal?.state ?? .refused
             standing.problem = refusal?.sentence ?? "the folder \(path) cannot be made ready: \(error)"
+            if standing.state == .refused, let folder = try? Folder(files) {
+                switch try? Encryption.standing(of: folder) {
+                case .plain, .unsupported: standing.isEncrypted = false
+                case .encrypted, nil: break
+                }
+            }
             try? File.setMode(path, Self.closedMode, followLinks: false)
         }
         return standing
+    }
+
+    /// Whether a move of the folder's files, which holds the lock of the door, is under way.
+    private var isBeingMoved: Bool {
+        // A user's closed door keeps this process out too.
+        if !Users.isRoot { try? File.setMode(path, 0o700, followLinks: false) }
+        guard let door = try? File.open(path, [.read, .directory, .noFollow]) else { return false }
+        return (try? door.withRaw { raw throws(Errno) in try Locks.tryLock(raw, exclusive: false) }) == false
     }
 
     /// Makes the folder where it is missing. Returns whether it is encrypted; then its key is there.
@@ -162,11 +190,11 @@ struct Door {
         }
     }
 
-    private func need(_ key: Encryption.Identifier, _ folder: Folder) throws {
+    func need(_ key: Encryption.Identifier, _ folder: Folder) throws {
         guard try Encryption.status(of: key, on: folder) == .present else { throw withoutKey }
     }
 
-    private var withoutKey: Refusal {
+    var withoutKey: Refusal {
         Refusal(
             state: .withoutKey,
             sentence: root.hasKeys
@@ -178,11 +206,11 @@ struct Door {
     private var notEmpty: Refusal {
         Refusal(
             state: .refused,
-            sentence: "\(files) has files and is not encrypted: move them away, launch the app, and copy them back"
+            sentence: "\(files) has files and is not encrypted: run ‘torpor protect move \(order.app)’"
         )
     }
 
-    private var unsupported: Refusal {
+    var unsupported: Refusal {
         let isExt4 = (try? File.filesystem(of: root.path)) == 0xef53
         return Refusal(
             state: .refused,
@@ -263,7 +291,13 @@ struct Door {
 
     private static func removeKeys(_ shut: inout [Shut], _ doors: [Door], _ root: DoorRoot) {
         for at in shut.indices {
-            guard let key = shut[at].key else { continue }
+            guard let key = shut[at].key else {
+                // Its files are not encrypted, and a move of them may be under way.
+                if let unused = root.key(of: doors[at].order.app) {
+                    _ = try? Encryption.remove(unused, from: root.folder)
+                }
+                continue
+            }
             do {
                 switch try Encryption.remove(key, from: root.folder) {
                 case .whole: break

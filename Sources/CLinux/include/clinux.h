@@ -290,6 +290,11 @@ int tlx_io_priority(int thread);
 int tlx_set_io_priority(int thread, int priority);
 /// getxattr, which Swift's Glibc lacks. Reads at most `size` bytes and returns the length, or -1.
 long tlx_attribute(const char *path, const char *name, void *value, unsigned long size);
+/// listxattr and setxattr, which Swift's Glibc lacks. The first returns the length of all names, each with a NUL, or -1.
+long tlx_attribute_names(const char *path, char *names, unsigned long size);
+int tlx_set_attribute(const char *path, const char *name, const void *value, unsigned long size);
+/// syncfs(2), which needs _GNU_SOURCE.
+int tlx_synchronise_filesystem(int fd);
 /// flock(2), which Swift hides behind the struct of that name. Kind: 0 unlock, 1 shared, 2 exclusive. Never blocks.
 int tlx_flock(int fd, int kind);
 /// prctl, which is variadic, so that Swift cannot call it.

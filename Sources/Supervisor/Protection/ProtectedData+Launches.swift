@@ -52,6 +52,24 @@ extension ProtectedData {
         }
     }
 
+    /// Looks again at the folders of apps that do not run, when a user asks: ‘torpor protect move’, or what the user did to
+    /// the filesystem, may have changed whether they are encrypted.
+    package func lookAgain() {
+        let chosen = protected.filter { !machine($0).isAlive && !opening.contains($0.id) }
+        guard edge.isUnlocked, !chosen.isEmpty else { return }
+        opening.formUnion(chosen.map(\.id))
+        runs.open(folders(chosen)) { [weak self] outcome in
+            guard let self else { return }
+            opening.subtract(chosen.map(\.id))
+            settle(outcome, chosen, isOpening: true)
+            if outcome.problem != nil || chosen.contains(where: { standings[$0.name]?.state == .closed }) {
+                retryLaunches()
+            }
+            // A launch that has come during this run.
+            for app in chosen { opened(app) }
+        }
+    }
+
     private func whileLocked(_ app: AppRuntime) {
         let standing = standings[app.name]
         guard edge.isLocked else { return hold(app, lockedText) }

@@ -18,6 +18,7 @@ struct ProtectVerb: ParsableCommand {
             """,
         subcommands: [
             ProtectStatus.self, ProtectLock.self, ProtectUnlock.self, ProtectInit.self, ProtectPassphrase.self,
+            ProtectMove.self,
         ],
         defaultSubcommand: ProtectStatus.self
     )
