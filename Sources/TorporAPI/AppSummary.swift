@@ -119,6 +119,8 @@ public struct AppSummary: Hashable, Sendable {
     public var ownedMilliseconds: Int64?
     /// How many scenes the app has inside, and how many are connected; nil for an app without scenes inside it.
     public var scenesInside: SceneCount?
+    /// Whether the app runs in a sandbox.
+    public var isSandboxed = false
 
     /// Memberwise initializer.
     public init(
@@ -203,6 +205,13 @@ public struct AppSummary: Hashable, Sendable {
         owner = try fields.optionalString("owner")
         ownedMilliseconds = try fields.optionalInt("owned_ms")
         if let count = fields["scenes"], !count.isNull { scenesInside = try SceneCount(json: count) }
+        isSandboxed = try fields.optionalBool("sandboxed") ?? false
+    }
+
+    /// How the app's last run ended, as text (``LastExit/sentence``). If an app in a sandbox failed, the text says
+    /// where: what the sandbox denies, a program reports in its own words or not at all.
+    public var exitSentence: String? {
+        lastExit.map { $0.sentence + (isSandboxed && $0.reason == "exit-failure" ? " in its sandbox" : "") }
     }
 
     /// Encodes a JSON object.
@@ -246,6 +255,7 @@ public struct AppSummary: Hashable, Sendable {
             .init(name: "owner", value: .optional(owner)),
             .init(name: "owned_ms", value: .optional(ownedMilliseconds)),
             .init(name: "scenes", value: scenesInside?.json ?? .null),
+            .init(name: "sandboxed", value: .bool(isSandboxed)),
         ])
     }
 }
