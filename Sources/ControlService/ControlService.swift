@@ -9,6 +9,7 @@ import Lifecycle
 package import Linux
 import MemoryPressure
 import Output
+import Permissions
 import Processes
 package import Supervisor
 import SystemPackage

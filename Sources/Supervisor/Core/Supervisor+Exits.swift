@@ -8,6 +8,7 @@ import Linux
 import Mailbox
 import MemoryPressure
 import Output
+import Permissions
 package import Processes
 import SystemPackage
 import TorporAPI
