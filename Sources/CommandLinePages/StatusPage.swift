@@ -104,7 +104,11 @@ package struct StatusPage {
             (status.sleep?.pagedOut).flatMap { $0 > 0 ? ", \(Times.memory(bytes: $0)) paged out" : nil } ?? ""
         add("memory", app.memoryBytes.map { Times.memory(bytes: $0) + limit + pagedOut })
         add("cpu", app.cpuSeconds.map { Times.duration(seconds: $0) })
-        add("last exit", app.lastExit.map { $0.sentence + ($0.at.map { ", " + Times.timestamp($0) } ?? "") })
+        add("last exit", app.exitSentence.map { $0 + (app.lastExit?.at.map { ", " + Times.timestamp($0) } ?? "") })
+        if app.isSandboxed, app.pid == nil, app.lastExit?.reason == "exit-failure" {
+            let verb = "‘torpor permissions \(app.name)’"
+            add("hint", "what its sandbox denies may be why it failed: \(verb) shows what it may do")
+        }
         if let scenes = status.summary.scenesInside {
             add("scenes", "\(scenes.sessions), \(scenes.live) connected")
         }

@@ -49,7 +49,8 @@ public enum ManagerInterface {
         # categories where menus list it, language the locale that it gets as LANG. For a scene, template names its template, and scene is its own name. picture_at is when the picture in its snapshot
         # was taken, in microseconds since 1970; null without a snapshot, or if it is a text. scenes is null for an app
         # that has none inside. owner is null for an app that needs none, here if this machine owns it, for owned_ms or until
-        # that is ended, forced if it runs all the same, and none.
+        # that is ended, forced if it runs all the same, and none. sandboxed: it may do
+        # only what its permissions allow.
         type App (
           name: string,
           state: string,
@@ -86,7 +87,8 @@ public enum ManagerInterface {
           badge: ?int,
           owner: ?string,
           owned_ms: ?int,
-          scenes: ?SceneCount
+          scenes: ?SceneCount,
+          sandboxed: ?bool
         )
 
         # One process of an app; state is the letter of /proc/PID/stat.
@@ -289,6 +291,7 @@ public enum ManagerInterface {
           owner: ?string,
           owned_ms: ?int,
           scenes: ?SceneCount,
+          sandboxed: ?bool,
           state_since: ?int,
           suspended_by: ?string,
           woken_by: []string,

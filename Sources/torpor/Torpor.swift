@@ -181,6 +181,7 @@ package struct Torpor: ParsableCommand {
         "scale": "set instances of the app in the configuration, then ‘torpor apply’",
         "tail": "‘torpor logs APP -f’ shows what an app writes",
         "fg": "‘torpor logs APP -f’ shows what an app writes",
+        "avail": "‘torpor list’ shows all apps of the configuration, whether they run or not",
         "maintail": "‘torpor events -f’ shows what torpord does (journalctl -u torpord where it is a service)",
         "clear": "torpord rotates logs itself (log_max_size, log_max_age) and recreates a file that you remove",
         "flush": "torpord rotates logs itself (log_max_size, log_max_age) and recreates a file that you remove",

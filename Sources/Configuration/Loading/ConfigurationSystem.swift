@@ -32,6 +32,9 @@ public struct ConfigurationSystem {
     public var bundle: (_ name: String, _ state: String) -> Result<InstalledManifest, ReadFailure> = { _, _ in
         .failure(.missing)
     }
+    /// Returns how every user of the machine can change a file of the configuration, or a folder with such files; nil
+    /// if they cannot.
+    public var exposure: (String) -> FileExposure? = { _ in nil }
     /// Inspects programs, folders and files that apps need. Nil on an event loop, which must not block on a disk.
     public var inspection: Inspection?
 
@@ -61,6 +64,8 @@ public struct ConfigurationSystem {
         public var hasLocale: (String) -> Bool? = { _ in nil }
         /// The version of the kernel's Landlock, 0 if the kernel has none; nil if unknown.
         public var landlock: Int?
+        /// Whether the filesystem of a path can encrypt folders (fscrypt); nil if unknown.
+        public var encrypts: (String) -> Bool? = { _ in nil }
         /// Why a policy cannot be used as it is configured; nil if it can. `folder` contains the policy's library.
         public var refusal: (_ policy: PolicySpecification, _ folder: String) -> String?
 
@@ -69,6 +74,17 @@ public struct ConfigurationSystem {
             find = Self.find
             self.searchPath = searchPath ?? ConfigurationSystem.servicePath
             self.refusal = refusal
+        }
+
+        /// Whether the filesystem that has, or will have, the folder can encrypt folders.
+        public static func encrypts(_ folder: String) -> Bool? {
+            var path = folder
+            while !File.exists(path), path != "/", let parent = File.parent(of: path) { path = parent }
+            switch try? Encryption.standing(of: Folder(path)) {
+            case .plain, .encrypted: return true
+            case .unsupported: return false
+            case nil: return nil
+            }
         }
 
         private static func head(_ path: String) -> [UInt8]? {
@@ -109,6 +125,7 @@ public struct ConfigurationSystem {
             workingDirectory: (try? File.realPath(".")) ?? "/"
         )
         system.bundle = InstalledManifest.read
+        system.exposure = { FileExposure(of: $0) }
         return system
     }
 

@@ -72,6 +72,7 @@ extension Apply.Entry {
     }
 
     private func restartText(isWaiting: Bool) -> String {
+        if let obstacle { return "not restarted, it runs on as before, since a launch would fail: \(obstacle)" }
         if isReplaced {
             let verb = isAlive ? "restarted" : "launched"
             return isWaiting ? verb : "is being \(verb)"

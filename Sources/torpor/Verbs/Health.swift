@@ -194,7 +194,7 @@ struct PlainHealth {
     ]
 
     private static func failure(_ app: AppSummary) -> String {
-        let exit = app.lastExit.map { " (\($0.sentence))" } ?? ""
+        let exit = app.exitSentence.map { " (\($0))" } ?? ""
         return "\(app.name) has failed\(exit), and is no longer restarted: ‘torpor report \(app.name)’ says why"
     }
 
@@ -203,7 +203,7 @@ struct PlainHealth {
     }
 
     private static func absence(_ app: AppSummary) -> String {
-        let exit = app.lastExit.map { " (\($0.sentence))" } ?? ""
+        let exit = app.exitSentence.map { " (\($0))" } ?? ""
         if let transition = app.transition {
             let time = app.uptime.map { " since \(Times.duration(seconds: $0))" } ?? ""
             return "\(app.name) is \(transition)" + (transition == "launching" ? time : "")

@@ -153,8 +153,8 @@ struct PlainList {
         }
         var text = app.failed ? "failed" : ""
         // Once the app runs again, its last exit no longer matters.
-        if app.pid == nil, let exit = app.lastExit {
-            text += (text.isEmpty ? "" : ": ") + exit.sentence
+        if app.pid == nil, let exit = app.exitSentence {
+            text += (text.isEmpty ? "" : ": ") + exit
         }
         if let left = app.nextRestartMilliseconds {
             text += (text.isEmpty ? "" : ", ") + "restarts in " + Times.duration(milliseconds: left)
