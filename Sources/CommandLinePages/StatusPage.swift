@@ -82,6 +82,7 @@ package struct StatusPage {
         add("woken by", wakers)
         add("not woken by", status.notWokenBy.joined(separator: ", "))
         add("mailbox", status.mailbox == 0 ? nil : "\(status.mailbox) waiting")
+        add("working on", work)
         let unfit = status.unfitSettings.joined(separator: ", ")
         add(
             "not set",
@@ -189,7 +190,22 @@ package struct StatusPage {
         status.suspendedBy == nil ? nil : status.deadlines.first { $0.name == "background-time" }
     }
 
-    private func isShownOtherwise(_ deadline: DeadlineInfo) -> Bool { deadline == backgroundTime }
+    private func isShownOtherwise(_ deadline: DeadlineInfo) -> Bool {
+        deadline == backgroundTime || deadline.name == "message" && status.work != nil
+    }
+
+    /// The message that the app works on, since when, and what happens if it does not answer.
+    private var work: String? {
+        guard let work = status.work else { return nil }
+        let message = work.message.map { " \($0) (\(work.topic ?? ""))" } ?? ""
+        let attempt = work.attempt.map { $0 > 1 ? ", attempt \($0)" : "" } ?? ""
+        let time = Times.duration(milliseconds: work.workingMilliseconds)
+        let end =
+            work.isLate
+            ? ", later than message_deadline: it is told nothing else before it answers"
+            : work.remainingMilliseconds.map { ", " + Times.duration(milliseconds: $0) + " left" } ?? ""
+        return "\(work.name)\(message) for \(time)\(attempt)\(end)"
+    }
 
     /// What will suspend the app, and when.
     private var suspender: String? {
