@@ -94,7 +94,7 @@ extension AppMachine {
                 {
                     return
                 }
-                if isUnsaved {
+                if isUnsaved || hasUnsavedScenes {
                     saveAgain(into: &actions, now: now)
                     // Messages to scenes are sent one after the other, and each answer continues this walk.
                     if rules.hasScenes { moveScenes(into: &actions, now: now) }
@@ -123,6 +123,7 @@ extension AppMachine {
             grant = nil
             grantIsOver = false
             isPrepared = false
+            rememberUnsavedScenes()
             isUnsaved = false
             isToldOnlyAtLaunch = false
             dropSnapshot()
@@ -133,9 +134,10 @@ extension AppMachine {
     /// Tells an app didEnterBackground again, or its scenes sceneDidEnterBackground, before it is suspended: what it
     /// has done in the background since is lost otherwise, if it is evicted.
     private mutating func saveAgain(into actions: inout [Action], now: Duration) {
+        if rules.hasScenes { letScenesSaveAgain() }
         isUnsaved = false
         isToldOnlyAtLaunch = false
-        if rules.hasScenes { return letScenesSaveAgain() }
+        if rules.hasScenes { return }
         isPrepared = false
         begin(.enteringBackground, Self.savingAgain, into: &actions, now: now)
     }

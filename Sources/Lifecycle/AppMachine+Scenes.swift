@@ -219,7 +219,19 @@ extension AppMachine {
     /// Has every connected scene told sceneDidEnterBackground again, before the app is suspended.
     mutating func letScenesSaveAgain() {
         for index in sceneMachines.indices where sceneMachines[index].state == .background {
-            scenes?.value[index].savesAgain = true
+            if isUnsaved || sceneMachines[index].isUnsaved { scenes?.value[index].savesAgain = true }
+        }
+    }
+
+    /// Whether a scene in the background has not saved its state since its app was resumed.
+    var hasUnsavedScenes: Bool { sceneMachines.contains { $0.isUnsaved && $0.state == .background } }
+
+    /// Remembers which scenes have to save their state again, because the app comes to the foreground, perhaps without
+    /// them.
+    mutating func rememberUnsavedScenes() {
+        guard isUnsaved else { return }
+        for index in sceneMachines.indices where sceneMachines[index].state == .background {
+            scenes?.value[index].isUnsaved = true
         }
     }
 

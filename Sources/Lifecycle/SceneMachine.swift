@@ -61,6 +61,9 @@ public struct SceneMachine: Sendable, Hashable {
     /// Whether killing the app loses no state of the scene: the scene saved its state and has not come to the
     /// foreground since.
     public internal(set) var isPrepared = false
+    /// Whether the app ran in the background since the scene saved its state, and then came to the foreground without
+    /// the scene. Not recorded.
+    var isUnsaved = false
     /// Whether the scene is to save its state again before its app is suspended. Not recorded.
     var savesAgain = false
     /// When the awaited answer is too late; nil if no answer is awaited or there is no limit.
@@ -119,6 +122,7 @@ public struct SceneMachine: Sendable, Hashable {
     mutating func tell(_ message: Message, under ceiling: SceneState) {
         awaiting = message
         savesAgain = false
+        isUnsaved = false
         if message == .sceneWillConnect { connectsInForeground = min(goal.state, ceiling) > .background }
         if message == .sceneWillEnterForeground { isPrepared = false }
     }
@@ -157,6 +161,7 @@ public struct SceneMachine: Sendable, Hashable {
         awaiting = nil
         deadline = nil
         savesAgain = false
+        isUnsaved = false
         state = .unattached
         isPrepared = false
     }

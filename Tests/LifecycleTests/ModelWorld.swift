@@ -211,7 +211,8 @@ struct ModelApp {
         if machine.awaitsSnapshot, machine.state != .background || stopped {
             throw Violation("waits for a snapshot and is \(machine.state)")
         }
-        if machine.state == .suspended, machine.transition == nil, !machine.rules.hasScenes, isUnsaved || machine.isUnsaved {
+        let sleeps = machine.state == .suspended && machine.transition == nil
+        if sleeps, !machine.rules.hasScenes, isUnsaved || machine.isUnsaved {
             throw Violation("is suspended, and was not told to save what it did since it was resumed")
         }
         try checkScenes(machine)

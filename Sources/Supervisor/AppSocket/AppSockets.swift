@@ -74,7 +74,9 @@ final class AppSockets: ShellRoom, LifecycleObserver {
             )
             server.refusal = { [unowned self, unowned app] peer in self.refusal(of: peer, app) }
             server.handler = { [unowned self, unowned app] call, peer, reply in self.serve(call, peer, reply, app) }
-            server.strayCall = { [unowned self, unowned app] _, method in self.refusal(ofStray: method, app) }
+            server.strayCall = { [unowned self, unowned app] _, method in
+                self.refusal(ofStray: method, app)
+            }
             server.onDisconnect = { [unowned self, unowned app] connection in self.disconnected(connection, app) }
             // A program may connect before torpor-keeper has reported its pid. Until then its connection must wait,
             // since the peer cannot be checked.
@@ -111,15 +113,14 @@ final class AppSockets: ShellRoom, LifecycleObserver {
 
     /// What ends the call of Attach: the delegate has sent a call on the same connection, and would wait for the reply.
     private func refusal(ofStray method: String?, _ app: AppRuntime) -> VarlinkServer.Refusal {
-        let name = method.map { $0.hasPrefix(AppInterface.name + ".") ? String($0.dropFirst(AppInterface.name.utf8.count + 1)) : $0 }
-        let what = name.map { "called \($0)" } ?? "sent something"
+        let what = method.map { "called " + ($0.split(separator: ".").last.map(String.init) ?? $0) } ?? "sent something"
         let sentence =
-            "\(app.name) \(what) on the connection of Attach, which only carries messages to the delegate: open another "
+            "\(what) on the connection of Attach, which only carries messages to the delegate: open another "
             + "connection for each call, for Answer too"
-        note(app, .unheard, text: String(sentence.dropFirst(app.name.utf8.count + 1)))
+        note(app, .unheard, text: sentence)
         return VarlinkServer.Refusal(
             error: AppInterface.ErrorName.wrongConnection,
-            parameters: ["method": .optional(method), "message": .string(sentence)]
+            parameters: ["method": .optional(method), "message": .string("\(app.name) \(sentence)")]
         )
     }
 

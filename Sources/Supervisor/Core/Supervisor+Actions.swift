@@ -122,7 +122,8 @@ extension Supervisor: ActionPerformer {
     private func missedMessage(_ app: AppRuntime) -> String {
         let outgoing = appSockets.messageInWork(of: app)
         let mail = outgoing?.mail.flatMap { mailboxes.mail($0, of: app) }
-        let what = (outgoing?.message.rawValue ?? "a message") + (mail.map { " (message \($0.id), \($0.draft.topic))" } ?? "")
+        var what = outgoing?.message.rawValue ?? "a message"
+        if let mail { what += " (message \(mail.id), \(mail.draft.topic))" }
         let limit = app.specification.rules.messageDeadline.map { " of " + Quantity.text($0) } ?? ""
         let isEnding = machine(app).transition == .terminating
         return "did not answer \(what) within its message_deadline\(limit): every other message waits for that answer"

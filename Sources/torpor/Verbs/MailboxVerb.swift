@@ -50,7 +50,8 @@ struct MailboxVerb: ParsableCommand {
         let missing = drop.filter { id in !status.mail.contains { $0.id == id } }
         show(status.mail, reply)
         if status.unhandled > 0, !options.json {
-            Output.page("\(status.unhandled) set aside, and no longer delivered: ‘torpor unhandled \(app)’ shows them\n")
+            let remedy = "‘torpor unhandled \(app)’ shows them"
+            Output.page("\(status.unhandled) set aside, and no longer delivered: \(remedy)\n")
         }
         let taken = take ? status.mail.filter { !$0.inFlight }.map(\.id) : []
         if !taken.isEmpty {
