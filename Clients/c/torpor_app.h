@@ -271,7 +271,8 @@ typedef struct torpor_delegate {
      * incarnation, state, transition, options, tasks, scenes). An app that is not launched with ready = "delegate"
      * learns its state here, and so whether it is in use. */
     void (*attached)(torpor_app *app, const torpor_json *situation, void *context);
-    /* Called after an error that does not stop the library, with a sentence for the app's log. */
+    /* Called after an error that does not stop the library, with a sentence for the app's log. Without this function
+     * the sentence is written to standard error. */
     void (*problem)(torpor_app *app, const char *sentence, void *context);
 } torpor_delegate;
 

@@ -192,7 +192,7 @@ package final class SavedStates: Room, LifecycleObserver {
     package func found(of app: AppRuntime, scene: String) -> ArchiveFolder.Found? {
         let folder = archives(of: app, scene: scene)
         guard !folders.takesAway(folder), let found = folder.found else { return nil }
-        return app.specification.sandbox.mode == nil ? found : folder.foundInMirror ?? found
+        return folder.foundInMirror ?? found
     }
 
     /// Sets a scene's archive aside, so that the scene does not get it again.
