@@ -74,7 +74,8 @@ package final class SavedStates: Room, LifecycleObserver {
         // The name of the removed app may now be that of a scene inside another app, which then uses the folder: keep
         // the folder.
         if host.isScene(named: app.name) { return }
-        let folder = archives(of: app)
+        let (folder, links) = (archives(of: app), sceneLinks(of: app))
+        if File.exists(links.path) { folders.ask(.remove, in: links) { _ in } }
         guard File.exists(folder.path) || folders.isBusy(folder) else { return }
         let name = app.name
         folders.ask(.remove, in: folder) { [weak self] outcome in
@@ -86,7 +87,15 @@ package final class SavedStates: Room, LifecycleObserver {
 
     /// The folder of the archives of an app, or of a scene inside it.
     package func archives(of app: AppRuntime, scene: String? = nil) -> ArchiveFolder {
-        ArchiveFolder(path: host.stateFolder + "/archives/" + Self.name(of: app, scene: scene))
+        var folder = ArchiveFolder(path: host.stateFolder + "/archives/" + Self.name(of: app, scene: scene))
+        if let scene { folder.mirror = sceneLinks(of: app).path + "/" + scene }
+        return folder
+    }
+
+    /// The folder with links to the archives of the app's scenes. Only an app in a sandbox has it. No app and no scene
+    /// can have its name.
+    package func sceneLinks(of app: AppRuntime) -> ArchiveFolder {
+        ArchiveFolder(path: host.stateFolder + "/archives/" + app.name + "@")
     }
 
     /// The name of the archive folder of an app, or of a scene inside it.
@@ -184,7 +193,8 @@ package final class SavedStates: Room, LifecycleObserver {
     /// The archive for a scene that is connecting; nil if there is none.
     package func found(of app: AppRuntime, scene: String) -> ArchiveFolder.Found? {
         let folder = archives(of: app, scene: scene)
-        return folders.takesAway(folder) ? nil : folder.found
+        guard !folders.takesAway(folder), let found = folder.found else { return nil }
+        return folder.foundInMirror ?? found
     }
 
     /// Sets a scene's archive aside, so that the scene does not get it again.

@@ -23,7 +23,8 @@ package struct StatusPage {
         if let transition = app.transition { text += ", \(transition)" }
         if app.goal != app.state { text += ", goal \(app.goal)" }
         if app.failed { text += paint(", failed (‘torpor start’ or ‘torpor reset’ clears it)", .red) }
-        if status.stopped { text += ", stopped by its own or another process's signal" }
+        // While torpord stops it, its processes stop one after the other.
+        if status.stopped, app.transition != "suspending" { text += ", stopped by its own or another process's signal" }
         if status.traced { text += ", traced: its deadlines are off" }
         if status.outdated { text += ", launched with an old configuration (‘torpor apply --diff’ says what changed)" }
         text += "\n"
@@ -82,6 +83,7 @@ package struct StatusPage {
         add("woken by", wakers)
         add("not woken by", status.notWokenBy.joined(separator: ", "))
         add("mailbox", status.mailbox == 0 ? nil : "\(status.mailbox) waiting")
+        add("working on", work)
         let unfit = status.unfitSettings.joined(separator: ", ")
         add(
             "not set",
@@ -193,7 +195,22 @@ package struct StatusPage {
         status.suspendedBy == nil ? nil : status.deadlines.first { $0.name == "background-time" }
     }
 
-    private func isShownOtherwise(_ deadline: DeadlineInfo) -> Bool { deadline == backgroundTime }
+    private func isShownOtherwise(_ deadline: DeadlineInfo) -> Bool {
+        deadline == backgroundTime || deadline.name == "message" && status.work != nil
+    }
+
+    /// The message that the app works on, since when, and what happens if it does not answer.
+    private var work: String? {
+        guard let work = status.work else { return nil }
+        let message = work.message.map { " \($0) (\(work.topic ?? ""))" } ?? ""
+        let attempt = work.attempt.map { $0 > 1 ? ", attempt \($0)" : "" } ?? ""
+        let time = Times.duration(milliseconds: work.workingMilliseconds)
+        let end =
+            work.isLate
+            ? ", later than message_deadline: it is told nothing else before it answers"
+            : work.remainingMilliseconds.map { ", " + Times.duration(milliseconds: $0) + " left" } ?? ""
+        return "\(work.name)\(message) for \(time)\(attempt)\(end)"
+    }
 
     /// What will suspend the app, and when.
     private var suspender: String? {

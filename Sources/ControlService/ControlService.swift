@@ -418,6 +418,7 @@ package final class ControlService: ShellRoom, ClientService {
         status.requiredBy = apps.filter { $0.specification.requires.contains(app.name) }.map(\.name)
         status.mailbox = Int64(supervisor.mailboxes.waiting(for: app).count)
         status.unhandled = Int64(supervisor.mailboxes.unhandled.count(of: app))
+        status.work = supervisor.work(of: app)
         status.transfers = Int64(supervisor.transfers.count(of: app))
         status.dataFolder = supervisor.dataFolders.folder(of: app)
         addBundle(of: app, to: &status)

@@ -174,6 +174,7 @@ extension Coordinator {
             return goal == .active ? .foreground : .background
         case .suspended:
             if machine.awaitsVerdict { throw RequestError("stays awake until its health check has come to a verdict") }
+            if machine.isBusyWithMessage { throw RequestError("stays awake until it has answered a message") }
             try requireUnneeded(app, "suspended")
             return .suspend
         case .notRunning:

@@ -58,6 +58,12 @@ public struct AppMachine: Sendable {
     var wokenFor: Duration?
     /// Whether the app is suspended even if tasks, holds or modes would keep it in the background.
     public internal(set) var isForced = false
+    /// Whether the app may have changed since it was last told didEnterBackground: it was resumed, an event or a
+    /// message reached it in the background, or it was launched there. It is told again before it is suspended.
+    public internal(set) var isUnsaved = false
+    /// Whether the app was told didEnterBackground only as the end of its launch, so that ``isUnsaved`` becomes true
+    /// when its first background time is over.
+    var isToldOnlyAtLaunch = false
     /// Whether the app declined snapshots until it enters the background again.
     public internal(set) var declinesSnapshot = false
 
@@ -299,10 +305,11 @@ public struct AppMachine: Sendable {
         }
     }
 
-    /// The armed deadlines of the transition, the watchdog, the background time and the tasks. Deadlines of
+    /// The armed deadlines of the transition, the watchdog, the background time, the tasks and the message that
+    /// the app works on. Deadlines of
     /// snapshots, holds, locks and scenes are not included, but ``nextDeadline`` takes them into account.
     public var deadlines: [Deadline] {
-        [edgeDeadline, watchdogDeadline, grant, taskDeadline].compactMap { $0 }
+        [edgeDeadline, watchdogDeadline, grant, taskDeadline, messageDeadline].compactMap { $0 }
     }
 
     /// When the caller must send ``AppEvent/deadline``; `nil` for never. While a debugger is attached, all deadlines

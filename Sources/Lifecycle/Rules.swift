@@ -30,6 +30,8 @@ public struct AppRuleValues: Sendable, Hashable {
     public var transitionDeadline: Duration? = .seconds(5)
     /// Time to answer didEnterBackground.
     public var backgroundDeadline: Duration? = .seconds(5)
+    /// Time to answer a message that no transition waits for, such as mail and performFetch.
+    public var messageDeadline: Duration? = .seconds(30)
     /// The longest time until every process of a suspending app is confirmed stopped.
     public var suspendDeadline: Duration? = .seconds(2)
     /// Time between SIGTERM and SIGKILL.

@@ -97,6 +97,19 @@ public enum ManagerInterface {
         # A running deadline; remaining_ms is null while its clock is paused.
         type Deadline (name: string, limit_ms: ?int, remaining_ms: ?int)
 
+        # A message that an app works on although no transition waits for the answer. message: its number in the mailbox;
+        # attempt: in how many runs of the app it was delivered; working_ms: time in which the app ran; remaining_ms: null
+        # without a limit, or if the answer is late.
+        type Work (
+          name: string,
+          message: ?int,
+          topic: ?string,
+          attempt: ?int,
+          working_ms: int,
+          remaining_ms: ?int,
+          late: bool
+        )
+
         # One line of an app's output.
         type LogLine (at: ?int, incarnation: ?int, stream: ?string, text: string)
 
@@ -249,8 +262,8 @@ public enum ManagerInterface {
         )
 
         # Everything about one app: the fields of App, and more. mailbox: how many messages are queued for it;
-        # unhandled: how many were not handled; transfers: how many are not over; data_folder: where its data folders
-        # are (data_folders = true); bundle: the bundle that it comes from and its version; bundle_verified: "by the
+        # unhandled: how many were not handled; work: the message that it works on; transfers: how many are not over;
+        # data_folder: where its data folders are (data_folders = true); bundle: the bundle that it comes from and its version; bundle_verified: "by the
         # kernel" or "at launch", null while it does not run; bundle_failed: the version in whose
         # place the one before was put back; unfit_settings: the settings whose values do
         # not fit their declaration. With journal, its output is there, and log is empty.
@@ -308,6 +321,7 @@ public enum ManagerInterface {
           force_quit: ?string,
           mailbox: int,
           unhandled: int,
+          work: ?Work,
           transfers: int,
           data_folder: ?string,
           bundle: ?string,
@@ -628,7 +642,8 @@ public enum ManagerInterface {
         )
 
         # A message that waits in an app's mailbox, or is being delivered (in_flight). name is the message of its
-        # delegate; count: how many messages were merged into it; wake: background or foreground if it wakes the app.
+        # delegate; count: how many messages were merged into it; wake: background or foreground if it wakes the app;
+        # attempts: in how many runs of the app it was delivered and not answered, including the present one.
         type Mail (
           id: int,
           topic: string,
@@ -640,7 +655,8 @@ public enum ManagerInterface {
           first_at: int,
           last_at: int,
           wake: ?string,
-          in_flight: bool
+          in_flight: bool,
+          attempts: ?int
         )
 
         # An app that opens something; by says why it fits: host, scheme, name or type.
@@ -892,8 +908,9 @@ public enum ManagerInterface {
 
         # The messages that are queued for an app, and the limits. With take, the returned messages are removed; with
         # drop, the ids of messages, only these are returned and removed. A message that is being delivered stays.
+        # unhandled: how many messages to the app are no longer delivered (see Unhandled).
         method Mailbox(app: string, take: ?bool, drop: ?[]int) ->
-          (mail: []Mail, limit: int, bytes: int, bytes_limit: ?int)
+          (mail: []Mail, limit: int, bytes: int, bytes_limit: ?int, unhandled: ?int)
 
         # Messages that no app handled, or during which the app ended, the oldest first: of these apps, or with these
         # ids, or all. With payload, their payloads are included.

@@ -40,7 +40,8 @@ public protocol AppDelegate: Sendable {
     func willResignActive(_ app: TorporApp) async throws
 
     /// The app is no longer in use. It may soon be suspended, and then be terminated without notice: save the state
-    /// here and release what other apps need. Background tasks do not extend this deadline.
+    /// here and release what other apps need. Background tasks do not extend this deadline. Also called again before
+    /// the app is suspended after an event woke it in the background.
     func didEnterBackground(_ app: TorporApp) async throws
 
     /// The app comes back to the foreground.

@@ -159,6 +159,9 @@ public struct MessageFramer: Sendable {
         public var description: String { "a message is longer than \(limit) bytes" }
     }
 
+    /// The maximum size of a call in bytes, without its NUL, that torpord takes.
+    public static let callLimit = 1 << 20
+
     /// The maximum size of a message in bytes, without its NUL.
     public let limit: Int
     private var buffer: [UInt8] = []

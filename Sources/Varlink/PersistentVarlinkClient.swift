@@ -69,7 +69,7 @@ public final class PersistentVarlinkClient {
                     if !repeats { throw error }
                 case .cannotConnect: break
                 case .timedOut where isLost: throw gone(since: silentSince, "it takes connections and does not answer")
-                case .timedOut, .malformed, .service, .gone: throw error
+                case .timedOut, .malformed, .service, .gone, .tooLong: throw error
                 }
                 let left = Self.sooner(silentSince + patience, deadline) - now
                 guard left > .zero else { throw gone(since: silentSince, problem(of: error)) }

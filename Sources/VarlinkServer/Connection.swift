@@ -31,6 +31,8 @@ final class Connection {
     private var isEnding = false
     /// Calls wait until the client has read its replies.
     private var isHeldBack = false
+    /// What the client sends while a call is being answered ends the call with an error.
+    private var refusesCalls = false
     private var isPumping = false
     private var isPumpScheduled = false
     private var events: IOEvents = .readable
@@ -81,7 +83,9 @@ final class Connection {
         // The server may release a closed connection during this.
         withExtendedLifetime(self) {
             if events.contains(.writable) { flush() }
-            if canRead, events.contains(.readable) { _ = read() }
+            if events.contains(.readable) {
+                if isWatchedForCalls { readStray() } else if canRead { _ = read() }
+            }
             if !events.isDisjoint(with: [.hangup, .error]) {
                 // Calls that the client sent before it closed are still handled, unless its user has used up its
                 // share.
@@ -94,6 +98,39 @@ final class Connection {
 
     private var canRead: Bool {
         source != nil && current == nil && !isAtEnd && !isEnding && !isHeldBack && !waitsForShare
+    }
+
+    private var isWatchedForCalls: Bool { refusesCalls && source != nil && current != nil && !isAtEnd && !isEnding }
+
+    /// Ends the call that is being answered if the client sends something before its last reply.
+    func refuseCalls() {
+        refusesCalls = true
+        // A client may have sent the next call together with this one.
+        if framer.waitingBytes > 0 { server?.loop.later { [weak self] in self?.refuseStray(nil) } }
+        updateEvents()
+    }
+
+    private func readStray() {
+        guard let server else { return }
+        do throws(Errno) {
+            guard let count = try receive(into: server.buffer) else { return }
+            guard count > 0 else {
+                isAtEnd = true
+                return
+            }
+            let bytes = server.buffer[..<count]
+            let message = bytes.firstIndex(of: 0).map { Array(bytes[..<$0]) }
+            let json = message.flatMap { try? JSON.parse($0) }
+            refuseStray(json.flatMap { try? VarlinkCall(json: $0) }?.method)
+        } catch {
+            close()
+        }
+    }
+
+    private func refuseStray(_ method: String?) {
+        guard isWatchedForCalls, let refusal = server?.strayCall?(number, method) else { return }
+        isEnding = true
+        current?.fail(refusal.error, refusal.parameters)
     }
 
     /// Reads once; false if there was nothing to read.
@@ -279,7 +316,7 @@ final class Connection {
     private func updateEvents() {
         guard let source else { return }
         var wanted: IOEvents = []
-        if canRead { wanted.insert(.readable) }
+        if canRead || isWatchedForCalls { wanted.insert(.readable) }
         if !outbound.isEmpty { wanted.insert(.writable) }
         guard wanted != events else { return }
         events = wanted

@@ -63,7 +63,7 @@ public final class VarlinkServer {
     /// The server's limits.
     public struct Limits: Hashable, Sendable {
         /// The maximum size of a client's message in bytes.
-        public var messageBytes = 1 << 20
+        public var messageBytes = MessageFramer.callLimit
         /// The maximum of unread bytes for a client; beyond it the client is dropped.
         public var outboundBytes = 8 << 20
         /// The maximum of connections. Root and the server's own user may have 64 more, so that other users cannot
@@ -97,6 +97,10 @@ public final class VarlinkServer {
 
     /// Called with the connection's number (``Reply/connection``) when it has closed.
     public var onDisconnect: ((UInt64) -> Void)?
+    /// Called when a client sends something on a connection whose call is still being answered, if the connection was
+    /// named by ``refuseCalls(on:)``: with the connection's number, and the method if it was a call. The call that is
+    /// being answered ends with the error, and so does the connection.
+    public var strayCall: ((_ connection: UInt64, _ method: String?) -> Refusal)?
     /// Decides whether to refuse a new client: then its first message is answered with that error, unread, and the
     /// connection closed.
     public var refusal: ((Peer) -> Refusal?)?
@@ -228,6 +232,10 @@ public final class VarlinkServer {
     public func closeConnections() {
         for connection in Array(connections.values) { connection.close() }
     }
+
+    /// From now on, calls that the client sends on this connection while its present call is being answered are not
+    /// left waiting, but reported to ``strayCall``.
+    public func refuseCalls(on connection: UInt64) { connections[connection]?.refuseCalls() }
 
     /// Ends one connection.
     public func close(connection: UInt64) { connections[connection]?.close() }

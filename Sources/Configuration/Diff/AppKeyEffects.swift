@@ -249,6 +249,7 @@ enum AppKeyEffects {
         .value("launch_deadline", \.rules.launchDeadline, .live),
         .value("transition_deadline", \.rules.transitionDeadline, .live),
         .value("background_deadline", \.rules.backgroundDeadline, .live),
+        .value("message_deadline", \.rules.messageDeadline, .live),
         .value("suspend_deadline", \.rules.suspendDeadline, .live),
         .value("grace", \.rules.grace, .live),
         .value("extension_limit", \.rules.extensionLimit, .live),

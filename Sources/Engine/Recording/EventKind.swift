@@ -272,7 +272,7 @@ package enum EventKind: String, CaseIterable {
     /// The kind of event that records a notice of the lifecycle core; nil if users need not see the notice.
     package init?(_ notice: Notice) {
         switch notice {
-        case .missed, .sceneMissed, .sceneRefused(_, missed: true): self = .lateAnswer
+        case .missed, .messageMissed, .sceneMissed, .sceneRefused(_, missed: true): self = .lateAnswer
         case .suspendFailed: self = .notStopped
         case .stoppedAgain, .keepsRunning: self = .continuedByOthers
         case .killed: self = .outlivedGrace

@@ -42,7 +42,9 @@ extension Supervisor: ActionPerformer {
             return reports.missedDeadline(deadline, app, awaiting: scene.awaiting)
         }
         guard let missed = machine.deadlines.first(where: { $0.at <= loop.now }) else { return }
-        reports.missedDeadline(missed, app, awaiting: machine.awaitedMessage)
+        let isForMessage = missed.kind == .message
+        let message = isForMessage ? appSockets.messageInWork(of: app)?.message : machine.awaitedMessage
+        reports.missedDeadline(missed, app, awaiting: message)
     }
 
     package func handled(_ event: AppEvent, of app: AppRuntime) { recorder.traceReady(app, after: event) }
@@ -117,6 +119,17 @@ extension Supervisor: ActionPerformer {
 
     // MARK: What is to be told
 
+    private func missedMessage(_ app: AppRuntime) -> String {
+        let outgoing = appSockets.messageInWork(of: app)
+        let mail = outgoing?.mail.flatMap { mailboxes.mail($0, of: app) }
+        var what = outgoing?.message.rawValue ?? "a message"
+        if let mail { what += " (message \(mail.id), \(mail.draft.topic))" }
+        let limit = app.specification.rules.messageDeadline.map { " of " + Quantity.text($0) } ?? ""
+        let isEnding = machine(app).transition == .terminating
+        return "did not answer \(what) within its message_deadline\(limit): every other message waits for that answer"
+            + (isEnding ? "; it is terminated" : "")
+    }
+
     private func entered(_ app: AppRuntime, _ state: AppState) {
         engine.entered(app, from: app.lastState, to: state)
         app.lastState = state
@@ -130,6 +143,7 @@ extension Supervisor: ActionPerformer {
             text =
                 "did not answer within its \(kind.rawValue) deadline while \(transition?.rawValue ?? "running"); "
                 + "torpord continues without the answer"
+        case .messageMissed: text = missedMessage(app)
         case .suspendFailed: text = "could not be suspended in time and was resumed"
         case .stoppedAgain(let time):
             text = "was resumed by another process (SIGCONT) while suspended; stopped again (\(time) of 3)"

@@ -223,7 +223,14 @@ extension Launcher {
             app.run.launchFailure = error.failure
             return launchRefused(app, error.description)
         }
-        read(for: app, { () throws(LaunchError) -> SandboxOrder.Made in try sandbox.make() }) { [weak self] result in
+        // Scenes that first save their state in this run have their archives linked here: the rules of the sandbox
+        // cannot name folders that do not exist yet.
+        let links = specification.innerScenes == nil ? nil : supervisor.savedStates.sceneLinks(of: app)
+        let make = { () throws(LaunchError) -> SandboxOrder.Made in
+            try? links?.make()
+            return try sandbox.make()
+        }
+        read(for: app, make) { [weak self] result in
             guard let self else { return }
             do throws(LaunchError) {
                 var facts = facts
