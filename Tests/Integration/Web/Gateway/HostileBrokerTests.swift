@@ -127,7 +127,8 @@ private final class HostileServer: @unchecked Sendable {
         #expect(try post("web") == 202)
         try fixture.eventually("a message of the other broker") {
             let words = ["-h", "127.0.0.1", "-p", "\(mqtt)", "-q", "1", "-t", "home/lamp/state", "-m", "ON"]
-            #expect(try Spawn.run([publisher] + words).code == 0)
+            let published = try Spawn.run([publisher] + words)
+            #expect(published.code == 0, "\(published.output)")
             return !fixture.supervisor.posts("lamp").isEmpty
         }
         #expect(children(pid)["mqtt:home"] == other)
