@@ -14,7 +14,7 @@ public struct OutsideLocks: Hashable, Sendable {
         public var hasSession: Bool
         /// The user of that session; nil if that is not known yet.
         public var user: UInt32?
-        /// Whether a user has logged in to that session; false for a login screen, which is a session too.
+        /// Whether the session belongs to a user who has logged in; false for a login screen, which is a session too.
         public var isUsers = true
 
         /// Memberwise initializer.
@@ -32,7 +32,7 @@ public struct OutsideLocks: Hashable, Sendable {
         public var session: Bool
         /// The same for the sleep of the machine.
         public var sleep: Bool
-        /// The user whose session was there at that lock; nil if that is not known.
+        /// The user of the session at the time of that lock; nil if unknown.
         public var user: UInt32?
 
         /// Memberwise initializer.
@@ -54,7 +54,7 @@ public struct OutsideLocks: Hashable, Sendable {
     private var last: State?
     /// Whether this torpord or an earlier one of this boot has followed a session: then only a change of it counts.
     private var isKnown: Bool
-    /// The user whose session was there at the last lock; nil if no torpord of this boot has seen a lock.
+    /// The user of the session at the time of the last lock; nil if no torpord of this boot has seen a lock.
     private var user: UInt32?
 
     /// Creates it from what an earlier torpord of this boot has recorded.
@@ -75,8 +75,8 @@ public struct OutsideLocks: Hashable, Sendable {
         isKnown = true
         var (locks, ends) = (false, false)
         let isHeld = session == .holds || sleep == .holds
-        // The session has ended, a login screen or another user's is in its place, or logind does not answer: none of
-        // these says that a user has unlocked it.
+        // If the session has ended, if a login screen or another user's session has taken its place, or if logind does
+        // not answer, a lock remains: none of these means that the user has unlocked the session.
         let isReturned = now.hasSession && now.isUsers && !isOthers(now.user)
         func step(_ hold: inout Hold, _ isOn: Bool, _ was: Bool?, _ isUsed: Bool, _ mayEnd: Bool) {
             if !isUsed {
@@ -92,7 +92,7 @@ public struct OutsideLocks: Hashable, Sendable {
         }
         step(&session, now.isLocked, before?.isLocked, usesSession, isReturned)
         step(&sleep, now.isAsleep, before?.isAsleep, usesSleep, isReturned || !usesSession)
-        // A boot locks, and no user's session is there yet: the first login ends that lock.
+        // After a boot, data is locked while no user has a session: the first login ends that lock.
         if isFirst, usesSession, !now.isLocked, !(now.hasSession && now.isUsers) { session = .holds }
         // A machine that sleeps at the login screen is still to be unlocked by the user whose session was locked.
         if session == .holds || sleep == .holds, now.isUsers, !isHeld || user == nil { user = now.user }

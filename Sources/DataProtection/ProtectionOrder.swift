@@ -181,7 +181,7 @@ public struct ProtectionAnswer: Sendable {
 
     /// Creates the answer of a run that printed nothing.
     ///
-    /// - Parameter isWhole: whether it came to its end, because there was nothing to do.
+    /// - Parameter isWhole: whether the run was complete although it printed nothing, because there was nothing to do.
     public init(isWhole: Bool = false) { self.isWhole = isWhole }
 
     /// Reads lines. What follows the last newline is a line that was not finished; what is no JSON is a sentence about
