@@ -7,7 +7,7 @@ public enum DesktopReport: Hashable, Sendable {
     /// The reply to `hello`: the ids of all open alerts and unacknowledged reports, and the notification server, if
     /// there is one.
     case here(ids: [Int64], server: DesktopServer?, version: Int64 = DesktopProtocol.version)
-    /// The notification server appeared, changed, or, with nil, disappeared or no longer answers.
+    /// A notification server has appeared or changed. Nil: it has disappeared, or no longer answers.
     case server(DesktopServer?)
     /// Why an alert would not be seen now, as a sentence; nil if a notification server runs or can be started.
     case unseen(problem: String?)
