@@ -112,7 +112,7 @@ enum GatewayRead {
         return states
     }
 
-    /// A subject of NATS without wildcards.
+    /// A NATS subject without wildcards.
     static func subject(_ context: Context, _ node: Node) -> String? {
         guard let text = Read.text(context, node) else { return nil }
         let parts = text.split(separator: ".", omittingEmptySubsequences: false)
@@ -234,7 +234,7 @@ enum GatewayRead {
 
 /// The address of an MQTT broker.
 public struct BrokerAddress: Sendable, Hashable {
-    /// A host name or an address.
+    /// Whether connections are encrypted.
     public let host: String
     /// By default 1883, or 8883 if encrypted.
     public let port: Int32

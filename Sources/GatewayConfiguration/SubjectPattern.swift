@@ -65,7 +65,7 @@ public struct SubjectPattern: Sendable, Hashable, CustomStringConvertible {
     /// The number of its wildcards.
     public var wildcards: Int { parts.count { $0 == dialect.one || $0 == dialect.rest } }
 
-    /// What its wildcards match in a subject; nil if the subject does not match.
+    /// The parts of a subject that match the pattern's wildcards; nil if the subject does not match.
     public func match(_ subject: String) -> [String]? {
         let words = dialect.parts(subject)
         var found: [String] = []
@@ -142,7 +142,7 @@ public struct SubjectTemplate: Sendable, Hashable, CustomStringConvertible {
         self.parts = parts
     }
 
-    /// Whether it is the same for all subjects.
+    /// Whether the text has no placeholders, so that it is the same for all subjects.
     public var isConstant: Bool {
         parts.allSatisfy { if case .text = $0 { true } else { false } }
     }
