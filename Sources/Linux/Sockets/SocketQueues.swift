@@ -68,7 +68,8 @@ public enum SocketQueues {
     }
 
     /// The TCP connections at these ports that no process has accepted yet, by port. Each one has a number that no
-    /// other socket has until the next boot. Do not call it on the event loop either. Throws as ``read(_:at:)`` does.
+    /// other socket has until the next boot. Like ``read(_:at:)``, do not call it on the event loop; it throws the same
+    /// errors.
     public static func unaccepted(at ports: Set<UInt64>) throws(Errno) -> [UInt64: Set<UInt64>] {
         var found: [UInt64: Set<UInt64>] = [:]
         for kind in [tlx_queue_tcp4, tlx_queue_tcp6] {
