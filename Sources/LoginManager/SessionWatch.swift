@@ -141,11 +141,11 @@ final class SessionWatch {
         }
         followed = (session.id, session.path, slots)
         isUsers = false
-        // Answered before the hint is, so that all three are known at once.
+        // Ask for the class before `LockedHint`, so that it is known when the answer about the lock arrives.
         classQuestion = connection.get(LoginManager.service, session.path, Self.session, "Class") {
             [weak self] answer in
             guard let self, let kind = (try? answer.get())?.variant("s", { $0.text() }) else { return }
-            // The others are `greeter`, `lock-screen`, `background` and `manager`.
+            // The other classes are `greeter`, `lock-screen`, `background` and `manager`.
             self.isUsers = kind.utf8.starts(with: "user".utf8)
             if self.isKnown { self.manager.changed() }
         }
