@@ -20,8 +20,8 @@ public struct PermissionDeclaration: Hashable, Sendable {
     public var initial = Default.ask
     /// The TCP ports that `network` opens, sorted; empty for all of them, and for other permissions.
     public var ports: [UInt16] = []
-    /// Whether only a bundle's manifest asks for these files: then they must not be torpord's own, whatever they are
-    /// called. Always false for other permissions.
+    /// Whether only a bundle's manifest requests the files. If so, the path must not lead to torpord's own files under
+    /// any name. Always false for permissions other than `files`.
     public var isOfBundle = false
 
     /// The most permissions that an app may declare.
@@ -80,13 +80,13 @@ public enum SandboxMode: String, CaseIterable, Sendable {
     case agent
 }
 
-/// The values of `on_denied`: what follows if the kernel denies something to a sandboxed app, and reports that.
+/// The values of `on_denied`: what torpord does if the kernel reports that it has denied an access to a sandboxed app.
 public enum DenialRule: String, CaseIterable, Sendable {
     /// torpord records an event.
     case log
-    /// torpord also ends the app if it declares no permission for that.
+    /// torpord records an event. If the app declares no permission for the access, torpord also ends the app.
     case end
-    /// The kernel is not asked to report it.
+    /// The kernel is not asked to report denials.
     case ignore
 }
 
@@ -96,7 +96,7 @@ public struct Sandbox: Hashable, Sendable {
     public var mode: SandboxMode?
     /// What the app asks for, sorted by name.
     public var declarations: [PermissionDeclaration] = []
-    /// What follows if the kernel denies something to the app, and reports that.
+    /// What torpord does if the kernel reports that it has denied an access to the app.
     public var onDenied = DenialRule.log
 
     /// Creates the sandbox of an app that has none.
@@ -161,7 +161,7 @@ public struct PermissionGrants: Hashable, Sendable {
         public var path: String
         /// Whether the app may only read the files.
         public var isReadOnly: Bool
-        /// Whether only a bundle's manifest asks for the files.
+        /// Whether only a bundle's manifest requests the files.
         public var isOfBundle: Bool
 
         /// Creates an entry from its parts.
