@@ -186,7 +186,7 @@ public final class RecoveryFile {
         set { mapping.publish(newValue, at: 76) }
     }
 
-    /// Another number for the owner, of a user.
+    /// A second number for the owner of the file, which the owner uses for a user.
     public var person: UInt32 {
         get { mapping.bytes.load(fromByteOffset: 88, as: UInt32.self) }
         set { mapping.publish(newValue, at: 88) }
