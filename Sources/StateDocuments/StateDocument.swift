@@ -10,7 +10,7 @@ import WireText
 package struct StateDocument: Sendable {
     /// The largest document: the largest state, and as much mail.
     package static let mostBytes = 2 * StatePart.mostState
-    /// The largest message: the largest payload, and room for its names.
+    /// The largest mail message in a document: the largest payload, plus room for the other members.
     private static let mostBytesOfMessage = JSON.payloadSizeLimit + (64 << 10)
     private static let form = SealedDocument.Form(
         format: "torpor-state",
@@ -55,7 +55,8 @@ package struct StateDocument: Sendable {
             if fields["mail"].map({ !$0.isNull }) ?? false {
                 mail = try fields.list("mail") { json throws(FieldError) in try MailInfo(json: json) }
             }
-            // torpord ends the connection of who sends it a larger message, and the call would be repeated in vain.
+            // Refuse larger messages here: torpord would close the connection, and the call would be repeated without
+            // success.
             for message in mail ?? [] where message.json.serialised().count > Self.mostBytesOfMessage {
                 throw FieldError(field: "mail", problem: "has a message that is larger than any app gets")
             }
@@ -88,7 +89,8 @@ package struct StateDocument: Sendable {
 
     /// A document with the bytes of a state, and without mail.
     ///
-    /// - Throws: ``DocumentFault`` with a sentence if the state is larger than any that can be given to an app.
+    /// - Throws: ``DocumentFault`` with a sentence if the state is empty, or larger than the largest that an app can
+    ///   get.
     package init(app: String, state: [UInt8]) throws(DocumentFault) {
         guard !state.isEmpty else { throw DocumentFault("the file is empty: name one with a state", isInput: true) }
         guard state.count <= StatePart.mostState else {
