@@ -271,7 +271,7 @@ final class AppSockets: ShellRoom, LifecycleObserver {
         }
     }
 
-    /// The launch options of the incarnation, as its delegate gets them.
+    /// The launch options that the delegate of the current incarnation gets.
     func launchOptions(of app: AppRuntime) -> JSON {
         LaunchEnvironment.options(
             coordinator.machine(app.id).launchOrder,
