@@ -147,7 +147,8 @@ package final class BusConnection {
 
     /// Calls a method; the answer or error comes later, unless the handle is released before.
     ///
-    /// - Parameter isPatient: wait for the answer as long as the receiver is on the bus, not only for some seconds.
+    /// - Parameter isPatient: whether to wait for the answer as long as the receiver is on the bus, instead of some
+    ///   seconds.
     package func call(
         _ destination: String,
         _ path: String,
@@ -167,7 +168,7 @@ package final class BusConnection {
         if result >= 0 { result = sd_bus_message_set_auto_start(message, 0) }
         for argument in arguments where result >= 0 { result = argument.append(to: message) }
         if result >= 0 {
-            // 0 stands for the timeout of the connection.
+            // sd-bus takes 0 as the default timeout of the connection.
             let timeout: UInt64 = isPatient ? .max : 0
             result = slot.fill { sd_bus_call_async(bus, &$0, message, BusSlot.callback, $1, timeout) }
         }
