@@ -112,7 +112,7 @@ public struct EndReason: RawRepresentable, Sendable, Hashable {
     public static let gpuInBackground = EndReason(TORPOR_REASON_GPU_IN_BACKGROUND)
     /// It had files of its protected folder open when they were locked.
     public static let protectedDataOpen = EndReason(TORPOR_REASON_PROTECTED_DATA_OPEN)
-    /// It used something that it declares no permission for.
+    /// The app accessed something that it declares no permission for.
     public static let noPurposeString = EndReason(TORPOR_REASON_NO_PURPOSE_STRING)
 }
 
