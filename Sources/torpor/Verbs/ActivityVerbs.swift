@@ -117,13 +117,15 @@ struct ActivityContinue: ParsableCommand {
         var request = ContinueActivityRequest(type: document.activity.type)
         (request.to, request.from, request.given) = (to, document.app, document.activity)
         request.given?.needsState = document.state != nil
-        // Whatever is refused is refused before the state of the app here is replaced.
+        // First ask without changing anything. If the request is refused, the app's state on this machine must not be
+        // replaced.
         var question = request
         question.asksOnly = true
         let manager = try Manager(options)
         let reply = try manager.call(.continueActivity(question))
         if let state = document.state { try state.give(to: manager) }
-        // The state belongs to this app, even if another one is used in between.
+        // Name the app explicitly: the imported state belongs to this app, even if another app that continues such
+        // activities is used in between.
         request.to = reply["app"]?.stringValue ?? request.to
         try VerbRunner.run(request, options, wait: wait)
     }
@@ -179,7 +181,7 @@ struct ActivityExport: ParsableCommand {
     }
 }
 
-/// What a user is doing in the app, said by the app's scripts.
+/// Verbs by which an app's scripts report what a user is doing in the app.
 struct AppActivity: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "activity",
