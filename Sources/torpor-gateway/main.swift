@@ -122,7 +122,7 @@ do {
         try StatePusher.start($0, socket: gateway.socket, notifySocket: notifySocket, surroundings)
     }
     try owners.start()
-    // What comes for an app of several machines is not posted where another machine owns it.
+    // Find out first which apps this machine owns, so that no message is posted to an app that another machine owns.
     owners.waitUntilLearnt(until: Clock.monotonic() + .seconds(1))
     let server = try gateway.http.map { try Listening.serve($0, tokens, surroundings) }
     mosquitto_lib_init()
@@ -132,7 +132,7 @@ do {
     surroundings.log.say(.info, "started")
     _ = stop.wait(nil)
     if let notifySocket { try? NotifySpeech.say("STOPPING=1", to: notifySocket) }
-    // Posts what was accepted; streams and brokers send the rest again at the next start.
+    // Post the messages that were accepted already. Streams and brokers send all others again at the next start.
     let deadline = Clock.monotonic() + .seconds(5)
     for source in nats { _ = source.finish(until: deadline) }
     for isFinished in mqtt { let _: Bool? = isFinished.wait(until: deadline) { state, _ in state ? true : nil } }

@@ -7,10 +7,11 @@ import GatewayConfiguration
 import Linux
 import TorporAPI
 
-/// Pushes the states of apps when they are saved, on a thread of its own: one at a time, and of each app the newest.
+/// Pushes the states of apps to the server after they are saved, on a thread of its own. States are pushed one after
+/// the other, and for each app only the newest.
 final class StatePusher: Sendable {
     private struct State: Sendable {
-        /// Apps whose state may be newer than what the server has, with their owner.
+        /// Apps whose saved state may be newer than the server's, each with its owner.
         var changed: [String: String] = [:]
         var isStopping = false
         var isFinished = false
@@ -23,17 +24,17 @@ final class StatePusher: Sendable {
     private let notifySocket: String?
     private let state = Monitor(State())
 
-    /// The thread's own.
+    /// Used only by the thread.
     private struct Progress {
-        /// Apps that are tried again at `retryAt`.
+        /// The apps whose push has failed, with their owners. They are tried again at `retryAt`.
         var left: [String: String] = [:]
         var retryAt: Duration?
         var pause = Backoff()
-        /// What was told of each app, so that it is told once.
+        /// The last logged problem of each app, so that a problem is not logged again.
         var told: [String: String] = [:]
     }
 
-    /// Starts the thread. Throws a sentence.
+    /// Starts the thread. Throws a sentence that describes the error.
     static func start(
         _ states: GatewayStates,
         socket: String,
@@ -70,7 +71,7 @@ final class StatePusher: Sendable {
         self.surroundings = surroundings
     }
 
-    /// Ends the thread after the push under way; false at the deadline (CLOCK_MONOTONIC).
+    /// Stops the thread after the push in progress. Returns false if the deadline (CLOCK_MONOTONIC) comes first.
     func finish(until deadline: Duration) -> Bool {
         state.withLock { $0.isStopping = true }
         state.wake()
@@ -79,8 +80,8 @@ final class StatePusher: Sendable {
     }
 
     private func take(_ apps: [Ownership]) {
-        // A new owner has claimed the state just before. What an app does that a person has forced to run is not the
-        // owner's.
+        // `owner == "here"`: a new owner has just claimed the state, so push it. Skip an app that a user has forced to
+        // run on a machine that does not own it: its state must not replace the owner's.
         let chosen = apps.filter { ($0.saved || $0.owner == "here") && $0.owner != "forced" && states.keeps($0.app) }
         guard !chosen.isEmpty else { return }
         state.withLock { state in
@@ -103,7 +104,7 @@ final class StatePusher: Sendable {
                 return state.changed
             }
             if case .some(.none) = next { return }
-            // While the server is away, one try is enough for all.
+            // While the server cannot be reached, do not try each newly saved state at once: wait for the next retry.
             let isDue = retryAt.map { Clock.monotonic() >= $0 } ?? true
             progress.left.merge((next ?? nil) ?? [:]) { $1 }
             guard isDue else { continue }
@@ -120,7 +121,7 @@ final class StatePusher: Sendable {
     }
 
     private func push(_ app: String, _ owner: String, _ pushing: StatePushing, _ progress: inout Progress) {
-        // The first failure of a round says enough about the others.
+        // After one failure, do not try the other apps in this round: they would fail for the same reason.
         guard progress.left.isEmpty else {
             progress.left[app] = owner
             return
@@ -159,9 +160,9 @@ final class StatePusher: Sendable {
         }
     }
 
-    /// Logs what is wrong with an app's state, once until something else is.
+    /// Logs a problem with an app's state, unless the same problem was logged last for this app.
     private func tell(_ app: String, _ level: LogLevel, _ sentence: String, _ progress: inout Progress) {
-        // A size changes with each save.
+        // Ignore numbers in the comparison: a size, for example, differs after each save.
         let what = sentence.filter { !$0.isNumber }
         guard progress.told[app] != what else { return }
         progress.told[app] = what
@@ -169,7 +170,7 @@ final class StatePusher: Sendable {
         tellStatus(progress)
     }
 
-    /// Says in `systemctl status` whose states are not pushed.
+    /// Reports in the service's status line which apps' states are not pushed.
     private func tellStatus(_ progress: Progress) {
         guard let notifySocket else { return }
         let apps = progress.told.keys.sorted().joined(separator: ", ")

@@ -7,15 +7,15 @@ import StateDocuments
 import TorporAPI
 import Varlink
 
-/// Brings states from the supervisor to the server, and back. For one thread at a time.
+/// Transfers saved states from the supervisor to the server and back. Not thread-safe.
 final class StatePushing {
-    /// What a push has done.
+    /// The result of a push.
     enum Outcome {
-        /// The server has the newest state; false if it had it already.
+        /// The server has the newest state. `isNew` is false if it had that state before the push.
         case kept(isNew: Bool)
-        /// This machine holds no token of the app.
+        /// This machine has no token for the app, so it must not push.
         case noToken
-        /// Another machine has claimed the state since; with its name.
+        /// Another machine, with this name, has claimed the state since.
         case lost(to: String)
     }
 
@@ -25,7 +25,7 @@ final class StatePushing {
     private let socket: String
     private let login: NATSLogin
     private var server: StateServer?
-    /// What was last pushed of each app by this object.
+    /// The state of each app that this object has pushed last.
     private var pushed: [String: Pushed] = [:]
 
     private struct Pushed {
@@ -34,7 +34,7 @@ final class StatePushing {
         var savedAt: Int64?
     }
 
-    /// How long the supervisor may take for an answer.
+    /// How long to wait for a reply of the supervisor.
     private static let patience = Duration.seconds(10)
 
     init(_ states: GatewayStates, socket: String, _ login: NATSLogin) {
@@ -45,7 +45,7 @@ final class StatePushing {
         tokens = StateTokens(folder: states.tokens)
     }
 
-    /// The connection, opened when it is first needed.
+    /// The connection to the server, opened at the first use.
     private func connected() throws(StateTrouble) -> StateServer {
         if let server { return server }
         let new = try StateServer(states, login, node: node)
@@ -53,8 +53,8 @@ final class StatePushing {
         return new
     }
 
-    /// Does something with the server. After a failure the connection is opened anew, and what the server has is looked
-    /// up again.
+    /// Runs `body` with the connection to the server. If the server cannot be reached, drops the connection, so that
+    /// the next call connects again and asks the server again what it has.
     private func withServer<T>(_ body: (StateServer) throws(StateTrouble) -> T) throws(StateTrouble) -> T {
         do throws(StateTrouble) {
             return try body(try connected())
@@ -67,7 +67,7 @@ final class StatePushing {
         }
     }
 
-    /// The last message about the app's state.
+    /// The last message about the app's state in the stream; nil if there is none.
     func last(_ app: String) throws(StateTrouble) -> StateServer.Message? {
         try withServer { server throws(StateTrouble) in try server.last(app) }
     }
@@ -90,10 +90,10 @@ final class StatePushing {
         }
     }
 
-    /// The apps of several machines whose states are pushed, and who owns them.
+    /// The apps whose states are pushed, each with its owner.
     func ownerships() throws(StateTrouble) -> [Ownership] {
         let client = try supervisor()
-        // Without `more` there is one reply.
+        // Without `more`, the supervisor sends one reply and does not report later changes.
         let call = VarlinkCall(method: ManagerRequest.owners.call.method, parameters: .emptyObject)
         do throws(VarlinkClientError) {
             let reply = try client.call(deadline: Clock.monotonic() + Self.patience) { call }
@@ -112,7 +112,7 @@ final class StatePushing {
         }
     }
 
-    /// The state that the app saved last on this machine.
+    /// The state that the app last saved on this machine.
     func local(_ app: String) throws(StateTrouble) -> StateDocument {
         let client = try supervisor()
         return try fault { () throws(DocumentFault) in
@@ -135,19 +135,19 @@ final class StatePushing {
 
     // MARK: Pushes
 
-    /// Pushes the app's newest state, unless the server has it already.
+    /// Pushes the app's newest saved state, unless the server has it already.
     func push(_ app: String) throws(StateTrouble) -> Outcome {
         guard let token = tokens.token(of: app) else {
             pushed[app] = nil
             return .noToken
         }
         if pushed[app]?.claim != token.claim { pushed[app] = nil }
-        // A second time if a message of the same claim came between, of which nothing was heard.
+        // Try again if this machine has sent another message of the same claim whose acknowledgement was lost.
         for _ in 0..<3 {
             if pushed[app] == nil {
                 guard let last = try last(app) else { return .lost(to: "no machine, since the stream is empty") }
                 guard last.claim == token.claim else { return .lost(to: last.node) }
-                // A message with this claim comes from here, and is whole.
+                // Only this machine sends messages with this claim, so the message is valid.
                 let savedAt = (try? StateDocument(last.bytes))?.savedAt
                 pushed[app] = Pushed(claim: token.claim, sequence: last.sequence, savedAt: savedAt)
             }
@@ -170,18 +170,19 @@ final class StatePushing {
 
     // MARK: Claims
 
-    /// What a claim has done.
+    /// The result of a claim.
     struct Claimed {
         var source: StateClaim.Source
         var sequence: UInt64
         var savedAt: Int64?
         var bytes: Int
-        /// The machine that had the state before; nil if none had.
+        /// The machine that last sent the state; nil if the server had none.
         var from: String?
     }
 
-    /// Brings up the newest state of the app here, and takes it over: the server refuses what the machine that had it
-    /// sends from then on.
+    /// Claims an app's state: chooses the newest state, gives it to the supervisor if it comes from the server, and
+    /// sends a message with a new claim. From then on the server refuses states from the machine that had claimed it
+    /// before.
     func claim(_ app: String, isForced: Bool) throws(StateTrouble) -> Claimed {
         let owner = try owner(of: app)
         let message = try last(app)
@@ -205,7 +206,8 @@ final class StatePushing {
         case .server: if let kept { try give(kept) }
         case .here: break
         }
-        // As it is on this machine's disk, with the time of this machine's clock.
+        // If the state came from the server, read it again: the supervisor has stored it with a time of this machine's
+        // clock.
         let document = source == .server ? try self.local(app) : local
         let bytes = try fault { () throws(DocumentFault) in try document.encoded() }
         let claim = RequestToken.random().text
@@ -226,7 +228,7 @@ final class StatePushing {
         )
     }
 
-    /// The document of a message, which may come from anywhere.
+    /// Decodes the document in a message. The message is not trusted, since any program may have sent it.
     func document(_ message: StateServer.Message, of app: String) throws(StateTrouble) -> StateDocument {
         let way = "see the stream \(states.stream), or claim with --local, which drops it"
         do throws(DocumentFault) {
@@ -240,7 +242,7 @@ final class StatePushing {
         }
     }
 
-    /// Who owns the app, as the supervisor says.
+    /// Who owns the app, as the supervisor reports.
     private func owner(of app: String) throws(StateTrouble) -> String {
         guard let found = try ownerships().first(where: { $0.app == app }) else {
             throw .wrong(
