@@ -144,7 +144,7 @@ public final class AppLink {
         }
     }
 
-    /// False if no more may be read from the connection.
+    /// Handles a reply. Returns false if nothing more may be read from the connection.
     private func take(_ response: VarlinkResponse) -> Bool {
         if let error = response.error {
             refuse(.service(name: error, parameters: response.parameters))
@@ -193,7 +193,8 @@ public final class AppLink {
         let since = attachRefusedSince ?? now
         attachRefusedSince = since
         loseStream()
-        // The former delegate is accepted again as soon as the supervisor knows its processes.
+        // A new supervisor may refuse the delegate of its predecessor at first, until it knows the app's processes:
+        // retry.
         if wasAttached, now - since < Self.patience { return }
         isRefused = true
         events.append(.refused(error))
@@ -201,7 +202,7 @@ public final class AppLink {
 
     // MARK: Calls
 
-    /// Before the supervisor knows the delegate and its last message, it could not assign an answer.
+    /// A supervisor can assign an answer to a message only after the process has attached again as the delegate.
     private var mayCall: Bool { !isDelegate || isAttached }
     private var wantsCalls: Bool { mayCall && !(pending.isEmpty && tasks.isEmpty) }
 
