@@ -256,7 +256,7 @@ package final class BlueZ {
             [.text(name)]
         ) { [weak self] answer in
             guard let self else { return }
-            // A handle must not be released in its own callback: release it in the next turn.
+            // Do not release a handle within its own callback: release it in the next turn of the event loop.
             self.loop.later { [weak self] in self?.questions[name] = nil }
             guard case .integer(let number)? = (try? answer.get())?.values().first, number > 0 else { return }
             if self.processes.count >= 256 { self.processes = [:] }
