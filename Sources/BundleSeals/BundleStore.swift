@@ -193,7 +193,8 @@ public struct BundleStore: Sendable {
         if BundleWord.isLower(version, than: before), !force {
             throw BundleFault("\(name) \(before) is installed, and \(version) is lower: --force installs it")
         }
-        // The manifest's status changes only when it is installed, that of its signature also when another one replaces it.
+        // The status of the manifest's file changes only when the version is installed. The status of the signature's
+        // file also changes when the signature is replaced.
         guard let text = try? self.signature(of: name, before), let signature = try? MinisignSignature(text: text),
             let installed = try? File.status(path + "/manifest.toml").changedNanoseconds,
             let sealed = try? File.status(path + "/manifest.toml.minisig").changedNanoseconds
