@@ -128,7 +128,8 @@ public struct DesktopAlert: Hashable, Sendable {
     public var icon: String?
     /// The name of the app's desktop entry, without `.desktop`.
     public var entry: String?
-    /// Where a helper has shown it last; nil if none has. It makes no sound then, and replaces what is there.
+    /// Where an earlier torpor-desktop has shown the alert last; nil if none has. If it is set, the alert makes no
+    /// sound, and replaces the notification there.
     public var place: ScreenPlace?
 
     /// Creates an alert without options.

@@ -11,8 +11,8 @@ public enum DesktopReport: Hashable, Sendable {
     case server(DesktopServer?)
     /// Why an alert would not be seen now, as a sentence; nil if a notification server runs or can be started.
     case unseen(problem: String?)
-    /// An alert is on the screen, or was accepted by the server, which may hold it back. `place` is where: a later
-    /// helper is told, so that it replaces the notification.
+    /// An alert is on the screen, or was accepted by the server, which may hold it back. `place` is where the alert is
+    /// shown; a later torpor-desktop gets it, so that it can replace the notification.
     case shown(id: Int64, place: ScreenPlace? = nil)
     /// An alert could not be shown. Unless it is closed, it is shown once a server can.
     case failed(id: Int64, reason: String)
