@@ -70,8 +70,8 @@ public final class LoginManager {
 
     /// The known state.
     public struct State: Hashable, Sendable {
-        /// Whether logind has reported all of this, or has been missing for five seconds. Until then draw no
-        /// conclusions from it.
+        /// Whether logind has reported all of this state, or has been missing for five seconds. Until then, the other
+        /// values mean nothing.
         public var isKnown = false
         /// The machine is about to sleep or sleeps; false again when it has woken.
         public var isAsleep = false
@@ -190,7 +190,7 @@ public final class LoginManager {
 
     /// logind has reported something.
     func changed() {
-        // Keep the previous state until everything is known again.
+        // While logind restarts, keep the previous state until the new one is complete.
         guard isAnswered else { return }
         absenceTimer?.disarm()
         var new = State(isKnown: true)

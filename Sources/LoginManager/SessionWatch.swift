@@ -21,7 +21,7 @@ final class SessionWatch {
     private(set) var user: UInt32?
     /// Whether a user has logged in to the session; false for a login screen, and while that is not known.
     private(set) var isUsers = false
-    /// Why the chosen session is not followed. A user without a session is normal.
+    /// Why the chosen session is not followed; nil if it is followed, or if the user has no session, which is normal.
     private(set) var trouble: String?
 
     private var arrivals: [BusSlot?] = []
@@ -72,7 +72,7 @@ final class SessionWatch {
         }
     }
 
-    /// Finds the session that a property of a user or seat names.
+    /// Finds the session that is named by a property of a user or of a seat.
     private func find(_ method: String, _ argument: BusArgument, _ interface: String, _ property: String) {
         search = call(method, argument) { [weak self] path in
             guard let self else { return }
@@ -162,7 +162,8 @@ final class SessionWatch {
         hint = connection.get(LoginManager.service, path, Self.session, "LockedHint") { [weak self] answer in
             guard let self else { return }
             if let isLocked = (try? answer.get())?.variant("b", { $0.boolean() }) { return self.locked(isLocked) }
-            // Not known to be unlocked: until its next signal there is no session that anybody could have unlocked.
+            // Whether the session is locked is unknown, so it counts as missing until its next signal: an unknown
+            // session must not count as unlocked.
             hint = nil
             name = nil
             trouble = "the session's LockedHint cannot be read"
@@ -171,7 +172,7 @@ final class SessionWatch {
     }
 
     private func locked(_ isLocked: Bool) {
-        // A pending answer would be older than this signal.
+        // Drop a pending request: its answer would be older than this signal.
         hint = nil
         self.isLocked = isLocked
         name = followed?.id

@@ -22,7 +22,7 @@ final class SleepWatch {
     private(set) var longestDelay: Duration?
     /// Why sleep is not delayed.
     private(set) var trouble: String?
-    /// When the machine will sleep in any case.
+    /// The time at which the machine will sleep even if this process does not release the lock.
     private(set) var sleepsAt: Duration?
 
     /// logind's default (logind.conf(5)).
