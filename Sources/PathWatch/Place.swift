@@ -85,7 +85,7 @@ public struct Found: Hashable, Sendable {
 public struct PathNews: Sendable {
     /// The key of the place.
     public let key: String
-    /// The paths with events, up to a limit.
+    /// The paths where events happened, up to ``PathWatcher/mostPaths``.
     public let paths: [String]
     /// Whether anything happened; `paths` may be empty if the details were lost.
     public let isNew: Bool

@@ -15,11 +15,11 @@ import WireText
 struct Walk {
     /// The purpose of a watch.
     struct Mark: Hashable, Sendable {
-        /// The name to watch for in the directory, or a pattern; nil for all names.
+        /// The name for whose appearance the directory is watched, or a pattern; nil for all names.
         var awaited: String?
         /// The events of names that count for `awaited`.
         var names: Inotify.Events = []
-        /// The path to report, if the watch is on the file itself.
+        /// If the file itself is watched: the path to report for its events.
         var leaf: String?
         /// The events of that file to report.
         var events: Inotify.Events = []
