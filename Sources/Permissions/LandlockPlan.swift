@@ -20,7 +20,7 @@ public struct LandlockRights: OptionSet, Hashable, Sendable {
     static let makeSymlink = LandlockRights(rawValue: 1 << 12)
     /// Since version 2 of Landlock; in version 1, no file can be linked or renamed into another folder.
     static let refer = LandlockRights(rawValue: 1 << 13)
-    /// Since version 3 of Landlock.
+    /// Since version 3 of Landlock: truncate(2).
     static let truncate = LandlockRights(rawValue: 1 << 14)
     /// Since version 5 of Landlock: ioctl(2) on devices.
     static let deviceControl = LandlockRights(rawValue: 1 << 15)

@@ -76,7 +76,8 @@ public enum PermissionState: String, CaseIterable, Sendable {
 public enum SandboxMode: String, CaseIterable, Sendable {
     /// The app may do only what its permissions allow.
     case permissions = "true"
-    /// The app is confined as untrusted code: it also may make no namespaces and keys, and has limits of its own.
+    /// The app is confined like untrusted code: it also cannot create namespaces and kernel keys, and has limits of its
+    /// own.
     case agent
 }
 
@@ -92,7 +93,7 @@ public enum DenialRule: String, CaseIterable, Sendable {
 
 /// The sandbox of an app, as it is configured.
 public struct Sandbox: Hashable, Sendable {
-    /// How the app is confined; nil for an app without a sandbox.
+    /// How the app is confined; nil if the app has no sandbox.
     public var mode: SandboxMode?
     /// What the app asks for, sorted by name.
     public var declarations: [PermissionDeclaration] = []
@@ -112,8 +113,8 @@ public struct Sandbox: Hashable, Sendable {
     static func state(of declaration: PermissionDeclaration, _ answers: [PermissionAnswer]) -> PermissionState {
         let name = declaration.name
         if let answer = answers.last(where: { $0.name.utf8.elementsEqual(name.utf8) }) {
-            // A denial of some ports also denies a declaration with more. An approval does not: users are asked about
-            // more ports.
+            // If a user has denied some ports, a declaration with more ports is denied too. An approval does not cover
+            // further ports: users are asked again.
             if !answer.isAllowed { return .denied }
             if declaration.isCovered(by: answer.scope) { return .allowed }
             return declaration.initial == .deny ? .denied : .asked
@@ -185,8 +186,8 @@ public struct PermissionGrants: Hashable, Sendable {
         }
     }
 
-    /// Whether both grants allow the app's processes the same. Gifts are not compared: torpord itself carries them
-    /// out.
+    /// Whether both grants give the app's processes the same rights. Gifts are not compared, since torpord itself
+    /// carries them out.
     public func isSame(besidesGifts other: PermissionGrants) -> Bool {
         files == other.files && network == other.network && devices == other.devices
     }

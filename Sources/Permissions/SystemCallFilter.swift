@@ -179,7 +179,8 @@ public struct SystemCallFilter: Hashable, Sendable {
                 refuse(call.number(architecture), argument: flags, bits: Self.fastOpen, Self.noOperation)
             }
         }
-        // Otherwise an app could lower the resource limits of other processes, even of torpord, until they fail.
+        // Without this check, an app could lower resource limits of other processes, even of torpord, and make them
+        // fail.
         among(Self.limits.number(architecture), argument: 0, [0], Self.notPermitted, isRefused: false)
         among(Self.socketPair.number(architecture), argument: 0, [1], Self.accessDenied, isRefused: false)
         if mode == .agent {
