@@ -8,7 +8,7 @@ import WireText
 
 /// An app's saved state and its mail, as a document for another machine (``SealedDocument``).
 package struct StateDocument: Sendable {
-    /// The largest document: the largest state, and as much mail.
+    /// The largest document, in bytes: the largest state, and mail of the same size.
     package static let mostBytes = 2 * StatePart.mostState
     /// The largest mail message in a document: the largest payload, plus room for the other members.
     private static let mostBytesOfMessage = JSON.payloadSizeLimit + (64 << 10)
@@ -22,9 +22,9 @@ package struct StateDocument: Sendable {
     package var app: String
     /// When the state was saved, microseconds since 1970; nil if the app has none.
     package var savedAt: Int64?
-    /// The state; nil if the document says nothing about it.
+    /// The app's state; nil if the document is not about the state.
     package var state: [UInt8]?
-    /// The messages that wait for the app; nil if the document says nothing about them.
+    /// The messages that are queued for the app; nil if the document is not about messages.
     package var mail: [MailInfo]?
 
     /// What the document contains, for programs.
@@ -126,11 +126,12 @@ package struct StateDocument: Sendable {
         return document
     }
 
-    /// The messages that may be posted on another machine: others are about this one.
+    /// The kinds of messages that can be posted on another machine. All others concern only the machine that queued
+    /// them.
     private static let posted: Set<String> = ["didReceiveEvent", "didReceiveRemoteNotification"]
 
     private static func state(of app: String, _ call: Call) throws(DocumentFault) -> (Int64?, [UInt8]) {
-        // No app saves ten states in so short a time.
+        // If the app saves another state during the export, start again. No app saves ten states in so short a time.
         for _ in 0..<10 {
             var (state, first): ([UInt8], StatePart?) = ([], nil)
             while true {
@@ -181,7 +182,8 @@ package struct StateDocument: Sendable {
         }
     }
 
-    /// The same for the same message, so that a document that is imported twice posts it once.
+    /// A token that is computed from the message, so that a document which is imported twice posts each message only
+    /// once.
     private func token(of message: MailInfo) -> RequestToken? {
         let bytes = Array("\(app) \(message.json)".utf8)
         let digest = bytes.withUnsafeBytes { Digest.sha256($0) }
