@@ -44,7 +44,7 @@ package final class BusConnection {
     ///
     /// - Parameter monitors: whether to become a monitor (``BusMonitor``).
     package init(_ loop: EventLoop, address: String, monitors: Bool = false) throws(BusError) {
-        // Other kinds of addresses are resolved or started synchronously.
+        // For other kinds of addresses, sd-bus would resolve names or start a bus, and block.
         guard address.hasPrefix("unix:") else {
             throw BusError("\(address) is not the address of a Unix socket")
         }
@@ -164,7 +164,7 @@ package final class BusConnection {
         var message: OpaquePointer?
         defer { sd_bus_message_unref(message) }
         var result = sd_bus_message_new_method_call(bus, &message, destination, path, interface, member)
-        // Do not start a service for this.
+        // Do not let the bus start a service for this call.
         if result >= 0 { result = sd_bus_message_set_auto_start(message, 0) }
         for argument in arguments where result >= 0 { result = argument.append(to: message) }
         if result >= 0 {
@@ -180,7 +180,7 @@ package final class BusConnection {
         return slot
     }
 
-    /// Sends a signal to all that want to hear it.
+    /// Sends a signal to all clients that subscribe to it.
     package func emit(_ path: String, _ interface: String, _ member: String, _ arguments: [BusArgument]) {
         var message: OpaquePointer?
         defer { sd_bus_message_unref(message) }
