@@ -30,7 +30,7 @@ public struct ResponseHead: Hashable, Sendable {
     /// Creates an empty head.
     public init() {}
 
-    /// Parses one line, with or without its line break.
+    /// Parses one line of a response's head, with or without its line break.
     public mutating func take(_ line: some Collection<UInt8>) {
         size += line.count
         let text = Substring(String(wire: line.prefix { $0 != 0x0d && $0 != 0x0a })).utf8
