@@ -59,10 +59,10 @@ public final class Reply {
     public let connection: UInt64
     /// Called once, on the event loop, if the connection closes before the last reply.
     public var onClosed: (() -> Void)?
-    /// Whether nothing more can be sent: finished, or the connection has closed.
+    /// Whether nothing more can be sent, because the last reply was sent or the connection has closed.
     public private(set) var isClosed = false
-    /// Whether the client has not read everything yet. A stream that can wait should continue in `onRead`, so that a
-    /// slow client is not dropped for what accumulates.
+    /// Whether the client has not read everything yet. A stream that can wait should continue in `onRead`: otherwise a
+    /// slow client would be disconnected because of unread data.
     public internal(set) var isUnread = false
     /// Called on the event loop each time the client has read everything.
     public var onRead: (() -> Void)?
