@@ -61,7 +61,7 @@ final class NotificationScreen {
     private static let unknownService = "org.freedesktop.DBus.Error.ServiceUnknown"
     private static let noServer = "there is no notification server in the session"
     private static let launcher = "com.canonical.Unity.LauncherEntry"
-    /// The most open alerts, the most badges and the most unacknowledged reports.
+    /// The most open alerts, the most badges, and the most unacknowledged reports.
     private static let most = 256
     /// A new server shows an alert again only if torpord asked for the alert within this time.
     private static let memory = Duration.seconds(3600)
@@ -75,7 +75,7 @@ final class NotificationScreen {
     private static let longestRestart = Duration.seconds(300)
     /// A server that has run for this long counts as working.
     private static let stableAfter = Duration.seconds(60)
-    /// How long to wait for the server at the end.
+    /// How long to wait for the server when torpor-desktop ends.
     private static let patience = Duration.seconds(1)
     static let mostFailures = 5
     /// The longest token that is accepted from the server, in bytes.
@@ -252,7 +252,7 @@ final class NotificationScreen {
         ask(connection, Self.bus, Self.busPath, Self.bus, "StartServiceByName", arguments) { [weak self] answer in
             guard let self, case .failure(let error) = answer, self.service.owner == nil else { return }
             self.isUnseen(Self.noServer)
-            // One that is installed may start the next time.
+            // If a server is installed, a later try may succeed.
             if error.name != Self.unknownService { self.startLater() }
             for shown in self.open.values.filter({ !$0.wasShown }).sorted(by: { $0.alert.id < $1.alert.id }) {
                 self.hasFailed(shown, Self.noServer)
@@ -260,7 +260,7 @@ final class NotificationScreen {
         }
     }
 
-    /// Whether an alert is open that another server is to show.
+    /// Whether an alert is open that must be shown by the next server.
     private var needsServer: Bool {
         open.values.contains { !$0.isClosed && (!$0.wasShown || loop.now - $0.since <= Self.memory) }
     }
@@ -378,7 +378,7 @@ final class NotificationScreen {
         watchSilence()
     }
 
-    /// Waits for the answer to the oldest request.
+    /// Sets the timer for the time when the oldest request has waited too long.
     func watchSilence() {
         guard !isSilent else { return }
         var requests = open.values.compactMap(\.call).filter(isAwaited).map(\.since)
