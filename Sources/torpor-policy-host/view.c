@@ -22,7 +22,7 @@ void host_view_map(uint64_t size)
     if (start == MAP_FAILED)
         host_refuse("the view cannot be mapped: %s", strerror(errno));
     close(TORPOR_POLICY_HOST_VIEW);
-    // All policies and the supervisor share this memory: no policy may be able to write to it.
+    // All policies and the supervisor share this memory, so no policy may be able to write to it.
     if (mprotect(start, (size_t)size, PROT_READ | PROT_WRITE) == 0)
         host_give_up("the view could be written to: it must be sealed (F_SEAL_FUTURE_WRITE) or opened for reading");
     memory = start;
