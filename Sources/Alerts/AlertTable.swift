@@ -2,7 +2,7 @@
 
 /// The alerts of all apps, and when they are due. A value without I/O and clocks.
 public struct AlertTable: Sendable {
-    /// An alert that comes now.
+    /// An alert whose time has come.
     public struct Arrival: Hashable, Sendable {
         /// The alert, with an ``Alert/opening``.
         public var alert: Alert
