@@ -16,7 +16,7 @@ package final class BlueZ {
         package var address: String
         /// The name shown to people.
         package var name: String?
-        /// UUIDs of its known services.
+        /// The UUIDs of the device's known services.
         package var services: [String] = []
         package var isConnected = false
     }
@@ -25,9 +25,9 @@ package final class BlueZ {
     package struct Characteristic: Hashable, Sendable {
         /// The UUID of the characteristic.
         package var identifier: String
-        /// The UUID of its service.
+        /// The UUID of the service that the characteristic belongs to.
         package var service: String?
-        /// The D-Bus path of its device.
+        /// The D-Bus path of the device that the characteristic belongs to.
         package var device: String
     }
 
