@@ -7,7 +7,7 @@ public struct TimeZone: Sendable, Hashable {
         /// Seconds ahead of UTC.
         var offset: Int
         var isDaylight: Bool
-        /// Its abbreviation, as in `CET`.
+        /// The abbreviation of the local time, such as `CET`.
         var name: String
     }
 
