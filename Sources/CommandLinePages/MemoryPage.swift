@@ -47,7 +47,7 @@ package struct MemoryPage {
 
     // MARK: Step by step
 
-    /// Every step that would be taken.
+    /// All steps that would be taken under memory pressure.
     package var rehearsal: String {
         guard !memory.steps.isEmpty else {
             return head + "\nnothing would be done: no running app can be warned, paged out or ended\n"
