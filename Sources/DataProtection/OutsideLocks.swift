@@ -23,10 +23,10 @@ public struct OutsideLocks: Hashable, Sendable {
         }
     }
 
-    /// What follows from a change.
+    /// What to do after a change of the session or the machine.
     public enum Wish: Hashable, Sendable { case lock, unlock }
 
-    /// What the next torpord must know.
+    /// What torpord stores for the next torpord.
     public struct Recorded: Hashable, Sendable {
         /// Whether the session's lock has locked data, and the unlock that follows its end was not carried out yet.
         public var session: Bool

@@ -14,7 +14,7 @@
 public struct ProtectionEdge: Hashable, Sendable {
     /// The state that an earlier torpord has recorded.
     public enum Recorded: UInt32, Sendable, CaseIterable {
-        /// Nothing: the machine was booted since.
+        /// Nothing, because the machine was booted since.
         case nothing
         case locked
         case unlocked
@@ -51,7 +51,7 @@ public struct ProtectionEdge: Hashable, Sendable {
         case failed
     }
 
-    /// What the shell does.
+    /// An action that the shell must carry out.
     public enum Action: Hashable, Sendable {
         /// Write down for the next torpord.
         case record(Recorded)

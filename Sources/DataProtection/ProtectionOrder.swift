@@ -52,15 +52,15 @@ public enum ProtectedPlace {
 
 /// A process that has files of a protected folder open.
 public struct FileHolder: Hashable, Sendable {
-    /// Its pid.
+    /// The pid of the process.
     public let pid: Int32
-    /// The name of its program.
+    /// The name of the process's program.
     public let name: String
     /// Some of the files, as the process sees them.
     public let files: [String]
     /// How many files the process has open or mapped.
     public let count: Int
-    /// Its cgroup, as `/proc/PID/cgroup` has it.
+    /// The process's cgroup as in `/proc/PID/cgroup`.
     public let cgroup: String?
 
     /// The most files that are named for each process.
@@ -116,19 +116,19 @@ public struct FileHolder: Hashable, Sendable {
 public struct FolderStanding: Hashable, Sendable {
     /// Whether the folder is open.
     public enum State: String, Sendable {
-        /// Its app can read it.
+        /// The app can read the folder.
         case open
-        /// No app can open it.
+        /// The folder is closed: no app can open it.
         case closed
         /// The folder stays closed, because the kernel lacks its key.
         case withoutKey = "no-key"
-        /// It cannot be protected as configured.
+        /// The folder cannot be protected as the configuration demands.
         case refused
     }
 
     /// The app's name.
     public var app: String
-    /// Whether its folder is open.
+    /// Whether the app can read the folder, and if not, why.
     public var state: State
     /// Whether the kernel encrypts the folder; nil before it was opened for the first time.
     public var isEncrypted: Bool?
