@@ -200,7 +200,7 @@ extension ListeningSockets {
     /// Called when a user has asked for the app.
     func startedByPerson(_ app: AppRuntime) { if let set = sets[app.id] { forgetUnserved(set) } }
 
-    /// Forgets the runs that served nobody.
+    /// Forgets the runs that accepted no connection.
     private func forgetUnserved(_ set: SocketSet) {
         stopCounting(set)
         set.unserved.endDelay()

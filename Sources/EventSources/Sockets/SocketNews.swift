@@ -141,7 +141,7 @@ extension SocketQueue {
 /// suspension, and the app was awake for a second or more and could have accepted it. There is no delay for data that came since the last suspension, nor while a client waits
 /// for an answer (``SocketTraffic/owesAnswer(_:)``).
 struct LeftBehind {
-    /// What is pending at a socket.
+    /// The data or connection that is pending at a socket.
     enum Pending: Hashable {
         /// Connections that wait to be accepted. `ids`: the number of each; nil if the kernel does not report it.
         case connection(ids: Set<UInt64>?)
