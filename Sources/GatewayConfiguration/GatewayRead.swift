@@ -271,7 +271,7 @@ public enum GatewayNames {
 
     /// Why a topic is not valid; nil if it is.
     public static func problem(topic: String) -> String? {
-        // The supervisor refuses a longer one.
+        // The longest topic in bytes. The supervisor refuses longer ones.
         let longest = TopicRule.longestName
         if topic.isEmpty || topic.utf8.count > longest { return "a topic has 1 to \(longest) bytes" }
         let isPlain = topic.unicodeScalars.allSatisfy { $0.value > 32 && $0.value != 127 }

@@ -28,7 +28,7 @@ public struct GatewaySpecification: Sendable, Hashable {
     /// What is allowed but probably not intended, sorted by place.
     public var warnings: [Diagnostic] = []
 
-    /// A gateway that listens to nothing.
+    /// Creates a gateway without any endpoints or brokers.
     public init(socket: String, secrets: String) {
         self.socket = socket
         self.secrets = secrets
@@ -37,7 +37,7 @@ public struct GatewaySpecification: Sendable, Hashable {
 
 /// `[gateway.http]`.
 public struct GatewayEndpoint: Sendable, Hashable {
-    /// Where it listens.
+    /// Where the HTTP endpoint listens.
     public enum Address: Sendable, Hashable, CustomStringConvertible {
         /// A numeric address.
         case tcp(address: String, port: UInt16)
@@ -53,13 +53,13 @@ public struct GatewayEndpoint: Sendable, Hashable {
         }
     }
 
-    /// Where it listens.
+    /// Where the HTTP endpoint listens.
     public var address = Address.tcp(address: "127.0.0.1", port: 8780)
     /// The most connections at a time.
     public var maxConnections = 512
     /// How long a connection may be silent.
     public var timeout: Duration = .seconds(30)
-    /// The tokens that may post.
+    /// The tokens whose holders may post messages.
     public var tokens: [GatewayToken] = []
 
     /// An endpoint without tokens, to which no client may post.
@@ -93,7 +93,7 @@ public struct GatewayToken: Sendable, Hashable {
 
 /// `[[gateway.nats]]`, `[[gateway.mqtt]]`.
 public struct GatewayBroker: Sendable, Hashable {
-    /// Its name for logs and apps.
+    /// The broker's name in logs, and in the senders that apps see.
     public var name = ""
     /// The URL: `nats://host:4222`, `mqtt://host:1883`; encrypted with `tls://`, `mqtts://`.
     public var url = ""
@@ -154,7 +154,7 @@ public struct GatewayStates: Sendable, Hashable {
 public struct GatewaySubscription: Sendable, Hashable {
     /// Whether a message wakes the app.
     public enum WakeRule: String, Sendable, Hashable, CaseIterable {
-        /// If its payload says so: `content-available`.
+        /// If the message's payload has `content-available`.
         case payload
         case always
         case never
@@ -164,7 +164,7 @@ public struct GatewaySubscription: Sendable, Hashable {
     public enum FullRule: String, Sendable, Hashable, CaseIterable {
         /// The server keeps this message and all later ones.
         case wait
-        /// It is lost and logged.
+        /// The message is dropped, and that is logged.
         case drop
     }
 

@@ -62,7 +62,7 @@ public struct SubjectPattern: Sendable, Hashable, CustomStringConvertible {
         }
     }
 
-    /// The number of its wildcards.
+    /// The number of wildcards in the pattern.
     public var wildcards: Int { parts.count { $0 == dialect.one || $0 == dialect.rest } }
 
     /// The parts of a subject that match the pattern's wildcards; nil if the subject does not match.
@@ -98,7 +98,7 @@ public struct SubjectTemplate: Sendable, Hashable, CustomStringConvertible {
         case subject
     }
 
-    /// As it is written.
+    /// The template as the configuration has it.
     public let description: String
     private let parts: [Part]
 
