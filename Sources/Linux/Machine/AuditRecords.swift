@@ -7,7 +7,7 @@ public struct AuditRecords {
     /// The audit socket. It is readable while records wait.
     public let descriptor: Descriptor
 
-    /// A record as the kernel wrote it.
+    /// A record as the kernel has written it.
     public struct Record: Hashable, Sendable {
         /// The record's type (linux/audit.h).
         public let type: UInt16
