@@ -10,7 +10,7 @@ import SystemBus
 /// Nothing blocks and nothing is required: without a bus or logind, the machine counts as awake and the session as
 /// unlocked. Either may come and go at any time; the state is then queried again.
 public final class LoginManager {
-    /// What to follow.
+    /// What of logind's state to follow.
     public let subject: Subject
     /// Called when ``state`` has changed.
     public var onChange: (() -> Void)?
@@ -41,7 +41,7 @@ public final class LoginManager {
     /// A restarted logind is back within this time; after that the state counts as unknown.
     static let absence = Duration.seconds(5)
 
-    /// What to follow.
+    /// What of logind's state to follow.
     public struct Subject: Hashable, Sendable {
         /// Whether to follow the machine's sleep.
         public var sleep: Bool
@@ -79,7 +79,7 @@ public final class LoginManager {
         public var isLocked = false
         /// The id of the session that is followed.
         public var session: String?
-        /// The user of that session.
+        /// The user of the session that is followed.
         public var user: UInt32?
         /// Whether a user has logged in to that session; false for a login screen.
         public var isUsers = false

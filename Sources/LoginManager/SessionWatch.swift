@@ -31,11 +31,11 @@ final class SessionWatch {
     private var holder: (path: String, changes: BusSlot?)?
     /// The session, and the subscriptions to it.
     private var followed: (id: String, path: String, slots: [BusSlot?])?
-    /// The pending request for its `LockedHint`.
+    /// The pending request for the session's `LockedHint`.
     private var hint: BusSlot?
-    /// The pending request for its `User`.
+    /// The pending request for the session's `User`.
     private var userQuestion: BusSlot?
-    /// The pending request for its `Class`.
+    /// The pending request for the session's `Class`.
     private var classQuestion: BusSlot?
 
     private static let session = "org.freedesktop.login1.Session"
