@@ -6,7 +6,7 @@ public import Linux
 public struct Place: Hashable, Sendable {
     /// Which events count.
     public enum Interest: Hashable, Sendable {
-        /// Whether it exists.
+        /// Whether something exists at the path.
         case existence
         /// Whether the directory has entries.
         case entries
