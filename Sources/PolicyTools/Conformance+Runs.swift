@@ -5,7 +5,7 @@ package import Linux
 package import Policies
 import TorporPolicyABI
 
-/// The checks that ask many questions.
+/// Checks that ask a policy many questions.
 extension Conformance {
     private static let seed: UInt64 = 20_260_101
     private var determinismQuestions: Int { min(2000, max(200, questions)) }

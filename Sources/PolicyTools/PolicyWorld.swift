@@ -27,7 +27,7 @@ struct PolicyWorld {
     let view: PolicyView
     private var random: SeededNumbers
     private let kinds: [UInt32]
-    /// The rare kinds among them.
+    /// Those kinds of events that occur rarely.
     private let rareKinds: [UInt32]
 
     private static let never = Int64.min
@@ -103,7 +103,7 @@ struct PolicyWorld {
         return some.isEmpty ? event(TORPOR_EVENT_STARTED.rawValue) : happen(some[random.below(some.count)])
     }
 
-    /// Lets something of that kind happen.
+    /// Simulates something that causes an event of that kind.
     mutating func happen(_ kind: UInt32) -> torpor_policy_event {
         guard view.count > 0 else { return event(kind) }
         let place = random.below(view.count)

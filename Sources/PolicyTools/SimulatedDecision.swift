@@ -71,7 +71,7 @@ package struct SimulatedDecision {
     package enum Difference: String {
         /// The recording has the same decision.
         case same
-        /// The recording does not have it.
+        /// The recording does not contain the decision.
         case new
         /// The recording has it, and the policy does not make it.
         case missing

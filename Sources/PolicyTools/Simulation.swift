@@ -22,7 +22,7 @@ package final class Simulation {
 
     /// The policy's description of itself.
     package private(set) var description: PolicyDescription
-    /// Its decisions, in order.
+    /// The decisions of the simulated policy, in order.
     package private(set) var decisions: [SimulatedDecision] = []
     /// Advice of the policy that asked for what was already so.
     private(set) var idle: [SimulatedDecision] = []
