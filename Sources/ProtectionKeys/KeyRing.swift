@@ -159,7 +159,7 @@ public struct KeyRing: Sendable {
         }
     }
 
-    /// Whether there are keys.
+    /// Whether the key ring exists.
     public var isThere: Bool { File.exists(path) }
 
     // MARK: The ring
