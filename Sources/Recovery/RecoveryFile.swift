@@ -68,7 +68,7 @@ public final class RecoveryFile {
     public enum Refusal: Error, Hashable, Sendable, CustomStringConvertible {
         /// The file is not a recovery file, or it is truncated or damaged.
         case unusable
-        /// A newer torpord wrote it.
+        /// The file was written by a newer torpord.
         case newer(UInt32)
         /// The file was written before the last boot of the machine or container, so its processes are gone.
         case otherBoot
