@@ -9,7 +9,7 @@ public struct ServiceManagerError: Error, Hashable, Sendable, CustomStringConver
     /// Half a sentence.
     public let description: String
 
-    /// Creates one with that text.
+    /// Creates an error with a description.
     public init(_ description: String) { self.description = description }
 }
 
