@@ -55,7 +55,7 @@ package final class DenialWatch: Room, LifecycleObserver {
         var denials: [(denial: Denial, times: Int)] = []
     }
 
-    /// What a thread has read.
+    /// What one read of the audit socket has found.
     private struct Heard: Sendable {
         var records: [(record: DenialRecord, times: Int)] = []
         var isLossy = false

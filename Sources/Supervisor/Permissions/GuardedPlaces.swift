@@ -56,7 +56,7 @@ struct GuardedPlaces {
         var next = try? File.open(".", in: folder.raw, [.path, .directory])
         while let here = next, levels.count < mostLevels, let status = try? File.status(descriptor: here.raw) {
             let identity = Self.identity(of: status)
-            // The root is its own parent.
+            // The parent of the root folder is the root folder itself.
             guard levels.last != identity else { break }
             levels.append(identity)
             next = try? File.open("..", in: here.raw, [.path, .directory])

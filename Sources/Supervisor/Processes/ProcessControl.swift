@@ -52,7 +52,7 @@ package final class ProcessControl: ShellRoom {
         again(app) { control, app in control.waitForHandling(of: number, app, seen) }
     }
 
-    /// What may prevent a stop.
+    /// What may prevent a stop of the app.
     private enum Answer {
         case nothing
         case locks([LockInTheWay])
