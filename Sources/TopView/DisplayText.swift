@@ -6,7 +6,7 @@ import Linux
 public enum DisplayText {
     /// The characters that may be shown.
     public enum Characters: Hashable, Sendable {
-        /// Everything that has a width.
+        /// All characters whose width is known.
         case unicode
         /// ASCII only, for locales without UTF-8.
         case ascii

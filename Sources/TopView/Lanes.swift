@@ -35,7 +35,7 @@ struct StateChange: Hashable, Sendable {
     }
 }
 
-/// One column of a lane.
+/// One column of an app's lane in the timeline.
 struct LaneCell: Hashable, Sendable {
     /// The state the app was in for most of the column's time; nil: unknown.
     var state: ShownState?
