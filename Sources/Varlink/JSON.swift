@@ -98,9 +98,9 @@ public enum JSON: Hashable, Sendable {
 public struct JSONObject: Hashable, Sendable, ExpressibleByDictionaryLiteral {
     /// A name and its value.
     public struct Member: Hashable, Sendable {
-        /// Its name.
+        /// The member's name.
         public var name: String
-        /// Its value.
+        /// The member's value.
         public var value: JSON
 
         /// Creates one from its parts.

@@ -61,7 +61,7 @@ public final class PersistentVarlinkClient {
                 switch error {
                 case .disconnected:
                     if !isLost {
-                        // Count the silence from here only.
+                        // The time of silence counts from here on.
                         silentSince = now
                         isLost = true
                         onLoss?()
