@@ -9,7 +9,7 @@ import Varlink
 final class Connection {
     let number: UInt64
     let peer: Peer
-    /// Why it is refused.
+    /// Why the client is refused; nil if it is accepted.
     private let refusal: VarlinkServer.Refusal?
     var isRefused: Bool { refusal != nil }
     /// The account of the client's user; nil if the user is exempt.

@@ -5,13 +5,13 @@ import WireText
 
 /// The client, identified by the kernel when it connected (SO_PEERCRED, SO_PEERGROUPS).
 public struct Peer: Hashable, Sendable {
-    /// Its pid.
+    /// The pid of the process.
     public var pid: Int32
-    /// Its uid.
+    /// The client's user (uid).
     public var uid: UInt32
-    /// Its gid.
+    /// The client's group (gid).
     public var gid: UInt32
-    /// Its supplementary groups.
+    /// The client's supplementary groups.
     public var groups: [UInt32]
 
     /// Creates one from its parts.
@@ -25,7 +25,7 @@ public struct Peer: Hashable, Sendable {
 
 /// An interface that the server offers, besides `org.varlink.service`.
 public struct VarlinkInterface: Hashable, Sendable {
-    /// Such as `io.torpor.Manager`.
+    /// The interface's name, such as `io.torpor.Manager`.
     public var name: String
     /// The interface definition in Varlink's language; the methods are taken from it.
     public var description: String
@@ -36,7 +36,7 @@ public struct VarlinkInterface: Hashable, Sendable {
         self.description = description
     }
 
-    /// The names of its methods.
+    /// The names of the interface's methods.
     public var methods: Set<String> {
         var methods: Set<String> = []
         for line in description.utf8.split(separator: UInt8(ascii: "\n")) {

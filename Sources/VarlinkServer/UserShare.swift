@@ -37,7 +37,7 @@ final class UserShare {
     /// Whether the debt is near its maximum: then not even new connections are accepted.
     var isAtEnd: Bool { current() > limits.burst * (Self.mostBursts - 1) }
 
-    /// Whether there is nothing to account.
+    /// Whether the account need not be stored: no client waits, and there are neither debts nor unread bytes.
     var isIdle: Bool { waiting.isEmpty && inbound == 0 && outbound == 0 && current() == .zero }
 
     /// Charges the user for time of the loop.

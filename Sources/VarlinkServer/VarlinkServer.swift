@@ -10,9 +10,9 @@ public struct VarlinkServiceInfo: Hashable, Sendable {
     public var vendor: String
     /// The product's name.
     public var product: String
-    /// Its version.
+    /// The service's version.
     public var version: String
-    /// The URL of its documentation.
+    /// The URL of the service's documentation.
     public var url: String
 
     /// Creates one from its parts.
