@@ -47,7 +47,7 @@ struct Move: ParsableCommand {
         }
     }
 
-    /// What is asked for there.
+    /// The request that makes the other machine the owner of the app.
     private var ownership: VerbRequest {
         var request = VerbRequest(verb: .own, apps: [app.app])
         request.forMilliseconds = time.map { $0.milliseconds }
@@ -237,7 +237,7 @@ struct Move: ParsableCommand {
     }
 }
 
-/// What a move has moved.
+/// The parts of an app that a move has transferred.
 private struct MoveReport {
     var app: String
     var host: String
