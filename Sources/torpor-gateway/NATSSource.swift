@@ -14,7 +14,7 @@ final class NATSSource: Sendable {
     private struct State: Sendable {
         var isConnected = false
         var isClosed = false
-        /// There was a connection.
+        /// Whether there was a connection before.
         var wasConnected = false
         /// Whether the program ends: accepted messages are still posted, and no more are accepted.
         var isStopping = false

@@ -45,7 +45,7 @@ extension HTTPResponse {
     }
 }
 
-/// One request for a scene.
+/// One request to open a scene.
 private final class SceneExchange: HTTPExchange {
     private let surroundings: GatewayContext
     private let scene: SceneOpening
