@@ -118,7 +118,7 @@ public struct SubjectTemplate: Sendable, Hashable, CustomStringConvertible {
         while let open = rest.firstIndex(of: "{") {
             if open > rest.startIndex { parts.append(.text(String(rest[..<open]))) }
             guard let close = rest[open...].firstIndex(of: "}") else {
-                throw QuantityError(description: "\(quoted(text)) has { without }")
+                throw QuantityError(description: "\(quoted(text)) has a { without a }")
             }
             let word = rest[rest.index(after: open)..<close]
             if word == "subject" {

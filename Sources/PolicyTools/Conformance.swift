@@ -30,9 +30,9 @@ package final class Conformance {
     package private(set) var results: [ConformanceResult] = []
     /// The policy's description of itself; nil if it cannot be started.
     package private(set) var description: PolicyDescription?
-    /// Called with each result.
+    /// Called with each result of the check.
     package var onResult: (ConformanceResult) -> Void = { _ in }
-    /// Called with the progress, a text for a line that is overwritten.
+    /// Called with a text about the progress, for a line that the next text overwrites.
     package var onProgress: (String) -> Void = { _ in }
 
     package var library: TrustedLibrary!
@@ -138,7 +138,7 @@ package final class Conformance {
                 "loading",
                 .ok,
                 "\(description.name) \(description.version), ABI \(description.abi), confined by "
-                    + (bounds.isEmpty ? "nothing: this machine lacks the means" : bounds.joined(separator: ", "))
+                    + (bounds.isEmpty ? "nothing: this machine cannot confine it" : bounds.joined(separator: ", "))
             )
             if case .ended(.exited(0), _) = failure {
                 report("ending", .ok, "it is destroyed without an error")

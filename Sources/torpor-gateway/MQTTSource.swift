@@ -127,7 +127,7 @@ final class MQTTSource {
                 isConnected = false
             }
             if !isWanted {
-                surroundings.log.say(.info, "\(sender): left, since none of its apps is owned here")
+                surroundings.log.say(.info, "\(sender): disconnected, since this machine owns none of its apps")
                 mosquitto_disconnect(handle)
                 mosquitto_loop_write(handle, 1)
                 isConnected = false

@@ -119,7 +119,7 @@ final class NATSSource: Sendable {
                     if subscription.needsConnectionToEnd { return }
                     say(
                         .info,
-                        "\(subscription.rules.pattern) is left, as far as is known \(subscription.rules.app) is not owned here"
+                        "\(subscription.rules.pattern) is left, since this machine seems not to own \(subscription.rules.app)"
                     )
                     subscription.end(connection)
                 }

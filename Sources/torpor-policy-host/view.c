@@ -45,10 +45,10 @@ void host_view_look(torpor_policy_view *view)
         || !holds(wire.apps_offset, (uint64_t)wire.app_count * wire.app_size)
         || !holds(wire.strings_offset, wire.string_size) || wire.string_size == 0
         || memory[wire.strings_offset + wire.string_size - 1] != 0)
-        host_give_up("the view says of itself what cannot be");
+        host_give_up("the view has an invalid header");
     const torpor_policy_system *system = (const void *)(memory + wire.system_offset);
     if (!holds(wire.system_offset, system->size))
-        host_give_up("the view says of itself what cannot be");
+        host_give_up("the view has an invalid header");
     view->size = sizeof *view;
     view->app_count = wire.app_count;
     view->app_size = wire.app_size;

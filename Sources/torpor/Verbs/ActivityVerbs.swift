@@ -14,8 +14,8 @@ struct ActivityVerb: ParsableCommand {
         commandName: "activity",
         abstract: "Shows what users are doing in apps, and continues it elsewhere.",
         discussion: """
-            An app in the foreground says what a user is doing in it (SetActivity); apps that name the type in \
-            activities continue it. By a pipe, the app on another machine does.
+            An app in the foreground says what a user is doing in it (SetActivity). Apps that name the type in their \
+            key activities can continue it, also on another machine that gets the activity by a pipe.
             """,
         subcommands: [ActivityList.self, ActivityContinue.self, ActivityExport.self]
     )
@@ -136,8 +136,8 @@ struct ActivityExport: ParsableCommand {
         commandName: "export",
         abstract: "Writes an app's activity as a document for another machine.",
         discussion: """
-            With the state that the app has saved, the app there comes up where it was here. The document may contain \
-            what the user sees in the app: trust and encryption are those of the pipe, such as ssh.
+            With the app's saved state, the app on the other machine comes up where it was here. The document may \
+            contain what the user sees in the app: the pipe, such as ssh, must provide encryption and trust.
             """
     )
     .examples(
@@ -209,7 +209,7 @@ struct AppActivitySet: ParsableCommand {
     var payload: String?
     @Option(help: ArgumentHelp("A URL that stands for the activity.", valueName: "url"))
     var url: String?
-    @Flag(help: "It can only be continued with the state that the app has saved: an export includes that.")
+    @Flag(help: "The activity can only be continued with the app's saved state, which an export then includes.")
     var state = false
     @OptionGroup var output: OutputOptions
 

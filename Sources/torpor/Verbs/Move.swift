@@ -13,9 +13,10 @@ struct Move: ParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Moves an app to another machine, with its saved state and its mail.",
         discussion: """
-            Both machines have the app with owner = "external", and this one owns it. It is ended here, its state is \
-            imported there by ssh, and it is owned there, and launched if it ran here. If a step fails, or Ctrl-C ends \
-            the move, it is owned here again. After SIGKILL it may be owned nowhere: ‘torpor own’ owns it again.
+            Both machines must have the app with owner = "external", and this machine must own it. The app is ended \
+            here; the other machine gets its state by ssh, owns the app, and launches it if it ran here. If a step \
+            fails, or Ctrl-C ends the move, this machine owns the app again. If SIGKILL ends the move, perhaps no \
+            machine owns it: ‘torpor own’ makes this one its owner again.
             """
     )
     .examples(
@@ -25,11 +26,11 @@ struct Move: ParsableCommand {
     )
     @OptionGroup var app: AppArgument
     @Argument(help: ArgumentHelp("The other machine, as ssh names it.", valueName: "host")) var host: String
-    @Option(help: ArgumentHelp("The command that runs another there.", valueName: "command"))
+    @Option(help: ArgumentHelp("The command that runs commands on the other machine.", valueName: "command"))
     var ssh = "ssh -o BatchMode=yes"
     @Option(
         name: .customLong("for"),
-        help: ArgumentHelp("Own it there for this time, unless that is renewed.", valueName: "duration")
+        help: ArgumentHelp("How long the other machine owns the app, unless that is renewed.", valueName: "duration")
     )
     var time: TimeLimit?
     @Option(help: ArgumentHelp("The longest time for each step, default 30s.", valueName: "duration"))

@@ -326,7 +326,7 @@ enum Asked {
         guard !readsInput else { return first }
         let second = try secret("the same again", false)
         guard first.bytes.elementsEqual(second.bytes) else {
-            throw Failure(status: .failed, message: "these are two passphrases: nothing is changed")
+            throw Failure(status: .failed, message: "the two passphrases differ: nothing is changed")
         }
         return first
     }
