@@ -24,7 +24,7 @@ public final class AppLink {
         case refused(VarlinkClientError)
     }
 
-    /// Gets the result of a call.
+    /// Called with the result of a call.
     public typealias Completion = (Result<JSON, VarlinkClientError>) -> Void
 
     private struct Pending {
