@@ -214,7 +214,7 @@ package final class BlueZ {
         subscriptions[path] = connection.call(Self.name, path, Self.gattCharacteristic, "StartNotify") { _ in }
     }
 
-    /// Call it when the result of ``wants`` changes.
+    /// Must be called when the result of ``wants`` changes.
     package func wantsChanged() {
         for (path, characteristic) in characteristics {
             if let device = devices[characteristic.device], wants?(characteristic, device) ?? false {
