@@ -233,7 +233,7 @@ typedef struct {
     uint8_t is_full;
     /// The number by which the kernel's socket diagnostics identify a socket until the next boot; 0 for a Unix socket.
     uint64_t cookie;
-    /// Set for connections only.
+    /// Set only for connections, not for listening sockets.
     tlx_socket_traffic traffic;
 } tlx_socket_queue;
 enum { tlx_tcp_close_wait = 8 };
