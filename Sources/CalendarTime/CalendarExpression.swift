@@ -20,7 +20,7 @@ public struct CalendarExpression: Sendable, Hashable {
     var isFromEndOfMonth: Bool
     var hours: CalendarField
     var minutes: CalendarField
-    /// In microseconds.
+    /// The seconds of the time of day, in microseconds.
     var seconds: CalendarField
     /// The time zone as written.
     var suffix: Suffix

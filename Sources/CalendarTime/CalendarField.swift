@@ -43,7 +43,7 @@ struct CalendarField: Hashable, Sendable {
 
     /// A field that allows any value.
     static let any = CalendarField(components: [])
-    /// Only these values.
+    /// A field that allows only these values.
     static func only(_ values: Int...) -> CalendarField {
         CalendarField(components: values.map { CalendarComponent(start: $0) })
     }
@@ -53,7 +53,7 @@ struct CalendarField: Hashable, Sendable {
         case year
         case month
         case day
-        /// Counted from the end of the month.
+        /// The day of the month, counted from the month's end.
         case dayFromEnd
         case hour
         case minute
