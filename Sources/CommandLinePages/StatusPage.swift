@@ -170,7 +170,8 @@ package struct StatusPage {
         return (health.isKnown ? "good" : "not checked yet") + " (\(check))"
     }
 
-    /// For how long it was suspended in this run, which part of the run that is, and what processor time that saved.
+    /// For how long the app was suspended in this run, which part of the run that is, and what processor time that
+    /// saved.
     private var asleep: String? {
         guard let sleep = status.sleep, case let asleep = sleep.seconds, asleep > 0, let uptime = status.summary.uptime,
             uptime > 0
