@@ -99,7 +99,7 @@ enum GatewayRead {
         if broker.password != nil, broker.user == nil { context.error("password needs user", at: node.position) }
     }
 
-    /// `[gateway.state]`.
+    /// Reads `[gateway.state]`.
     static func states(_ context: Context, _ node: Node) -> GatewayStates {
         var states = GatewayStates()
         states.broker.name = "state"

@@ -35,7 +35,7 @@ public struct GatewaySpecification: Sendable, Hashable {
     }
 }
 
-/// `[gateway.http]`.
+/// The table `[gateway.http]` of the configuration.
 public struct GatewayEndpoint: Sendable, Hashable {
     /// Where the HTTP endpoint listens.
     public enum Address: Sendable, Hashable, CustomStringConvertible {
@@ -66,7 +66,7 @@ public struct GatewayEndpoint: Sendable, Hashable {
     public init() {}
 }
 
-/// `[[gateway.http.tokens]]`.
+/// A table of `[[gateway.http.tokens]]` in the configuration.
 public struct GatewayToken: Sendable, Hashable {
     /// The name of the token's holder. Apps see it in the sender of messages.
     public var name = ""
@@ -184,7 +184,7 @@ public struct GatewaySubscription: Sendable, Hashable {
     public var topic: SubjectTemplate?
     /// How a message is coalesced with queued ones.
     public var coalesce: Coalesce?
-    /// Only messages with the same key are coalesced.
+    /// Only messages with the same key are coalesced; nil for no key.
     public var key: SubjectTemplate?
     /// Whether a message wakes the app.
     public var wake = WakeRule.payload
