@@ -41,7 +41,7 @@ public final class HTTPQuestion {
     public struct Answer: Hashable, Sendable {
         /// 200 to 999.
         public var status: Int
-        /// Empty if only the status was wanted.
+        /// The body of the response; empty if only the status was wanted.
         public var body: [UInt8]
     }
 
