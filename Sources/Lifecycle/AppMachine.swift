@@ -63,7 +63,7 @@ public struct AppMachine: Sendable {
 
     /// Whether this machine owns the app; only matters if the rules say that an app needs an owner.
     public internal(set) var ownership: Ownership = .none
-    /// Backs ``ownedUntil``.
+    /// The stored value of ``ownedUntil``.
     @OptionallyPacked var lease: Duration? = nil
 
     var phase: Phase = .notRunning(.resting)
