@@ -91,6 +91,6 @@ public struct PathNews: Sendable {
     public let isNew: Bool
     /// The path that exists (`existence`), or the directory that has entries (`entries`).
     public let holds: String?
-    /// Why it cannot be watched, as a sentence.
+    /// The path that exists (`existence`), or the directory that has entries (`entries`); nil if there is none.
     public let trouble: String?
 }

@@ -36,7 +36,7 @@ struct Walk {
 
     private struct Part {
         let name: String
-        /// Whether it is a component of the place's path, not of a symlink's target.
+        /// Whether the name is a component of the watched path itself, not of a symlink's target.
         let isShown: Bool
     }
 
