@@ -32,7 +32,7 @@ package struct SimulatedChange: Hashable {
         apps = order
     }
 
-    /// Of two changes in the same matter only one can be made.
+    /// The matter of the decision, such as a restart of an app. Two decisions in the same matter exclude each other.
     var matter: String {
         let subject =
             switch kind {
@@ -43,7 +43,7 @@ package struct SimulatedChange: Hashable {
         return kind == "order" ? subject : subject + " " + apps[0]
     }
 
-    /// In words.
+    /// The decision in words.
     package var text: String {
         let app = apps.first ?? "no app"
         switch kind {
