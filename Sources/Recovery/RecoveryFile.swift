@@ -192,7 +192,7 @@ public final class RecoveryFile {
         set { mapping.publish(newValue, at: 88) }
     }
 
-    /// Bits for the owner.
+    /// Flags. The owner of the file defines them.
     public var flags: UInt32 {
         get { mapping.bytes.load(fromByteOffset: 20, as: UInt32.self) }
         set { mapping.publish(newValue, at: 20) }
