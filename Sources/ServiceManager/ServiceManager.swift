@@ -11,7 +11,7 @@ import WireText
 public struct ServiceManager: Hashable, Sendable {
     /// The unit of this process, such as `torpord.service`.
     public let unit: String
-    /// Whether it belongs to a user's systemd instance.
+    /// Whether the unit belongs to a user's systemd instance.
     public let isUser: Bool
 
     /// The service whose main process is `process`; nil if there is none. A process in another service's cgroup, such
