@@ -9,7 +9,7 @@ public enum Color: UInt8, CaseIterable, Hashable, Sendable {
     case inactive
     case background
     case suspended
-    /// Not running.
+    /// The state not-running.
     case gone
     /// Failed, an unrequested exit, an error.
     case failed

@@ -40,9 +40,9 @@ public struct TopModel: Sendable {
         public enum Kind: Hashable, Sendable { case done, busy, error }
         /// The kind of message.
         public var kind: Kind
-        /// The sentence.
+        /// The sentence that is shown.
         public var text: String
-        /// When it was said, in microseconds since 1970.
+        /// When the message was shown, in microseconds since 1970.
         public var at: Int64
     }
 
