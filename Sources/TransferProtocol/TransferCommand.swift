@@ -232,7 +232,7 @@ public struct TransferValidator: Hashable, Sendable {
 
 /// The identity of an upload's file when it was first opened.
 public struct TransferSource: Hashable, Sendable {
-    /// In bytes.
+    /// The size of the file in bytes.
     public var size: Int64
     /// The time of the last modification, in nanoseconds since 1970.
     public var modified: Int64
