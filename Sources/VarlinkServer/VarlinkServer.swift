@@ -184,7 +184,7 @@ public final class VarlinkServer {
     deinit { close() }
 
     private func watch() throws(VarlinkServerError) {
-        // Only since Linux 6.16.
+        // The kernel supports this only since Linux 6.16.
         refusesDescriptors = (try? Sockets.refuseDescriptors(listener.raw)) != nil
         do throws(Errno) {
             source = try loop.watch(listener.raw, isAccepting ? .readable : []) { [weak self] _ in
