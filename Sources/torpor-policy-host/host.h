@@ -76,7 +76,7 @@ uint32_t host_confine_second(uint32_t confined);
 bool host_landlock_prepare(const char *path);
 bool host_landlock_first(void);
 bool host_landlock_second(void);
-// For folders.c: lets the first ruleset read this file.
+// Lets the first ruleset read this file. Only folders.c calls it.
 void host_landlock_allow_file(int fd);
 
 // seccomp.c
