@@ -12,7 +12,7 @@ import SystemBus
 package final class BlueZ {
     /// A device.
     package struct Device: Hashable, Sendable {
-        /// In the form `AA:BB:CC:DD:EE:FF`.
+        /// The Bluetooth address of the device, in the form `AA:BB:CC:DD:EE:FF`.
         package var address: String
         /// The name shown to people.
         package var name: String?
