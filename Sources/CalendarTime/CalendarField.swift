@@ -57,7 +57,7 @@ struct CalendarField: Hashable, Sendable {
         case dayFromEnd
         case hour
         case minute
-        /// In microseconds.
+        /// The second, in microseconds.
         case second
 
         /// The allowed range.
