@@ -30,7 +30,7 @@ extension Terminal {
         columns >= 24 || columns >= narrowest && text.split(separator: " ").allSatisfy { width(of: $0) <= columns }
     }
 
-    /// Narrower columns are not wrapped at all.
+    /// A column that is narrower than this many characters is not wrapped at all.
     private static let narrowest = 8
 
     /// The width of a text in columns; colour sequences count as 0. The ASCII check avoids a slow lookup of each

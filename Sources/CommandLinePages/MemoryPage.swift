@@ -37,7 +37,7 @@ package struct MemoryPage {
         return places
     }
 
-    /// `1, without notice`, or what protects the app.
+    /// The text of the column NEXT: `1, without notice`, or what protects the app.
     private static func next(_ app: AppMemory, _ place: Int?) -> String {
         if let place { return "\(place), " + (app.endsAtOnce ? "without notice" : "with notice and a grace") }
         return app.protection.map { "no: \($0)" } ?? "-"

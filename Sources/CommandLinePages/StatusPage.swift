@@ -179,7 +179,7 @@ package struct StatusPage {
             return nil
         }
         let share = Int((min(1, asleep / uptime) * 100).rounded())
-        // Less is not worth a word.
+        // Do not show a saving of less than 0.1 s.
         let saved = sleep.processorSaved.flatMap { $0 >= 0.1 ? $0 : nil }.map { Times.duration(seconds: $0) }
         return "\(Times.duration(seconds: asleep)) of this run (\(share) %)"
             + (saved.map { ": about \($0) of processor time saved" } ?? "")
