@@ -14,7 +14,7 @@
 public struct ProtectionEdge: Hashable, Sendable {
     /// The state that an earlier torpord has recorded.
     public enum Recorded: UInt32, Sendable, CaseIterable {
-        /// Nothing, because the machine was booted since.
+        /// No state applies, because the machine was booted since.
         case nothing
         case locked
         case unlocked
