@@ -236,7 +236,7 @@ enum GatewayRead {
 public struct BrokerAddress: Sendable, Hashable {
     /// Whether connections are encrypted.
     public let host: String
-    /// By default 1883, or 8883 if encrypted.
+    /// The port of the broker: 1883 by default, or 8883 if the connection is encrypted.
     public let port: Int32
     /// Whether the connection is encrypted.
     public let isEncrypted: Bool

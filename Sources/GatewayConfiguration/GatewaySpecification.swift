@@ -150,11 +150,11 @@ public struct GatewayStates: Sendable, Hashable {
     public func keeps(_ app: String) -> Bool { apps.contains { Glob.matches($0, app) } }
 }
 
-/// `[[gateway.nats.subscriptions]]`, `[[gateway.mqtt.subscriptions]]`: which messages go to which app.
+/// A table of `[[gateway.nats.subscriptions]]` or `[[gateway.mqtt.subscriptions]]`: which messages go to which app.
 public struct GatewaySubscription: Sendable, Hashable {
     /// Whether a message wakes the app.
     public enum WakeRule: String, Sendable, Hashable, CaseIterable {
-        /// If the message's payload has `content-available`.
+        /// A message wakes the app if its payload has `content-available`.
         case payload
         case always
         case never

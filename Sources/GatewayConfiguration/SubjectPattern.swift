@@ -7,9 +7,9 @@ import WireText
 public struct SubjectPattern: Sendable, Hashable, CustomStringConvertible {
     /// The syntax of subjects.
     public enum Dialect: Sendable, Hashable {
-        /// `orders.*.created`, `orders.>`: docs.nats.io/nats-concepts/subjects.
+        /// A subject of NATS, such as `orders.*.created` or `orders.>`: docs.nats.io/nats-concepts/subjects.
         case nats
-        /// `home/+/state`, `home/#`: MQTT 3.1.1, 4.7.
+        /// A topic filter of MQTT, such as `home/+/state` or `home/#`: MQTT 3.1.1, 4.7.
         case mqtt
 
         var separator: String { self == .nats ? "." : "/" }
@@ -74,7 +74,7 @@ public struct SubjectPattern: Sendable, Hashable, CustomStringConvertible {
         if dialect == .mqtt, isWild, subject.utf8.first == UInt8(ascii: "$") { return nil }
         for (index, part) in parts.enumerated() {
             if part == dialect.rest {
-                // home/# matches home too.
+                // The filter home/# also matches the topic home.
                 guard index < words.count || (dialect == .mqtt && index == words.count) else { return nil }
                 found.append(words[min(index, words.count)...].map(\.description).joined(separator: dialect.separator))
                 return found
