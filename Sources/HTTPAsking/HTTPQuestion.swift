@@ -39,7 +39,7 @@ public final class HTTPQuestion {
 
     /// A server's response.
     public struct Answer: Hashable, Sendable {
-        /// 200 to 999.
+        /// The status code, from 200 to 999.
         public var status: Int
         /// The body of the response; empty if only the status was wanted.
         public var body: [UInt8]
