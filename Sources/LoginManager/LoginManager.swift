@@ -188,7 +188,7 @@ public final class LoginManager {
         owner != nil && (sleep?.isKnown ?? true) && (session?.isKnown ?? true)
     }
 
-    /// logind has reported something.
+    /// Handles a change that logind has reported.
     func changed() {
         // While logind restarts, keep the previous state until the new one is complete.
         guard isAnswered else { return }
