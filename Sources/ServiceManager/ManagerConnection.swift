@@ -6,7 +6,7 @@ import WireText
 
 /// Why a request to systemd failed, as half a sentence.
 public struct ServiceManagerError: Error, Hashable, Sendable, CustomStringConvertible {
-    /// Half a sentence.
+    /// The reason, as half a sentence.
     public let description: String
 
     /// Creates an error with a description.
