@@ -16,7 +16,7 @@ public enum DisplayText {
     public struct Piece: Hashable, Sendable {
         /// The character's text.
         public var text: String
-        /// 1 or 2 columns.
+        /// The width of the character, 1 or 2 columns.
         public var width: Int
 
         /// Creates a piece.

@@ -5,7 +5,7 @@ import TorporAPI
 /// An app changed its state, or failed.
 struct StateChange: Hashable, Sendable {
     var sequence: Int64
-    /// Microseconds since 1970.
+    /// When the state changed, in microseconds since 1970.
     var at: Int64
     /// The state before, if the event has it.
     var from: ShownState?

@@ -3,7 +3,7 @@
 /// The meaning of a piece of text; the screen chooses the colour for it.
 public enum Color: UInt8, CaseIterable, Hashable, Sendable {
     case plain
-    /// Less important.
+    /// Text that is less important.
     case dim
     case active
     case inactive
@@ -15,9 +15,9 @@ public enum Color: UInt8, CaseIterable, Hashable, Sendable {
     case failed
     /// A warning, or something in progress.
     case warning
-    /// All is well.
+    /// A state in which all is well.
     case good
-    /// Keys, titles.
+    /// Keys and titles.
     case accent
 }
 

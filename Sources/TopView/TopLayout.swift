@@ -10,7 +10,7 @@ public struct TopLayout {
         var header: Range<Int>
         /// The heads of columns, or the title of a page.
         var head: Int
-        /// Apps, or lines of a page.
+        /// The rows of the apps, or of the lines of a page.
         var body: Range<Int>
         /// The status line, and keys if there is room.
         var footer: Range<Int>
