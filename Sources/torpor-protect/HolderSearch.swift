@@ -225,7 +225,7 @@ struct HolderSearch: Sendable {
         var seen: Set<FileIdentity> = []
         var found: [(String, UInt64, UInt64)] = []
         for line in bytes.split(separator: UInt8(ascii: "\n")) {
-            // start-end perms offset major:minor inode path
+            // The format of a line: start-end perms offset major:minor inode path
             let fields = line.split(separator: UInt8(ascii: " "), maxSplits: 5, omittingEmptySubsequences: true)
             guard fields.count == 6 else { continue }
             let numbers = fields[3].split(separator: UInt8(ascii: ":"))
