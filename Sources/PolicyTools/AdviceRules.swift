@@ -8,9 +8,9 @@ struct AdviceRules {
     enum Verdict: Hashable {
         /// The advice changes something.
         case change
-        /// The app is in that state already, or would be without any advice.
+        /// The app is in the advised state already, or would reach it without any advice.
         case idle
-        /// The policy has given the same advice before, and the app has not changed since.
+        /// The policy has given the same advice before, and the app's state has not changed since.
         case repeated
         /// The supervisor would not follow the advice, for this reason.
         case refused(String)

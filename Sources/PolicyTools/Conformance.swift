@@ -40,8 +40,8 @@ package final class Conformance {
     /// Measurements, for programs.
     package var measured: [(name: String, value: Double)] = []
 
-    /// How long to wait for an answer: longer than the deadline, to tell a late answer from none. After one answer
-    /// did not come, only the deadline.
+    /// How long to wait for an answer: longer than the deadline, to distinguish a late answer from a missing one. Once
+    /// an answer did not come, only as long as the deadline.
     var patience: Duration { isSilent ? deadline : max(deadline * 20, .seconds(2)) }
     private var isSilent = false
 
@@ -61,7 +61,8 @@ package final class Conformance {
         describe(description)
         refuseUnknownOptions(description)
         do throws(Errno) {
-            // The answers are compared last: by then, a policy that depends on the clock sees another time.
+            // The two processes' answers are compared last: until then time passes, so that a policy that depends on
+            // the clock gives different answers.
             let first = try answers(description)
             for absurd in AbsurdView.all { try show(absurd, description) }
             try time(description)
@@ -148,7 +149,7 @@ package final class Conformance {
             return description
         } catch {
             var message = "\(error)"
-            // An error that does not name the library is the policy's own complaint about its options.
+            // If the error does not name the library, it is the policy's own complaint about its options.
             if case .refused = error, !message.contains(library.path) { message += " (set its options with --option)" }
             report("loading", .failed, message + Self.remedy(message))
             return nil
@@ -184,7 +185,7 @@ package final class Conformance {
         if alien != 0, description.abi <= TORPOR_POLICY_ABI {
             remarks.append("its events have unknown bits (0x\(String(alien, radix: 16)))")
         }
-        // TORPOR_NEEDS_MEMORY, _CPU, _CONNECTIONS and _SYSTEM.
+        // The bits of TORPOR_NEEDS_MEMORY, _CPU, _CONNECTIONS and _SYSTEM.
         let needs: UInt64 = 0b1111
         if description.needs & ~needs != 0, description.abi <= TORPOR_POLICY_ABI {
             remarks.append(
