@@ -10,7 +10,7 @@ public import Varlink
 /// calls. If one is lost it reconnects, sends its state, and repeats unanswered calls. It never blocks and has no
 /// thread: call `work()` when `poller` is readable and at `wakeTime`, always on the same thread.
 public final class AppLink {
-    /// What happened.
+    /// An event of the link, which ``work()`` returns.
     public enum Event: Sendable {
         /// The process is the delegate, for the first time or again.
         case attached(AppSituation)
