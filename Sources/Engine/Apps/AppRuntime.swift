@@ -85,7 +85,7 @@ package final class AppRuntime {
 /// Receives what apps write to standard output and standard error.
 package protocol OutputOwner: AnyObject {
     func logFile(of app: AppRuntime) -> LogFile
-    /// The app has written output, which is now in its log.
+    /// Called when the app has written output, which is now in its log.
     func outputArrived(_ app: AppRuntime)
     /// Gives a copy of a descriptor to the keeper, so that it survives torpord.
     func hold(_ name: String, _ descriptor: Int32)
