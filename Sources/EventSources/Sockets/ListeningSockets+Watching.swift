@@ -96,8 +96,8 @@ extension ListeningSockets {
         }
     }
 
-    /// The app has called shutdown(2) on its socket, as many programs do at exit. If the app does not run, binds the
-    /// socket again for the next launch.
+    /// Called when the app has called shutdown(2) on its socket, as many programs do at exit. If the app does not run,
+    /// binds the socket again for the next launch.
     private func renew(_ socket: ListeningSocket, of set: SocketSet) {
         guard !coordinator.machine(set.app.id).isAlive else { return }
         log.info("\(set.app.name) has shut down its socket \(socket.label): binding it again")
