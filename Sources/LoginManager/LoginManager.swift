@@ -48,7 +48,7 @@ public final class LoginManager {
         /// Whose lock to follow; nil for none.
         public var session: SessionChoice?
 
-        /// Creates one from its parts.
+        /// Memberwise initializer.
         public init(sleep: Bool, session: SessionChoice?) {
             self.sleep = sleep
             self.session = session
