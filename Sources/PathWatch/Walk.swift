@@ -206,7 +206,8 @@ struct Walk {
 
     private mutating func complain(_ trouble: String) { if outcome.trouble == nil { outcome.trouble = trouble } }
 
-    /// The place's user may not inspect or list it. That changes with its mode, so watch its attributes.
+    /// Records that the place's user may not inspect or list a path. The path's mode may change, so watch its
+    /// attributes.
     private mutating func deny(_ path: String) {
         if let rights = place.rights {
             complain(
