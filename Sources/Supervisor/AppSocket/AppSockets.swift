@@ -367,7 +367,7 @@ final class AppSockets: ShellRoom, LifecycleObserver {
         channel.goneTimers[connection]?.arm(after: Self.goneAfter)
     }
 
-    /// The delegate is gone: no process receives the app's messages any longer.
+    /// Called when the delegate is gone: no process receives the app's messages any longer.
     private func detach(_ app: AppRuntime) {
         guard let channel = app.channel else { return }
         channel.delegate = nil

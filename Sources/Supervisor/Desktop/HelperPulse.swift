@@ -57,19 +57,19 @@ struct PulseRules {
         }
     }
 
-    /// A helper was started, or taken over: it must answer `hello` now.
+    /// Called when a helper was started, or taken over: it must answer `hello` now.
     mutating func started(at now: Duration) { (state, hasMore) = (.starting(since: now), false) }
 
-    /// The helper is gone.
+    /// Called when the helper is gone.
     mutating func stopped() { state = .none }
 
-    /// The helper has answered `hello`. Returns the number of a question to ask.
+    /// Called when the helper has answered `hello`. Returns the number of a question to ask.
     mutating func greeted(at now: Duration) -> Int64? {
         guard case .starting = state else { return nil }
         return answered(at: now)
     }
 
-    /// A command was sent. Returns the number of a question to ask.
+    /// Called when a command was sent. Returns the number of a question to ask.
     mutating func commanded(at now: Duration) -> Int64? {
         switch state {
         case .none: return nil
@@ -80,16 +80,16 @@ struct PulseRules {
         }
     }
 
-    /// The helper has answered the question of this number. Returns the number of another question to ask.
+    /// Called when the helper has answered the question of this number. Returns the number of another question to ask.
     mutating func heard(_ number: Int64, at now: Duration) -> Int64? {
         guard case .asked = state, (firstNumber...self.number).contains(number) else { return nil }
         return answered(at: now)
     }
 
-    /// The helper has reported something of its own accord.
+    /// Called when the helper has reported something of its own accord.
     mutating func reported(at now: Duration) { heardAt = now }
 
-    /// The deadline may have passed.
+    /// Called when the deadline may have passed.
     mutating func passed(at now: Duration) -> Step? {
         guard let deadline, now >= deadline else { return nil }
         let isLate = now - deadline > Self.lateness

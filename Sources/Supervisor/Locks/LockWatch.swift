@@ -166,7 +166,8 @@ final class LockWatch: Room, LifecycleObserver {
         }
     }
 
-    /// A waiter whose pid is unknown counts as outside the app.
+    /// Whether a waiter for a lock is a process outside the app. A waiter whose pid is unknown counts as outside the
+    /// app.
     private static func isOutside(_ waiter: LockTable.Waiter, _ tree: ProcessTree) -> Bool {
         waiter.request.pid.map { !tree.contains($0) } ?? true
     }
