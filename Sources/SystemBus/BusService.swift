@@ -130,7 +130,7 @@ package final class BusService {
         onAppear?(connection)
     }
 
-    /// The bus has not answered.
+    /// Called when the bus has not answered in time.
     private func renew() {
         renewal?.disarm()
         guard !isAnswered else { return }
