@@ -9,7 +9,7 @@ public struct JSONError: Error, Hashable, Sendable, CustomStringConvertible {
     /// The offset in the text, in bytes.
     public var offset: Int
 
-    /// Creates one from its parts.
+    /// Memberwise initializer.
     public init(_ message: String, offset: Int) {
         self.message = message
         self.offset = offset
