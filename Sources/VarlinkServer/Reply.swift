@@ -14,7 +14,7 @@ public struct Peer: Hashable, Sendable {
     /// The client's supplementary groups.
     public var groups: [UInt32]
 
-    /// Creates one from its parts.
+    /// Memberwise initializer.
     public init(pid: Int32, uid: UInt32, gid: UInt32, groups: [UInt32]) {
         self.pid = pid
         self.uid = uid
@@ -30,7 +30,7 @@ public struct VarlinkInterface: Hashable, Sendable {
     /// The interface definition in Varlink's language; the methods are taken from it.
     public var description: String
 
-    /// Creates one from its parts.
+    /// Memberwise initializer.
     public init(name: String, description: String) {
         self.name = name
         self.description = description
@@ -103,14 +103,14 @@ public final class Reply {
         onRead = nil
     }
 
-    /// The client has read everything.
+    /// Called when the client has read everything.
     func hasBeenRead() {
         guard isUnread else { return }
         isUnread = false
         onRead?()
     }
 
-    /// The connection has closed.
+    /// Called when the connection has closed.
     func connectionClosed() {
         guard !isClosed else { return }
         isClosed = true

@@ -15,7 +15,7 @@ public struct VarlinkServiceInfo: Hashable, Sendable {
     /// The URL of the service's documentation.
     public var url: String
 
-    /// Creates one from its parts.
+    /// Memberwise initializer.
     public init(vendor: String, product: String, version: String, url: String) {
         self.vendor = vendor
         self.product = product
@@ -109,7 +109,7 @@ public final class VarlinkServer {
         /// The error's parameters.
         public var parameters: JSON
 
-        /// Creates one from its parts.
+        /// Memberwise initializer.
         public init(error: String, parameters: JSON) {
             self.error = error
             self.parameters = parameters
