@@ -56,7 +56,7 @@ final class GivenKeys: Sendable {
         for problem in problems { ThisProcess.complain(problem) }
     }
 
-    /// The unlock is done.
+    /// Called when the unlock is done: the folder then stays open.
     func keep() { state.withLock { $0.isKept = true } }
 
     /// Removes the keys that the kernel did not have before. Does nothing after ``keep()``.
