@@ -55,7 +55,7 @@ private final class SceneExchange: HTTPExchange {
         (self.surroundings, self.scene) = (surroundings, scene)
     }
 
-    /// The body is ignored.
+    /// Ignores the body.
     func take(_ bytes: UnsafeRawBufferPointer) -> Bool {
         size += bytes.count
         return size <= surroundings.maxPayload
