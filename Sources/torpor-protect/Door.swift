@@ -288,7 +288,7 @@ struct Door {
     /// The time limit for inspecting all processes.
     private static let longestSearch = Duration.seconds(5)
 
-    /// The result of closing a door.
+    /// The result of closing a door, the path through which an app reaches its protected folder.
     private struct Shut {
         var standing: FolderStanding
         /// The identifier of the folder's key; nil if the folder is not encrypted.
