@@ -96,8 +96,8 @@ public struct ProtectionEdge: Hashable, Sendable {
     struct Closing: Hashable, Sendable {
         /// When retries end; nil before the first run is over.
         var until: Duration?
-        /// Whether no user has requested a lock, but folders that an unlock without all keys has opened must be closed
-        /// again.
+        /// Whether the folders are closed only because an unlock failed: it opened some folders before a key was found
+        /// to be missing. False if a lock was requested.
         var isUndoing = false
         /// Whether ``Action/announceFailure`` was performed.
         var isOverdue = false
