@@ -234,7 +234,7 @@ enum GatewayRead {
 
 /// The address of an MQTT broker.
 public struct BrokerAddress: Sendable, Hashable {
-    /// Whether connections are encrypted.
+    /// A host name or an IP address.
     public let host: String
     /// The port of the broker: 1883 by default, or 8883 if the connection is encrypted.
     public let port: Int32
