@@ -89,8 +89,8 @@ public struct PathNews: Sendable {
     public let paths: [String]
     /// Whether anything happened; `paths` may be empty if the details were lost.
     public let isNew: Bool
-    /// The path that exists (`existence`), or the directory that has entries (`entries`).
-    public let holds: String?
     /// The path that exists (`existence`), or the directory that has entries (`entries`); nil if there is none.
+    public let holds: String?
+    /// Why the place cannot be watched, as a sentence; nil if it can.
     public let trouble: String?
 }
