@@ -7,8 +7,7 @@ import ProtectionKeys
 import TorporAPI
 
 /// The keys that this process has given to the kernel. They are removed again if the unlock fails, or if a signal ends
-/// this process before the unlock: otherwise root could read the data until the next lock, although it counts as
-/// locked.
+/// this process before the unlock: otherwise root could read data that counts as locked.
 final class GivenKeys: Sendable {
     private struct State {
         var keys: [Encryption.Identifier] = []
