@@ -30,8 +30,8 @@ package final class SavedStates: Room, LifecycleObserver {
         reads = BackgroundWorker(engine.loop, named: "archives")
     }
 
-    /// From now on, `call` is called after the archive of an app (not of a scene) was saved or removed. Returns the token
-    /// for ``unfollow(_:)``.
+    /// Calls `call` from now on after the archive of an app (not of a scene) was saved or removed. Returns a token for
+    /// ``unfollow(_:)``.
     package func follow(_ call: @escaping (AppRuntime) -> Void) -> Int {
         nextToken += 1
         followers.append((nextToken, call))
@@ -60,12 +60,12 @@ package final class SavedStates: Room, LifecycleObserver {
         if isOver { discardArchive(app) }
     }
 
-    /// Whether the app, in a launch that got an archive, may have read it before the launch failed. An app whose
-    /// launch is complete when its delegate says so reads it only when it is told to. Any other program knows the
-    /// archive from its environment.
+    /// Whether the app may have read the archive that it was offered, before its launch failed. An app whose launch
+    /// ends when its delegate answers reads the archive only after torpord's message to restore its state. Any other
+    /// program finds the archive through its environment at once.
     private func mayHaveRead(_ app: AppRuntime) -> Bool {
         let timeline = app.run.timeline
-        // A torpord that has taken over does not know what an earlier one told the app.
+        // If this torpord took over during the launch, assume that the earlier one sent the message.
         return app.specification.rules.readiness != .delegate || timeline.time(of: .told(.restoreState)) != nil
             || timeline.time(of: .supervisorReplaced) != nil
     }

@@ -176,7 +176,8 @@ package struct StatusPage {
         return (health.isKnown ? "good" : "not checked yet") + " (\(check))"
     }
 
-    /// For how long it was suspended in this run, which part of the run that is, and what processor time that saved.
+    /// For how long the app was suspended in this run, which part of the run that is, and what processor time that
+    /// saved.
     private var asleep: String? {
         guard let sleep = status.sleep, case let asleep = sleep.seconds, asleep > 0, let uptime = status.summary.uptime,
             uptime > 0
@@ -184,7 +185,7 @@ package struct StatusPage {
             return nil
         }
         let share = Int((min(1, asleep / uptime) * 100).rounded())
-        // Less is not worth a word.
+        // Do not show a saving of less than 0.1 s.
         let saved = sleep.processorSaved.flatMap { $0 >= 0.1 ? $0 : nil }.map { Times.duration(seconds: $0) }
         return "\(Times.duration(seconds: asleep)) of this run (\(share) %)"
             + (saved.map { ": about \($0) of processor time saved" } ?? "")

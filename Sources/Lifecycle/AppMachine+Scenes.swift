@@ -88,8 +88,8 @@ extension AppMachine {
     private func nextOfScenes(under ceiling: SceneState) -> (index: Int, message: Message)? {
         let all = sceneMachines
         guard !all.contains(where: { $0.awaiting != nil }) else { return nil }
-        // While the app is entering the foreground, a scene with the goal `active` is not connected yet, so that it
-        // connects directly in the foreground.
+        // If the app is on its way to the foreground, do not connect a scene with the goal `active` yet: it connects in
+        // the foreground, instead of first in the background.
         let waitsForApp = ceiling == .background && (effectiveGoal == .active || effectiveGoal == .inactive)
         // Of the scenes that must become less active, the most active goes first, so that no scene stays active while
         // others are already in the background.

@@ -69,7 +69,7 @@ public struct AppMachine: Sendable {
 
     /// Whether this machine owns the app; only matters if the rules say that an app needs an owner.
     public internal(set) var ownership: Ownership = .none
-    /// Backs ``ownedUntil``.
+    /// The stored value of ``ownedUntil``.
     @OptionallyPacked var lease: Duration? = nil
 
     var phase: Phase = .notRunning(.resting)
@@ -95,8 +95,8 @@ public struct AppMachine: Sendable {
     public internal(set) var lastGap: Duration = .zero
     /// The number of consecutive restarts, since the app last ran for `stable_after`.
     var attempt = 0
-    /// Whether the app has ended at least twice in a row without running for `stable_after`, and its next restart
-    /// waits for a delay.
+    /// Whether the app is in a crash loop: it has ended at least twice in a row without running for `stable_after`, and
+    /// waits for the delay of its next restart.
     public var isCrashLooping: Bool {
         if case .notRunning(.delayed) = phase { attempt > 1 } else { false }
     }

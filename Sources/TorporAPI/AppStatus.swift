@@ -156,7 +156,7 @@ public enum Suspender: String, Hashable, Sendable {
     case asked
     /// A policy may suspend the app when its background time is used up.
     case policy
-    /// No policy is in use, so the app is suspended only if a user requests it.
+    /// No policy is in use, so only a user's request suspends the app.
     case nobody
 }
 

@@ -21,7 +21,7 @@ public struct PostRequest: Hashable, Sendable {
     public var sender: String?
     /// Whether the message was pushed from outside the machine: the app then gets it as didReceiveRemoteNotification.
     public var remote = false
-    /// Whether to refuse the message for an app of several machines that this machine does not own.
+    /// Whether to refuse the message if several machines can own the app and this machine does not own it.
     public var owned = false
     /// Makes the request idempotent: torpord posts the message once, however often it receives the same token.
     public var token: RequestToken?

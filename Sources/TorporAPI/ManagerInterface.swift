@@ -1061,23 +1061,23 @@ public enum ManagerInterface {
 
     /// The names of the interface's errors.
     public enum ErrorName {
-        /// Parameters: `name`, and `nearest`, an existing app with a similar name.
+        /// There is no app of that name. Parameters: `name`, and `nearest`, an existing app with a similar name.
         public static let unknownApp = "io.torpor.Manager.UnknownApp"
         /// No app opens the URL or file.
         public static let noHandler = "io.torpor.Manager.NoHandler"
-        /// Parameters: `app`, `topic`, `message`.
+        /// The app does not accept the topic. Parameters: `app`, `topic`, `message`.
         public static let notSubscribed = "io.torpor.Manager.NotSubscribed"
-        /// Parameters: `app`, `message`.
+        /// The app's mailbox is full. Parameters: `app`, `message`.
         public static let mailboxFull = "io.torpor.Manager.MailboxFull"
-        /// Parameters: `app`, `message`.
+        /// This machine does not own the app. Parameters: `app`, `message`.
         public static let notOwned = "io.torpor.Manager.NotOwned"
-        /// Parameters: `message`.
+        /// The user may not make the request. Parameters: `message`.
         public static let notPermitted = "io.torpor.Manager.NotPermitted"
-        /// Parameters: `message`.
+        /// The request failed for another reason. Parameters: `message`.
         public static let failed = "io.torpor.Manager.Failed"
-        /// Parameters: `app`, `journal`, `message`.
+        /// The app's output is in systemd's journal, not in a log of torpord. Parameters: `app`, `journal`, `message`.
         public static let inJournal = "io.torpor.Manager.InJournal"
-        /// Parameters: `diagnostics`.
+        /// The configuration is not valid. Parameters: `diagnostics`.
         public static let invalidConfiguration = "io.torpor.Manager.InvalidConfiguration"
     }
 }

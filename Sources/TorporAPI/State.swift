@@ -75,7 +75,7 @@ public struct ImportStateRequest: Hashable, Sendable {
         guard let data = Base64.decode(try fields.string("data")), data.count <= StatePart.mostBytes else {
             throw FieldError(field: "data", problem: "must be Base64 of at most \(StatePart.mostBytes) bytes")
         }
-        // No range: one whose end is below its start would end torpord.
+        // Do not compare with a range `0...x` here: Swift traps if x is negative, and torpord would crash.
         guard offset >= 0, offset <= bytes - Int64(data.count) else {
             throw FieldError(field: "offset", problem: "must be from 0 to bytes, with room for data")
         }
@@ -100,13 +100,13 @@ public struct ImportStateRequest: Hashable, Sendable {
     }
 }
 
-/// Whether this machine owns an app of several machines: an element of the replies of Owners.
+/// Whether this machine owns an app that several machines can own. An element of the replies to the request Owners.
 public struct Ownership: Hashable, Sendable {
     /// The name of the app.
     public var app: String
     /// `here`, `none`, or `forced` if the app runs although this machine does not own it.
     public var owner: String
-    /// Whether the state that the app saved has changed, was removed, or may have.
+    /// Whether the app's saved state has changed or was removed, or may have been.
     public var saved: Bool
     /// The digest of the state that was imported since this machine last owned the app; nil if none was, or if the
     /// sender did not say it. What the app has saved since then follows from that state.

@@ -16,7 +16,7 @@ public struct VarlinkCall: Hashable, Sendable {
     /// The caller wants to switch to another protocol after the reply.
     public var upgrade: Bool
 
-    /// Creates one from its parts.
+    /// Memberwise initializer.
     public init(
         method: String,
         parameters: JSON = .emptyObject,
@@ -83,7 +83,7 @@ public struct VarlinkResponse: Hashable, Sendable {
     /// The fully qualified name of the error; nil if the call succeeded.
     public var error: String?
 
-    /// Creates one from its parts.
+    /// Memberwise initializer.
     public init(parameters: JSON = .emptyObject, continues: Bool = false, error: String? = nil) {
         self.parameters = parameters
         self.continues = continues

@@ -9,7 +9,7 @@ import Linux
 public final class PersistentVarlinkClient {
     /// The socket's path.
     public let path: String
-    /// How long it waits for a silent service: before the first reply, or after the connection was lost.
+    /// How long to wait for a service that does not answer: before the first reply, or after the connection was lost.
     public let patience: Duration
     /// Called each time the connection is lost, before the first reconnect.
     public var onLoss: (() -> Void)?
@@ -61,7 +61,7 @@ public final class PersistentVarlinkClient {
                 switch error {
                 case .disconnected:
                     if !isLost {
-                        // Count the silence from here only.
+                        // The time of silence counts from here on.
                         silentSince = now
                         isLost = true
                         onLoss?()

@@ -5,8 +5,8 @@ import Linux
 import Varlink
 import WireText
 
-// Opens and closes the folders of apps with protected data. torpord starts it for each such step: a process of its own,
-// since apps decide what is in those folders and how long a look at it takes.
+// Opens and closes the folders of apps with protected data. torpord starts it for each such step. It is a process of
+// its own because apps decide what is in those folders, and so how long it takes to inspect them.
 //
 // torpor-protect open|close ROOT [APP none|permissions USER GROUP]...
 //   Prints lines of JSON (ProtectionAnswer), each at once: if it is ended before its end, they count. Exit status 0, or
@@ -59,7 +59,7 @@ do throws(Errno) {
             .map { Door(ProtectedFolder(app: $0, mayFallBack: true, user: "", group: ""), root) }
         if let problem = Door.sweep(others, root) { fail(problem, 1) }
     }
-    // No line may follow: another thread of the search may still be at work.
+    // Print nothing after an incomplete search: another thread may be printing a line.
     if isWhole { say(ProtectionAnswer.end) }
     ThisProcess.exit(0)
 } catch {

@@ -63,7 +63,7 @@ enum AppKeyEffects {
         ),
         AppKey(
             name: "on_denied",
-            // Only a launch can have the kernel report what it denies.
+            // The kernel can be told to report denials only at a launch.
             effect: { old, _ in old.sandbox.onDenied == .ignore ? .launch : .live },
             isSame: { $0.sandbox.onDenied == $1.sandbox.onDenied },
             written: { $0.sandbox.onDenied == .log ? [:] : ["": $0.sandbox.onDenied.rawValue] },

@@ -56,7 +56,7 @@ public struct ConfigurationSystem {
         public var find: (String) -> Finding
         /// The value of PATH: the folders in which programs are looked up.
         public var searchPath: String
-        /// The PATH of the caller, where it is another one: a program that only it has is named in a warning.
+        /// The caller's PATH, if it differs from `searchPath`. A program that is found only there causes a warning.
         public var callerPath: String?
         /// The first 256 bytes of a regular file, fewer if it is shorter; nil if it cannot be read.
         public var head: (String) -> [UInt8]? = Self.head
@@ -107,7 +107,7 @@ public struct ConfigurationSystem {
         }
     }
 
-    /// The PATH of a torpord that a service manager starts, which passes no other one.
+    /// The PATH of torpord if a service manager starts it without setting a PATH.
     public static let servicePath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
     /// The maximum size of a configuration file, in bytes.

@@ -295,7 +295,7 @@ extension ControlService {
             entry.obstacle = entry.isAlive ? applied.obstacles[change.name] : nil
             let machine = coordinator.machine(id)
             entry.incarnation = machine.incarnation
-            // An app that comes back once its end is over is still alive: it is launched.
+            // An app that is ending and will be launched again counts as alive, so this leaves it out.
             if change.kind == .added, entry.launch != .onDemand, machine.goal == .notRunning, !machine.isAlive {
                 entry.leftAlone =
                     if !machine.mayRun {

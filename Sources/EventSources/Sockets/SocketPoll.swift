@@ -73,8 +73,8 @@ final class SocketPoll {
         work.ask({ (try? SocketQueues.read(sockets, at: ports, in: namespaces)) ?? [:] }, completion)
     }
 
-    /// Finds the connections at these ports that nobody has accepted (``SocketQueues/unaccepted(at:)``), on a background
-    /// thread. `completion` gets nil if the kernel does not say.
+    /// Finds the connections at these ports that no process has accepted (``SocketQueues/unaccepted(at:)``), on a
+    /// background thread. `completion` gets nil if the kernel does not report them.
     func unaccepted(at ports: Set<UInt64>, _ completion: @escaping ([UInt64: Set<UInt64>]?) -> Void) {
         work.ask({ try? SocketQueues.unaccepted(at: ports) }, completion)
     }

@@ -287,7 +287,7 @@ final class AppSockets: ShellRoom, LifecycleObserver {
         }
     }
 
-    /// The launch options of the incarnation, as its delegate gets them.
+    /// The launch options that the delegate of the current incarnation gets.
     func launchOptions(of app: AppRuntime) -> JSON {
         LaunchEnvironment.options(
             coordinator.machine(app.id).launchOrder,
@@ -387,7 +387,7 @@ final class AppSockets: ShellRoom, LifecycleObserver {
         channel.goneTimers[connection]?.arm(after: Self.goneAfter)
     }
 
-    /// The delegate is gone: no process receives the app's messages any longer.
+    /// Called when the delegate is gone: no process receives the app's messages any longer.
     private func detach(_ app: AppRuntime) {
         guard let channel = app.channel else { return }
         channel.delegate = nil

@@ -29,7 +29,7 @@ enum EndingText {
         return fields
     }
 
-    /// What torpord does after the ending, for programs: `next` is `rest`, `launch`, `restart` or `give-up`.
+    /// What torpord does after the ending, in a form for programs: `next` is `rest`, `launch`, `restart` or `give-up`.
     ///
     /// - Parameter at: when the app ended, microseconds since 1970.
     static func details(_ ending: Ending, at: Int64) -> JSON {

@@ -71,7 +71,7 @@ extension Supervisor {
         }
     }
 
-    /// The main process has ended, and all messages that it sent before have been handled.
+    /// Called when the main process has ended, and all messages that it sent before have been handled.
     private func mainEnded(_ app: AppRuntime, _ record: MainExit) {
         guard app.run.exitRecord == nil else { return }
         app.run.exitRecord = record

@@ -45,9 +45,9 @@ extension ProtectedData {
             guard let self, let app else { return }
             opening.remove(app.id)
             settle(outcome, [app], isOpening: true)
-            // A missing key needs an unlock. Everything else may pass.
+            // A missing key needs an unlock first. Any other problem may be over at the next try.
             if outcome.problem != nil || standings[app.name]?.state == .closed { retryLaunches() }
-            // A lock that came during this run closes it next, and stops the launch.
+            // If data was locked during this run, the folder is closed next, and the launch waits again.
             opened(app)
         }
     }
@@ -146,7 +146,7 @@ extension ProtectedData {
         app.heldBack = lockedText
         note(app, .waitsForUnlock, text: "waits to be launched: \(lockedText)")
         engine.touch(app.id)
-        // The unlock has come already, and has not opened the folder.
+        // Data was unlocked in between, but that has not opened this folder: try again.
         if edge.isUnlocked { loop.later { [weak self] in self?.lookForLaunches() } }
         return true
     }

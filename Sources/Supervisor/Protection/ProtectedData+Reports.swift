@@ -83,7 +83,7 @@ extension RecoveryFile {
             )
         }
         set {
-            // A torpord that is killed between the two has the user of the newer lock.
+            // Write the user first: if torpord is killed between the two writes, the user is that of the newer lock.
             person = newValue.user.map { $0 &+ 1 } ?? 0
             flags = flags & ~(512 | 2048) | (newValue.session ? 512 : 0) | (newValue.sleep ? 2048 : 0)
         }

@@ -185,7 +185,7 @@ final class Reports: ShellRoom {
             app.specification.container == nil
         else { return "" }
         let own = app.specification.limits.first { $0.name == "core" }?.soft
-        // Below a page the kernel writes none (do_coredump() in fs/coredump.c).
+        // If the limit is below one page, the kernel writes no core dump (do_coredump() in fs/coredump.c).
         guard (own ?? (try? ThisProcess.limit(4).soft) ?? .max) < 4096 else { return "" }
         return "; its limit allowed no core dump: limits = { core = \"unlimited\" } does"
     }

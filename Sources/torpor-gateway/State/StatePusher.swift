@@ -6,7 +6,8 @@ import GatewayConfiguration
 import Linux
 import TorporAPI
 
-/// Pushes the states of apps when they are saved, on a thread of its own: one at a time, and of each app the newest.
+/// Pushes the states of apps to the server after they are saved, on a thread of its own. States are pushed one after
+/// the other, and for each app only the newest.
 final class StatePusher: Sendable {
     private struct State: Sendable {
         /// Apps whose state may be newer than what the server has, or whose owner has changed.
@@ -23,7 +24,7 @@ final class StatePusher: Sendable {
     private let show: @Sendable (String) -> Void
     private let state = Monitor(State())
 
-    /// The thread's own.
+    /// Used only by the thread.
     private struct Progress {
         /// Apps that are tried again at `retryAt`.
         var left: [String: Ownership] = [:]
@@ -98,7 +99,7 @@ final class StatePusher: Sendable {
         self.show = show
     }
 
-    /// Ends the thread after the push under way; false at the deadline (CLOCK_MONOTONIC).
+    /// Stops the thread after the push in progress. Returns false if the deadline (CLOCK_MONOTONIC) comes first.
     func finish(until deadline: Duration) -> Bool {
         state.withLock { $0.isStopping = true }
         state.wake()
@@ -224,7 +225,7 @@ final class StatePusher: Sendable {
 
     /// Logs what is wrong with an app's state, once until something else is.
     private func tell(_ app: String, _ level: LogLevel, _ sentence: String, _ progress: inout Progress) {
-        // A size changes with each save.
+        // Ignore numbers in the comparison: a size, for example, differs after each save.
         let what = sentence.filter { !$0.isNumber }
         guard progress.told[app] != what else { return }
         progress.told[app] = what
@@ -232,7 +233,7 @@ final class StatePusher: Sendable {
         tellStatus(progress)
     }
 
-    /// Says in `systemctl status` whose states are not pushed.
+    /// Reports in the service's status line which apps' states are not pushed.
     private func tellStatus(_ progress: Progress) {
         let apps = progress.told.keys.sorted().joined(separator: ", ")
         show(apps.isEmpty ? "" : "The states of these apps are not pushed: \(apps).")

@@ -7,15 +7,15 @@ import StateDocuments
 import TorporAPI
 import Varlink
 
-/// Brings states from the supervisor to the server, and back. For one thread at a time.
+/// Transfers saved states from the supervisor to the server and back. Not thread-safe.
 final class StatePushing {
-    /// What a push has done.
+    /// The result of a push.
     enum Outcome {
-        /// The server has the newest state; false if it had it already.
+        /// The server has the newest state. `isNew` is false if it had that state before the push.
         case kept(isNew: Bool)
-        /// This machine holds no token of the app.
+        /// This machine has no token for the app, so it must not push.
         case noToken
-        /// Another machine has claimed the state since; with its name.
+        /// Another machine, with this name, has claimed the state since.
         case lost(to: String)
     }
 
@@ -25,7 +25,7 @@ final class StatePushing {
     private let socket: String
     private let login: NATSLogin
     private var server: StateServer?
-    /// What was last pushed of each app by this object.
+    /// The state of each app that this object has pushed last.
     private var pushed: [String: Pushed] = [:]
 
     private struct Pushed {
@@ -35,7 +35,7 @@ final class StatePushing {
         var isReleased: Bool
     }
 
-    /// How long the supervisor may take for an answer.
+    /// How long to wait for a reply of the supervisor.
     private static let patience = Duration.seconds(10)
 
     init(_ states: GatewayStates, socket: String, _ login: NATSLogin) {
@@ -46,7 +46,7 @@ final class StatePushing {
         tokens = StateTokens(folder: states.tokens)
     }
 
-    /// The connection, opened when it is first needed.
+    /// The connection to the server, opened at the first use.
     private func connected() throws(StateTrouble) -> StateServer {
         if let server { return server }
         let new = try StateServer(states, login, node: node)
@@ -54,8 +54,8 @@ final class StatePushing {
         return new
     }
 
-    /// Does something with the server. After a failure the connection is opened anew, and what the server has is looked
-    /// up again.
+    /// Runs `body` with the connection to the server. If the server cannot be reached, drops the connection, so that
+    /// the next call connects again and asks the server again what it has.
     private func withServer<T>(_ body: (StateServer) throws(StateTrouble) -> T) throws(StateTrouble) -> T {
         do throws(StateTrouble) {
             return try body(try connected())
@@ -68,7 +68,7 @@ final class StatePushing {
         }
     }
 
-    /// The last message about the app's state.
+    /// The last message about the app's state in the stream; nil if there is none.
     func last(_ app: String) throws(StateTrouble) -> StateServer.Message? {
         try withServer { server throws(StateTrouble) in try server.last(app) }
     }
@@ -91,10 +91,10 @@ final class StatePushing {
         }
     }
 
-    /// The apps of several machines whose states are pushed, and who owns them.
+    /// The apps whose states are pushed, each with its owner.
     func ownerships() throws(StateTrouble) -> [Ownership] {
         let client = try supervisor()
-        // Without `more` there is one reply.
+        // Without `more`, the supervisor sends one reply and does not report later changes.
         let call = VarlinkCall(method: ManagerRequest.owners.call.method, parameters: .emptyObject)
         do throws(VarlinkClientError) {
             let reply = try client.call(deadline: Clock.monotonic() + Self.patience) { call }
@@ -113,7 +113,7 @@ final class StatePushing {
         }
     }
 
-    /// The state that the app saved last on this machine.
+    /// The state that the app last saved on this machine.
     func local(_ app: String) throws(StateTrouble) -> StateDocument {
         let client = try supervisor()
         return try fault { () throws(DocumentFault) in
@@ -162,12 +162,12 @@ final class StatePushing {
         if owner == "here" { tokens.noteOwned(token, of: app) }
         let isReleased = isReleased || owner == "none" && tokens.wasOwned(token, app)
         if pushed[app]?.claim != token.claim { pushed[app] = nil }
-        // A second time if a message of the same claim came between, of which nothing was heard.
+        // Try again if this machine has sent another message of the same claim whose acknowledgement was lost.
         for _ in 0..<3 {
             if pushed[app] == nil {
                 guard let last = try last(app) else { return .lost(to: "no machine, since the stream is empty") }
                 guard last.claim == token.claim else { return .lost(to: last.node) }
-                // A message with this claim comes from here, and is whole.
+                // Only this machine sends messages with this claim, so the message is valid.
                 let savedAt = (try? StateDocument(last.bytes))?.savedAt
                 pushed[app] = Pushed(
                     claim: token.claim,
@@ -210,18 +210,19 @@ final class StatePushing {
 
     // MARK: Claims
 
-    /// What a claim has done.
+    /// The result of a claim.
     struct Claimed {
         var source: StateClaim.Source
         var sequence: UInt64
         var savedAt: Int64?
         var bytes: Int
-        /// The machine that had the state before; nil if none had.
+        /// The machine that last sent the state; nil if the server had none.
         var from: String?
     }
 
-    /// Brings up the newest state of the app here, and takes it over: the server refuses what the machine that had it
-    /// sends from then on.
+    /// Claims an app's state: chooses the newest state, gives it to the supervisor if it comes from the server, and
+    /// sends a message with a new claim. From then on the server refuses states from the machine that had claimed it
+    /// before.
     func claim(_ app: String, isForced: Bool) throws(StateTrouble) -> Claimed {
         let owner = try owner(of: app)
         let message = try last(app)
@@ -316,7 +317,7 @@ final class StatePushing {
         }
     }
 
-    /// Who owns the app, as the supervisor says.
+    /// Who owns the app, as the supervisor reports.
     private func owner(of app: String) throws(StateTrouble) -> String {
         guard let found = try ownerships().first(where: { $0.app == app }) else {
             throw .wrong(

@@ -7,23 +7,23 @@ import StateDocuments
 import TorporAPI
 import Varlink
 
-/// `torpor-gateway state …`: for users, and for the agent of a cluster engine.
+/// The verbs of `torpor-gateway state`, for users and for a cluster engine's agent.
 struct StateVerbs {
     enum Verb: String {
         case claim, push, release, list
     }
 
-    /// What the command line says.
+    /// The command line, parsed.
     struct Order {
         var verb = Verb.list
         var app: String?
-        /// Takes this machine's state, and drops what the server has.
+        /// Whether to use this machine's state and drop the server's (`--local`).
         var isForced = false
         var isJSON = false
         var timeout = Duration.seconds(30)
     }
 
-    /// Why a verb has failed, as a sentence.
+    /// Why a verb failed, as a sentence.
     struct Problem: Error, CustomStringConvertible {
         let description: String
     }
@@ -38,7 +38,7 @@ struct StateVerbs {
         end = Clock.monotonic() + order.timeout
     }
 
-    /// Carries out the verb, and prints what came of it.
+    /// Carries out the verb and prints the result.
     func run() throws {
         switch order.verb {
         case .list: try list()
@@ -56,7 +56,7 @@ struct StateVerbs {
         return app
     }
 
-    /// Repeats `body` while the server or torpord is away, until the time is over.
+    /// Calls `body` again as long as the server or torpord cannot be reached, until the timeout is over.
     private func patiently<T>(_ body: () throws(StateTrouble) -> T) throws -> T {
         var pause = Duration.milliseconds(100)
         while true {
@@ -128,7 +128,7 @@ struct StateVerbs {
         )
     }
 
-    /// One row of the list.
+    /// A row in the list of states.
     private struct Row {
         var app: String
         var owner: String
@@ -212,7 +212,7 @@ extension String {
 }
 
 extension StateVerbs.Order {
-    /// Reads the words after `state`; nil for an option that there is not, with a sentence for standard error.
+    /// Parses the words after `state`. If they are invalid, the failure has a sentence for standard error.
     static func read(_ words: [String], file: inout String) -> Result<StateVerbs.Order, StateVerbs.Problem> {
         var order = StateVerbs.Order()
         var words = words[...]

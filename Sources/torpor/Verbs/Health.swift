@@ -115,7 +115,7 @@ struct PlainHealth {
         for problem in problems { Complaint.say(problem.sentence) }
         guard problems.isEmpty else { return }
         let up = summaries.count { Self.isUp($0) }
-        // No problem is left, so the other apps are down because they should be.
+        // There are no problems, so every other app that is not up is down on purpose.
         let stopped = summaries.count { !Self.isUp($0) && Self.isStopped($0) }
         let waiting = summaries.count - up - stopped
         let others = [

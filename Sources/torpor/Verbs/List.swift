@@ -45,7 +45,7 @@ struct PlainList {
             let fields = try Fields(reply)
             return (
                 try fields.list("apps") { json throws(FieldError) in try AppSummary(json: json) },
-                // A supervisor from before scenes sends no templates.
+                // A supervisor of a version without scenes sends no templates.
                 fields["templates"] == nil
                     ? [] : try fields.list("templates") { json throws(FieldError) in try SceneTemplateInfo(json: json) }
             )
