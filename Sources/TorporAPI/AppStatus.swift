@@ -293,7 +293,10 @@ public struct AppStatus: Hashable, Sendable {
     /// How many messages to the app were handled by no app.
     public var unhandled: Int64 = 0
     /// The message that the app works on; nil if there is none, or if a transition of the app waits for its answer.
-    public var work: WorkInfo?
+    public var work: WorkInfo? {
+        get { places.work }
+        set { places.work = newValue }
+    }
     /// How many of the app's transfers have not ended.
     public var transfers: Int64 = 0
     /// The folder that contains the app's data folders; nil if the app has none.

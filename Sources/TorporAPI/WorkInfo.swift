@@ -66,12 +66,14 @@ public struct WorkInfo: Hashable, Sendable {
 }
 
 extension AppStatus {
-    /// Where the app's data is, which bundle the app comes from, and where other programs find the app on the network.
+    /// Where the app's data is, which bundle the app comes from, where other programs find the app on the network, and
+    /// what it works on.
     struct Places: Hashable, Sendable {
         var data: String?
         var bundle: String?
         var bundleVerified: String?
         var bundlePutBack: String?
         var announcements: [AnnouncementInfo] = []
+        var work: WorkInfo?
     }
 }

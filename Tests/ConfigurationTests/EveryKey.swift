@@ -68,7 +68,8 @@ extension LoaderTests {
             "[{ type = \"_http._tcp\", name = \"n\", port = 80, txt = { path = \"/\", a = \"b\" }, while = \"awake\" }]",
         "networks":
             "[{ name = \"home\", interface = \"w*\", ssid = \"h\", metered = false, vpn = false, on = \"enter\", wake = \"none\" }]",
-        "memory_needed": "\"1MB\"", "message_deadline": "\"9s\"", "nice": "-5", "notifications": "[\"battery\"]", "notify_access": "\"main\"",
+        "memory_needed": "\"1MB\"", "message_deadline": "\"9s\"", "nice": "-5", "notifications": "[\"battery\"]",
+        "notify_access": "\"main\"",
         "on_lock": "\"ignore\"", "gpu_background": "\"end\"",
         "on_missed_transition": "\"end\"", "owner": "\"external\"", "page_out_after": "\"1h30m\"",
         "paths": """

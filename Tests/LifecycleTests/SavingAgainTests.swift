@@ -14,7 +14,9 @@ import Testing
         return bench
     }
 
-    @Test("An app that was woken answers didEnterBackground again before it is stopped, and is prepared for its eviction")
+    @Test(
+        "An app that was woken answers didEnterBackground again before it is stopped, and is prepared for its eviction"
+    )
     func woken() throws {
         var bench = try asleep()
         _ = try bench.ask(.wake(Wake()))

@@ -119,17 +119,6 @@ extension Supervisor: ActionPerformer {
 
     // MARK: What is to be told
 
-    private func missedMessage(_ app: AppRuntime) -> String {
-        let outgoing = appSockets.messageInWork(of: app)
-        let mail = outgoing?.mail.flatMap { mailboxes.mail($0, of: app) }
-        var what = outgoing?.message.rawValue ?? "a message"
-        if let mail { what += " (message \(mail.id), \(mail.draft.topic))" }
-        let limit = app.specification.rules.messageDeadline.map { " of " + Quantity.text($0) } ?? ""
-        let isEnding = machine(app).transition == .terminating
-        return "did not answer \(what) within its message_deadline\(limit): every other message waits for that answer"
-            + (isEnding ? "; it is terminated" : "")
-    }
-
     private func entered(_ app: AppRuntime, _ state: AppState) {
         engine.entered(app, from: app.lastState, to: state)
         app.lastState = state

@@ -226,7 +226,7 @@ extension Launcher {
         // Scenes that first save their state in this run have their archives linked here: the rules of the sandbox
         // cannot name folders that do not exist yet.
         let links = specification.innerScenes == nil ? nil : supervisor.savedStates.sceneLinks(of: app)
-        let make = { () throws(LaunchError) -> SandboxOrder.Made in
+        let make: @Sendable () throws(LaunchError) -> SandboxOrder.Made = { () throws(LaunchError) in
             try? links?.make()
             return try sandbox.make()
         }

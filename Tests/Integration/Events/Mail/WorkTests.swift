@@ -11,11 +11,11 @@ import Varlink
 @Suite("Messages that are not answered") struct WorkTests {
     private static let toml =
         Posting.head.replacingOccurrences(of: "restart = \"never\"\n", with: "restart = \"on-failure\"\n")
-        + """
-        mail_attempts = 2
-        restart_backoff = { initial = "1ms", cap = "1ms", limit = 50 }
+            + """
+            mail_attempts = 2
+            restart_backoff = { initial = "1ms", cap = "1ms", limit = 50 }
 
-        """
+            """
 
     private func torpor(_ daemon: Daemon, _ words: [String]) throws -> (code: Int32, output: String) {
         try Spawn.run([Built.path("torpor")] + words + ["--socket", daemon.socket])
@@ -40,7 +40,8 @@ import Varlink
             #expect(try unhandled(daemon).first?.why == "crashed")
             #expect(try daemon.summary("web").lastExit?.reason == "unresponsive")
             let texts = try daemon.events("web").map(\.text)
-            let sentence = "did not answer didReceiveEvent (message \(id), orders) within its message_deadline of 300 ms"
+            let sentence =
+                "did not answer didReceiveEvent (message \(id), orders) within its message_deadline of 300 ms"
             #expect(texts.contains { $0.hasPrefix(sentence) && $0.hasSuffix("it is terminated") }, "\(texts)")
             let report = try #require(try daemon.status("web").reports.first)
             #expect(report.deadline == "message" && report.due == "didReceiveEvent")
@@ -71,7 +72,9 @@ import Varlink
         }
     }
 
-    @Test("An app that was woken finishes the message that it works on, and gets the rest of its mail when it wakes again")
+    @Test(
+        "An app that was woken finishes the message that it works on, and gets the rest of its mail when it wakes again"
+    )
     func finishes() throws {
         let toml = Self.toml + "event_time = \"300ms\"\nmessage_deadline = \"1min\"\n"
         try withDaemon(toml, files: Delegates.files("didReceiveEvent=hold")) { daemon in

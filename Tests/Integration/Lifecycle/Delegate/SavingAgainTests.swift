@@ -90,7 +90,9 @@ import TorporAPI
             let sentence = "called Answer on the connection of Attach"
             #expect(refused.reply["message"]?.stringValue?.contains(sentence) == true)
             #expect(refused.reply["method"] == "io.torpor.App.Answer")
-            try daemon.eventually("an event says so") { try daemon.events("web").contains { $0.text.contains(sentence) } }
+            try daemon.eventually("an event says so") {
+                try daemon.events("web").contains { $0.text.contains(sentence) }
+            }
             try daemon.waitFor("web", "active")
         }
     }
