@@ -19,7 +19,7 @@ public final class GatewayLog: Sendable {
         isJournal = JournalSocket.isStream(2, named: ThisProcess.environment("JOURNAL_STREAM"))
     }
 
-    /// Logs a sentence. Control characters, which may come from outside, are replaced.
+    /// Logs a sentence. Replaces control characters, since the sentence may quote text from outside.
     public func say(_ level: LogLevel, _ sentence: String) {
         guard level >= self.level else { return }
         // A subject may have 64 KiB.

@@ -8,7 +8,7 @@ import Linux
 
 /// Opens the socket of the HTTP endpoint.
 enum Listening {
-    /// Why it cannot be opened.
+    /// Why the socket cannot be opened, as a sentence.
     struct Problem: Error, CustomStringConvertible {
         let description: String
     }

@@ -14,12 +14,12 @@ final class NATSSource: Sendable {
     private struct State: Sendable {
         var isConnected = false
         var isClosed = false
-        /// There was a connection.
+        /// Whether there was a connection before.
         var wasConnected = false
-        /// The program ends: accepted messages are posted, and no more are accepted.
+        /// Whether the program ends: accepted messages are still posted, and no more are accepted.
         var isStopping = false
         var isFinished = false
-        /// How often the ownership of an app may have changed.
+        /// How many times the ownership of an app may have changed.
         var changes = 0
 
         var isOver: Bool { isClosed || isStopping }
@@ -34,7 +34,7 @@ final class NATSSource: Sendable {
 
     var sender: String { "nats:\(broker.name)" }
 
-    /// Starts the thread. Throws a sentence.
+    /// Starts the thread. Throws a sentence that describes the error.
     static func start(_ broker: GatewayBroker, _ surroundings: GatewayContext) throws -> NATSSource {
         let source = try NATSSource(broker, surroundings)
         surroundings.owners.onChange { [weak source] _ in
@@ -49,7 +49,8 @@ final class NATSSource: Sendable {
         return source
     }
 
-    /// Posts accepted messages, and accepts no more; false at the deadline (CLOCK_MONOTONIC).
+    /// Posts the messages that were accepted, and accepts no more. Returns false if the deadline (CLOCK_MONOTONIC)
+    /// comes first.
     func finish(until deadline: Duration) -> Bool {
         state.withLock { $0.isStopping = true }
         state.wake()
@@ -105,8 +106,8 @@ final class NATSSource: Sendable {
         for subscription in subscriptions { subscription.end(connection) }
     }
 
-    /// Begins and ends subscriptions as the ownership of their apps changes, until the connection ends, or must be made
-    /// anew. Tries again if a stream does not exist yet.
+    /// Starts and ends subscriptions as the ownership of their apps changes. Returns when the connection has ended or
+    /// must be made again. If a stream does not exist yet, tries again later.
     private func follow(_ subscriptions: [NATSSubscription], _ connection: OpaquePointer) {
         var pause = Backoff()
         var retryAt: Duration?
@@ -122,11 +123,12 @@ final class NATSSource: Sendable {
                     if subscription.needsConnectionToEnd { return }
                     say(
                         .info,
-                        "\(subscription.rules.pattern) is left, as far as is known \(subscription.rules.app) is not owned here"
+                        "\(subscription.rules.pattern) is left, since this machine seems not to own \(subscription.rules.app)"
                     )
                     subscription.end(connection)
                 }
-                // Only what is sent at once may be asked for before there is a connection.
+                // Before the connection is up, only subscriptions to live messages can be requested: the library sends
+                // these when it has connected.
                 guard way != .off, way == .live || seen.isConnected, isDue else {
                     if way != .off, way == .live || seen.isConnected { isFailing = true }
                     continue

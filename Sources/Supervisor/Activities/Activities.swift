@@ -200,7 +200,7 @@ package final class Activities: Room, LifecycleObserver {
             else { continue }
             store(entry, of: id)
         }
-        // Look only when all are read: a change is saved with all activities.
+        // Check the activities only after all of them have been read: each change saves all activities.
         for id in Array(current.keys) { look(at: apps[id]) }
         arm()
     }

@@ -108,6 +108,7 @@ final class FocusFollower: ShellRoom, LifecycleObserver {
         guard app?.name != last else { return }
         goalAtFocus = .some(app?.kept.goalOfPerson)
         if let app, fallsBack(to: app) {
+            log.debug("the focus is back on \(app.name), which is not moved: \(inFront ?? "") has no window yet")
             last = app.name
             return
         }

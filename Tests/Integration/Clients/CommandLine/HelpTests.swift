@@ -47,6 +47,8 @@ import Testing
             ("launch", "did you mean ‘torpor start APP’"), ("terminate", "did you mean ‘torpor stop APP’"),
             ("resurrect", "did you mean ‘torpor start APP’"), ("flush", "log_max_size"),
             ("is-active", "did you mean ‘torpor health APP’"), ("version", "did you mean ‘torpor --version’"),
+            ("avail", "torpor list"), ("fg", "torpor logs APP -f"), ("pid", "torpor list"), ("clear", "log_max_size"),
+            ("maintail", "torpor events -f"), ("reload", "torpor apply"), ("add", "torpor apply"),
             ("startup", "did you mean ‘systemctl enable torpord’"),
         ]
     )
