@@ -151,13 +151,17 @@ public enum DenialRecord: Hashable, Sendable {
         guard let words = fields.word("blockers") else { return nil }
         let blockers = words.split(separator: ",").map(String.init)
         let isPlain = blockers.allSatisfy { word in
-            word.utf8.allSatisfy { (97...122).contains($0) || $0 == UInt8(ascii: "_") || $0 == UInt8(ascii: ".") }
+            word.utf8.count <= Self.longestBlocker
+                && word.utf8.allSatisfy {
+                    (97...122).contains($0) || $0 == UInt8(ascii: "_") || $0 == UInt8(ascii: ".")
+                }
         }
         guard !blockers.isEmpty, blockers.count <= Self.mostBlockers, isPlain else { return nil }
         self = .denied(domain: domain, Denial(blockers, Self.object(fields, blockers)))
     }
 
     private static let mostBlockers = 32
+    private static let longestBlocker = 64
 
     private static func object(_ fields: Fields, _ blockers: [String]) -> Denial.Object {
         if let pid = fields.word("opid").flatMap({ Int32($0) }) { return .process(pid) }

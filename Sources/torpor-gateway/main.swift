@@ -7,6 +7,7 @@ import GatewayConfiguration
 import HTTPServing
 import Linux
 import TorporAPI
+import WireText
 
 let usage = """
     Usage: torpor-gateway [--config FILE] [--check] [--version] [--help]
@@ -26,7 +27,8 @@ let usage = """
     """
 
 func fail(_ sentence: String, _ code: Int32) -> Never {
-    ThisProcess.complain("torpor-gateway: \(sentence)")
+    // A server may have chosen some of the words.
+    ThisProcess.complain("torpor-gateway: \(sentence.onOneLine)")
     ThisProcess.exit(code)
 }
 
@@ -98,6 +100,7 @@ if let order {
         }
         let login = try NATSLogin(states.broker, secrets)
         try Signal.ignore(Signal.pipe)
+        try StateVerbs.confine(order.verb, states, secrets)
         try StateVerbs(order, StatePushing(states, socket: gateway.socket, login)).run()
     } catch {
         fail("\(error)", 1)

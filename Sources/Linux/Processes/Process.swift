@@ -132,9 +132,12 @@ public enum ThisProcess {
     /// Whether a descriptor is a terminal.
     public static func isTerminal(_ descriptor: Int32) -> Bool { isatty(descriptor) == 1 }
 
-    /// The host's name.
+    /// The host's name. Not from /proc/sys, which services with `ProcSubset=pid` do not see.
     public static var hostName: String {
-        (try? File.readString("/proc/sys/kernel/hostname").split(separator: "\n").first.map(String.init)) ?? "localhost"
+        // HOST_NAME_MAX is 64; the last byte stays 0.
+        var bytes = [CChar](repeating: 0, count: 65)
+        guard gethostname(&bytes, 64) == 0, bytes[0] != 0 else { return "localhost" }
+        return String(terminatedWire: bytes)
     }
 
     /// The id of this boot; empty if the kernel has none or if the id could not be read (``readBootID()``).

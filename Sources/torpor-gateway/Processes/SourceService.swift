@@ -119,16 +119,16 @@ struct SourceService {
     }
 
     private var readable: [String] {
-        var paths = ["/proc/sys/kernel/hostname"]
-        if case .state = source, let states = gateway.state { paths.append(states.tokens) }
-        let secret = broker.key.map(secrets.path)
-        let all = [broker.authorities, broker.certificate, broker.credentials, secret].compactMap(\.self)
-        for path in all {
+        let tokens = if case .state = source { gateway.state?.tokens } else { nil as String? }
+        return Self.files(of: broker, secrets) + [tokens].compactMap(\.self)
+    }
+
+    /// What a connection to the broker reads, besides ``Confinement/networkFiles``.
+    static func files(of broker: GatewayBroker, _ secrets: Secrets) -> [String] {
+        let certificate = [broker.authorities, broker.certificate, broker.credentials, broker.key.map(secrets.path)]
+        return certificate.compactMap(\.self).map { path in
             // A file that is renewed is another one, in the same folder; systemd's copies of secrets stay as they are.
-            paths.append(secrets.isCredential(path) ? path : File.parent(of: path) ?? path)
-        }
-        // The sources read these when they start.
-        for name in [broker.password, broker.token].compactMap(\.self) { paths.append(secrets.path(name)) }
-        return paths
+            secrets.isCredential(path) ? path : File.parent(of: path) ?? path
+        } + [broker.password, broker.token].compactMap { $0.map(secrets.path) }
     }
 }

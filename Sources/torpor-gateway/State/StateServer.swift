@@ -140,11 +140,8 @@ final class StateServer {
     private static func header(_ message: OpaquePointer, _ name: String) -> String {
         var value: UnsafePointer<CChar>?
         guard natsMsgHeader_Get(message, name, &value) == NATS_OK, let value else { return "" }
-        // Remove control characters: the text comes from outside, and users see it on their terminals.
-        let scalars = String(terminatedWire: value).unicodeScalars.prefix(128).map { scalar in
-            scalar.value < 32 || (127..<160).contains(scalar.value) ? "?" : scalar
-        }
-        return String(String.UnicodeScalarView(scalars))
+        // The text comes from outside, and users see it on their terminals.
+        return String(String(terminatedWire: value).unicodeScalars.prefix(128)).onOneLine
     }
 
     /// Stores a state on the server, provided that the last message about the app has the number `expected` (0: there

@@ -38,6 +38,19 @@ struct StateVerbs {
         end = Clock.monotonic() + order.timeout
     }
 
+    /// Gives up all files but those that the verb needs, since a library in C parses what the server sends, often with
+    /// the rights of root. Must be called before any thread is started.
+    static func confine(_ verb: Verb, _ states: GatewayStates, _ secrets: Secrets) throws(Errno) {
+        // Landlock allows nothing in a folder that is made later. If it cannot be made, the claim says so.
+        if verb == .claim { try? File.makeDirectories(states.tokens) }
+        let writes = verb == .claim || verb == .release
+        _ = try Confinement.confine(
+            readable: Confinement.networkFiles + SourceService.files(of: states.broker, secrets)
+                + (writes ? [] : [states.tokens]),
+            writable: writes ? [states.tokens] : []
+        )
+    }
+
     /// Carries out the verb and prints the result.
     func run() throws {
         switch order.verb {

@@ -136,6 +136,24 @@ private final class HostileServer: @unchecked Sendable {
         #expect(children(pid).isEmpty && !File.exists("/proc/\(other ?? 0)/cmdline"))
     }
 
+    @Test("works where /proc has only processes, as in its unit, and is known to the broker by the machine's name")
+    func unit() throws {
+        guard Users.isRoot, let mosquitto = GatewayFixture.program("mosquitto", package: "mosquitto") else { return }
+        _ = try fixture.mosquitto(mosquitto, port: mqtt, "log_type all")
+        let plain = configuration.replacingOccurrences(of: "client_id = \"torpor-test\"\n", with: "")
+        try File.write(fixture.directory + "/gateway.toml", "[gateway]\nsocket = \"\(fixture.directory)/s\"\n" + plain)
+        let command = "mount -t proc -o subset=pid proc /proc && exec \"$@\""
+        try fixture.start(
+            ["/usr/bin/unshare", "--mount", "--propagation", "private", "/bin/sh", "-c", command, "sh"]
+                + [Built.path("torpor-gateway"), "--config", fixture.directory + "/gateway.toml"],
+            output: "gateway.log"
+        )
+        try fixture.eventually("the connection") { fixture.log.contains("mqtt:home: connected to") }
+        let host = try File.readString("/proc/sys/kernel/hostname").trimmingCharacters(in: .whitespacesAndNewlines)
+        let log = try File.readString(fixture.directory + "/mosquitto.log")
+        #expect(log.contains(" as torpor-gateway-\(host)-home "), "\(log)")
+    }
+
     @Test("keeps a process for each broker, none of which outlives the gateway or can read what others need")
     func processes() throws {
         let pid = try fixture.gateway(configuration)
