@@ -7,12 +7,12 @@ public enum DesktopReport: Hashable, Sendable {
     /// The reply to `hello`: the ids of all open alerts and unacknowledged reports, and the notification server, if
     /// there is one.
     case here(ids: [Int64], server: DesktopServer?, version: Int64 = DesktopProtocol.version)
-    /// The notification server appeared, changed, or, with nil, disappeared or no longer answers.
+    /// A notification server has appeared or changed. Nil: it has disappeared, or no longer answers.
     case server(DesktopServer?)
     /// Why an alert would not be seen now, as a sentence; nil if a notification server runs or can be started.
     case unseen(problem: String?)
-    /// An alert is on the screen, or was accepted by the server, which may hold it back. `place` is where: a later
-    /// helper is told, so that it replaces the notification.
+    /// An alert is on the screen, or was accepted by the server, which may hold it back. `place` is where the alert is
+    /// shown; a later torpor-desktop gets it, so that it can replace the notification.
     case shown(id: Int64, place: ScreenPlace? = nil)
     /// An alert could not be shown. Unless it is closed, it is shown once a server can.
     case failed(id: Int64, reason: String)

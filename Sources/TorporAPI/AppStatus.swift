@@ -156,7 +156,7 @@ public enum Suspender: String, Hashable, Sendable {
     case asked
     /// A policy may suspend the app when its background time is used up.
     case policy
-    /// No policy is in use, so the app is suspended only if a user requests it.
+    /// No policy is in use, so only a user's request suspends the app.
     case nobody
 }
 
@@ -292,6 +292,11 @@ public struct AppStatus: Hashable, Sendable {
     public var mailbox: Int64 = 0
     /// How many messages to the app were handled by no app.
     public var unhandled: Int64 = 0
+    /// The message that the app works on; nil if there is none, or if a transition of the app waits for its answer.
+    public var work: WorkInfo? {
+        get { places.work }
+        set { places.work = newValue }
+    }
     /// How many of the app's transfers have not ended.
     public var transfers: Int64 = 0
     /// The folder that contains the app's data folders; nil if the app has none.
@@ -400,6 +405,7 @@ public struct AppStatus: Hashable, Sendable {
         forceQuit = try fields.optionalString("force_quit")
         mailbox = try fields.optionalInt("mailbox") ?? 0
         unhandled = try fields.optionalInt("unhandled") ?? 0
+        work = try WorkInfo.optional(fields, "work")
         transfers = try fields.optionalInt("transfers") ?? 0
         dataFolder = try fields.optionalString("data_folder")
         bundle = try fields.optionalString("bundle")
@@ -436,65 +442,55 @@ public struct AppStatus: Hashable, Sendable {
     /// Encodes a JSON object.
     public var json: JSON {
         var object = summary.object
-        object["state_since"] = .optional(stateSince)
-        object["suspended_by"] = .optional(suspendedBy?.rawValue)
-        object["woken_by"] = .strings(wokenBy)
-        object["not_woken_by"] = .strings(notWokenBy)
-        object["memory_limit"] = .optional(memoryLimit)
-        object["exec"] = .strings(exec)
-        object["file"] = .optional(file)
-        object["line"] = .optional(line)
-        object["ready"] = .optional(ready)
-        object["requires"] = .strings(requires)
-        object["after"] = .strings(after)
-        object["required_by"] = .strings(requiredBy)
-        object["watchdog_ms"] = .optional(watchdogMilliseconds)
-        object["force_quit"] = .optional(forceQuit)
-        object["mailbox"] = .int(mailbox)
-        object["unhandled"] = .int(unhandled)
-        object["transfers"] = .int(transfers)
-        object["data_folder"] = .optional(dataFolder)
-        object["bundle"] = .optional(bundle)
-        object["bundle_verified"] = .optional(bundleVerified)
-        object["bundle_failed"] = .optional(bundlePutBack)
-        object["unfit_settings"] = .strings(unfitSettings)
-        object["deadlines"] = .array(deadlines.map(\.json))
-        object["stopped"] = .bool(stopped)
-        object["traced"] = .bool(traced)
-        object["outdated"] = .bool(outdated)
-        object["state_archive"] = archive?.json ?? .null
-        object["state_set_aside"] = archiveAside?.json ?? .null
-        object["snapshot"] = snapshot?.json ?? .null
-        object["sockets"] = .array(sockets.map(\.json))
-        object["announcements"] = .array(announcements.map(\.json))
-        object["container"] = container?.json ?? .null
-        object["sandbox"] = sandbox?.json ?? .null
-        object["protection"] = protection?.json ?? .null
-        object["health"] = .optional(health?.check)
-        object["health_known"] = .bool(health?.isKnown ?? false)
-        object["asleep_s"] = .optional(sleep?.seconds)
-        object["cpu_saved_s"] = .optional(sleep?.processorSaved)
-        object["paged_out"] = .optional(sleep?.pagedOut)
-        object["cgroup"] = .optional(cgroup)
-        object["profile"] = .optional(profile)
-        object["profile_done"] = .strings(profileDone)
-        object["profile_missing"] = .strings(profileMissing)
-        object["processes"] = .array(processes.map(\.json))
-        object["log"] = .array(log.map(\.json))
-        object["journal"] = journal?.json ?? .null
-        object["reports"] = .array(reports.map(\.json))
-        object["launch"] = launch?.json ?? .null
+        object.append("state_since", .optional(stateSince))
+        object.append("suspended_by", .optional(suspendedBy?.rawValue))
+        object.append("woken_by", .strings(wokenBy))
+        object.append("not_woken_by", .strings(notWokenBy))
+        object.append("memory_limit", .optional(memoryLimit))
+        object.append("exec", .strings(exec))
+        object.append("file", .optional(file))
+        object.append("line", .optional(line))
+        object.append("ready", .optional(ready))
+        object.append("requires", .strings(requires))
+        object.append("after", .strings(after))
+        object.append("required_by", .strings(requiredBy))
+        object.append("watchdog_ms", .optional(watchdogMilliseconds))
+        object.append("force_quit", .optional(forceQuit))
+        object.append("mailbox", .int(mailbox))
+        object.append("unhandled", .int(unhandled))
+        object.append("work", work?.json ?? .null)
+        object.append("transfers", .int(transfers))
+        object.append("data_folder", .optional(dataFolder))
+        object.append("bundle", .optional(bundle))
+        object.append("bundle_verified", .optional(bundleVerified))
+        object.append("bundle_failed", .optional(bundlePutBack))
+        object.append("unfit_settings", .strings(unfitSettings))
+        object.append("deadlines", .array(deadlines.map(\.json)))
+        object.append("stopped", .bool(stopped))
+        object.append("traced", .bool(traced))
+        object.append("outdated", .bool(outdated))
+        object.append("state_archive", archive?.json ?? .null)
+        object.append("state_set_aside", archiveAside?.json ?? .null)
+        object.append("snapshot", snapshot?.json ?? .null)
+        object.append("sockets", .array(sockets.map(\.json)))
+        object.append("announcements", .array(announcements.map(\.json)))
+        object.append("container", container?.json ?? .null)
+        object.append("sandbox", sandbox?.json ?? .null)
+        object.append("protection", protection?.json ?? .null)
+        object.append("health", .optional(health?.check))
+        object.append("health_known", .bool(health?.isKnown ?? false))
+        object.append("asleep_s", .optional(sleep?.seconds))
+        object.append("cpu_saved_s", .optional(sleep?.processorSaved))
+        object.append("paged_out", .optional(sleep?.pagedOut))
+        object.append("cgroup", .optional(cgroup))
+        object.append("profile", .optional(profile))
+        object.append("profile_done", .strings(profileDone))
+        object.append("profile_missing", .strings(profileMissing))
+        object.append("processes", .array(processes.map(\.json)))
+        object.append("log", .array(log.map(\.json)))
+        object.append("journal", journal?.json ?? .null)
+        object.append("reports", .array(reports.map(\.json)))
+        object.append("launch", launch?.json ?? .null)
         return .object(object)
-    }
-}
-
-extension AppStatus {
-    /// Where the app's data is, which bundle the app comes from, and where other programs find the app on the network.
-    fileprivate struct Places: Hashable, Sendable {
-        var data: String?
-        var bundle: String?
-        var bundleVerified: String?
-        var bundlePutBack: String?
-        var announcements: [AnnouncementInfo] = []
     }
 }

@@ -35,6 +35,13 @@ public struct LastExit: Hashable, Sendable {
         ["reason": .string(reason), "code": .optional(code), "signal": .optional(signal), "at": .optional(at)]
     }
 
+    func addMembers(to members: inout some JSONMembers & ~Copyable) {
+        members.add("reason", reason)
+        members.add("code", code.map { Int64($0) })
+        members.add("signal", signal)
+        members.add("at", at)
+    }
+
     /// How the run ended, as text, such as `exit-failure 3` or `signal SIGKILL`.
     public var sentence: String {
         if let signal { return "\(reason) \(signal)" }
@@ -119,6 +126,8 @@ public struct AppSummary: Hashable, Sendable {
     public var ownedMilliseconds: Int64?
     /// How many scenes the app has inside, and how many are connected; nil for an app without scenes inside it.
     public var scenesInside: SceneCount?
+    /// Whether the app runs in a sandbox.
+    public var isSandboxed = false
 
     /// Memberwise initializer.
     public init(
@@ -203,49 +212,74 @@ public struct AppSummary: Hashable, Sendable {
         owner = try fields.optionalString("owner")
         ownedMilliseconds = try fields.optionalInt("owned_ms")
         if let count = fields["scenes"], !count.isNull { scenesInside = try SceneCount(json: count) }
+        isSandboxed = try fields.optionalBool("sandboxed") ?? false
+    }
+
+    /// How the app's last run ended, as text (``LastExit/sentence``). If an app in a sandbox failed, the text says
+    /// where: what the sandbox denies, a program reports in its own words or not at all.
+    public var exitSentence: String? {
+        lastExit.map { $0.sentence + (isSandboxed && $0.reason == "exit-failure" ? " in its sandbox" : "") }
     }
 
     /// Encodes a JSON object.
     public var json: JSON { .object(object) }
 
     var object: JSONObject {
-        JSONObject(members: [
-            .init(name: "name", value: .string(name)),
-            .init(name: "state", value: .string(state)),
-            .init(name: "transition", value: .optional(transition)),
-            .init(name: "goal", value: .string(goal)),
-            .init(name: "pid", value: .optional(pid)),
-            .init(name: "incarnation", value: .optional(incarnation)),
-            .init(name: "uptime_s", value: .optional(uptime)),
-            .init(name: "restarts", value: .int(restarts)),
-            .init(name: "failed", value: .bool(failed)),
-            .init(name: "memory_bytes", value: .optional(memoryBytes)),
-            .init(name: "cpu_s", value: .optional(cpuSeconds)),
-            .init(name: "status", value: .optional(status)),
-            .init(name: "last_exit", value: lastExit?.json ?? .null),
-            .init(name: "holds", value: .strings(holds)),
-            .init(name: "next_restart_ms", value: .optional(nextRestartMilliseconds)),
-            .init(name: "stranded", value: .bool(stranded)),
-            .init(name: "done", value: .bool(done)),
-            .init(name: "socket_trouble", value: .optional(socketTrouble)),
-            .init(name: "unhealthy", value: .optional(unhealthy)),
-            .init(name: "held_back", value: .optional(heldBack)),
-            .init(name: "tags", value: .strings(tags)),
-            .init(name: "title", value: .optional(title)),
-            .init(name: "titles", value: .strings(titles)),
-            .init(name: "summary", value: .optional(summary)),
-            .init(name: "summaries", value: .strings(summaries)),
-            .init(name: "icon", value: .optional(icon)),
-            .init(name: "icons", value: .strings(icons)),
-            .init(name: "categories", value: .strings(categories)),
-            .init(name: "language", value: .optional(language)),
-            .init(name: "template", value: .optional(template)),
-            .init(name: "scene", value: .optional(scene)),
-            .init(name: "picture_at", value: .optional(pictureAt)),
-            .init(name: "badge", value: .optional(badge)),
-            .init(name: "owner", value: .optional(owner)),
-            .init(name: "owned_ms", value: .optional(ownedMilliseconds)),
-            .init(name: "scenes", value: scenesInside?.json ?? .null),
-        ])
+        var object = JSONObject()
+        // Those of a status come after them.
+        object.reserve(96)
+        addMembers(to: &object)
+        return object
+    }
+
+    /// Appends the same object as JSON text.
+    public func append(to writer: inout JSONWriter) { writer.appendObject { addMembers(to: &$0) } }
+
+    private func addMembers(to members: inout some JSONMembers & ~Copyable) {
+        members.add("name", name)
+        members.add("state", state)
+        members.add("transition", transition)
+        members.add("goal", goal)
+        members.add("pid", pid.map { Int64($0) })
+        members.add("incarnation", incarnation)
+        members.add("uptime_s", uptime)
+        members.add("restarts", restarts)
+        members.add("failed", failed)
+        members.add("memory_bytes", memoryBytes)
+        members.add("cpu_s", cpuSeconds)
+        members.add("status", status)
+        if let lastExit {
+            members.add("last_exit") { lastExit.addMembers(to: &$0) }
+        } else {
+            members.add("last_exit", nil as String?)
+        }
+        members.add("holds", holds)
+        members.add("next_restart_ms", nextRestartMilliseconds)
+        members.add("stranded", stranded)
+        members.add("done", done)
+        members.add("socket_trouble", socketTrouble)
+        members.add("unhealthy", unhealthy)
+        members.add("held_back", heldBack)
+        members.add("tags", tags)
+        members.add("title", title)
+        members.add("titles", titles)
+        members.add("summary", summary)
+        members.add("summaries", summaries)
+        members.add("icon", icon)
+        members.add("icons", icons)
+        members.add("categories", categories)
+        members.add("language", language)
+        members.add("template", template)
+        members.add("scene", scene)
+        members.add("picture_at", pictureAt)
+        members.add("badge", badge)
+        members.add("owner", owner)
+        members.add("owned_ms", ownedMilliseconds)
+        if let scenesInside {
+            members.add("scenes") { scenesInside.addMembers(to: &$0) }
+        } else {
+            members.add("scenes", nil as String?)
+        }
+        members.add("sandboxed", isSandboxed)
     }
 }

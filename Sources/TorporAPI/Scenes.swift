@@ -155,6 +155,11 @@ public struct SceneCount: Hashable, Sendable {
 
     /// Encodes a JSON object.
     public var json: JSON { ["sessions": .int(sessions), "live": .int(live)] }
+
+    func addMembers(to members: inout some JSONMembers & ~Copyable) {
+        members.add("sessions", sessions)
+        members.add("live", live)
+    }
 }
 
 /// A template of scenes, or an app that has scenes inside.

@@ -221,6 +221,23 @@ public enum Replies {
     public static func list(_ apps: [AppSummary], templates: [SceneTemplateInfo] = []) -> JSON {
         ["apps": .array(apps.map(\.json)), "templates": .array(templates.map(\.json))]
     }
+    /// The reply of List as JSON text; takes one app after the other, so that they are not in memory all at once.
+    public static func append(
+        list apps: some Sequence<AppSummary>,
+        templates: [SceneTemplateInfo] = [],
+        to writer: inout JSONWriter
+    ) {
+        writer.append("{\"apps\":[" as StaticString)
+        var first = true
+        for app in apps {
+            if !first { writer.append(UInt8(ascii: ",")) }
+            first = false
+            app.append(to: &writer)
+        }
+        writer.append("],\"templates\":" as StaticString)
+        JSON.array(templates.map(\.json)).append(to: &writer)
+        writer.append(UInt8(ascii: "}"))
+    }
     /// The reply of DesktopApps.
     public static func desktopApps(_ apps: [DesktopApp]) -> JSON { ["apps": .array(apps.map(\.json))] }
     /// The reply of Status.

@@ -9,7 +9,7 @@ public struct JSONError: Error, Hashable, Sendable, CustomStringConvertible {
     /// The offset in the text, in bytes.
     public var offset: Int
 
-    /// Creates one from its parts.
+    /// Memberwise initializer.
     public init(_ message: String, offset: Int) {
         self.message = message
         self.offset = offset
@@ -35,7 +35,7 @@ extension JSON {
         try parse(bytes[...])
     }
 
-    /// The same for a part of a buffer; offsets in errors count from the start of the part.
+    /// Parses a part of a buffer; offsets in errors count from the start of the part.
     public static func parse(_ bytes: ArraySlice<UInt8>) throws(JSONError) -> JSON {
         let result: Result<JSON, JSONError> = bytes.withUnsafeBufferPointer { buffer in
             var parser = JSONParser(bytes: buffer)
@@ -48,7 +48,7 @@ extension JSON {
         return try result.get()
     }
 
-    /// The same for a string.
+    /// Parses a string.
     public static func parse(_ text: String) throws(JSONError) -> JSON {
         try parse(Array(text.utf8))
     }
@@ -120,7 +120,7 @@ private struct JSONParser {
         guard depth <= JSON.depthLimit else { throw failure("nested deeper than \(JSON.depthLimit)") }
         at += 1
         var members: [JSONObject.Member] = []
-        var names: Set<WireText> = []
+        var names = NameFilter()
         skipSpace()
         if next == UInt8(ascii: "}") {
             at += 1
@@ -131,15 +131,7 @@ private struct JSONParser {
             guard next == UInt8(ascii: "\"") else { throw unexpected }
             let start = at
             let name = try string()
-            // Comparing is faster than hashing for few members; for many, a set avoids quadratic time.
-            let duplicate: Bool
-            if members.count < 24 {
-                duplicate = members.contains { $0.name.utf8.elementsEqual(name.utf8) }
-            } else {
-                if members.count == 24 { names = Set(members.map { WireText($0.name) }) }
-                duplicate = !names.insert(WireText(name)).inserted
-            }
-            guard !duplicate else {
+            guard names.insert(name, members) else {
                 let shown = name.utf8.count <= 64 ? "the name “\(name)”" : "a name of \(name.utf8.count) bytes"
                 throw JSONError("\(shown) appears twice", offset: start)
             }
@@ -156,6 +148,31 @@ private struct JSONParser {
                 return .object(JSONObject(members: members))
             default: throw unexpected
             }
+        }
+    }
+
+    /// Finds a name that an object has twice.
+    private struct NameFilter {
+        /// A bit for each sum of a name's bytes, modulo 256: most names are new by that alone.
+        private var sums = SIMD4<UInt64>(repeating: 0)
+        /// All names, once there are many: comparing each with each would take quadratic time.
+        private var names: Set<WireText> = []
+
+        private static let many = 48
+
+        /// Adds the name of the member after these; false if one of them has it.
+        mutating func insert(_ name: String, _ members: [JSONObject.Member]) -> Bool {
+            if members.count >= Self.many {
+                if names.isEmpty { names = Set(members.map { WireText($0.name) }) }
+                return names.insert(WireText(name)).inserted
+            }
+            let sum = name.utf8.reduce(UInt8(0)) { $0 &* 31 &+ $1 }
+            let (word, bit) = (Int(sum >> 6), UInt64(1) << UInt64(sum & 63))
+            if sums[word] & bit != 0, members.contains(where: { $0.name.utf8.elementsEqual(name.utf8) }) {
+                return false
+            }
+            sums[word] |= bit
+            return true
         }
     }
 

@@ -16,7 +16,7 @@ public struct VarlinkCall: Hashable, Sendable {
     /// The caller wants to switch to another protocol after the reply.
     public var upgrade: Bool
 
-    /// Creates one from its parts.
+    /// Memberwise initializer.
     public init(
         method: String,
         parameters: JSON = .emptyObject,
@@ -83,7 +83,7 @@ public struct VarlinkResponse: Hashable, Sendable {
     /// The fully qualified name of the error; nil if the call succeeded.
     public var error: String?
 
-    /// Creates one from its parts.
+    /// Memberwise initializer.
     public init(parameters: JSON = .emptyObject, continues: Bool = false, error: String? = nil) {
         self.parameters = parameters
         self.continues = continues
@@ -98,6 +98,29 @@ public struct VarlinkResponse: Hashable, Sendable {
         if parameters.isNull { parameters = .emptyObject }
         continues = try fields.optionalBool("continues") ?? false
         error = try fields.optionalString("error")
+    }
+
+    /// Appends the reply as JSON text.
+    public func append(to writer: inout JSONWriter) {
+        writer.append("{" as StaticString)
+        if let error {
+            writer.append("\"error\":" as StaticString)
+            writer.append(error)
+            writer.append("," as StaticString)
+        }
+        Self.append(to: &writer, continues: continues) { parameters.append(to: &$0) }
+    }
+
+    /// Appends the results of a call as JSON text. `write` appends them as an object.
+    public static func appendResults(to writer: inout JSONWriter, continues: Bool, _ write: (inout JSONWriter) -> Void) {
+        writer.append("{" as StaticString)
+        append(to: &writer, continues: continues, write)
+    }
+
+    private static func append(to writer: inout JSONWriter, continues: Bool, _ write: (inout JSONWriter) -> Void) {
+        writer.append("\"parameters\":" as StaticString)
+        write(&writer)
+        writer.append(continues ? ",\"continues\":true}" as StaticString : "}")
     }
 
     /// The reply as a JSON object.
@@ -135,6 +158,9 @@ public struct MessageFramer: Sendable {
         /// A sentence for users.
         public var description: String { "a message is longer than \(limit) bytes" }
     }
+
+    /// The maximum size of a call in bytes, without its NUL, that torpord takes.
+    public static let callLimit = 1 << 20
 
     /// The maximum size of a message in bytes, without its NUL.
     public let limit: Int

@@ -4,40 +4,33 @@ import Linux
 import Varlink
 
 /// Bytes to write to a client.
-struct OutboundBuffer {
-    private var bytes: [UInt8] = []
+struct OutboundBuffer: ~Copyable {
+    private var text = JSONWriter()
     private var start = 0
 
     /// Bytes not written yet.
-    var count: Int { bytes.count - start }
-    var isEmpty: Bool { start == bytes.count }
+    var count: Int { text.count - start }
+    var isEmpty: Bool { start == text.count }
 
     /// Appends a message with its NUL.
-    mutating func append(_ message: JSON) {
-        message.append(to: &bytes)
-        bytes.append(0)
+    mutating func append(_ write: (inout JSONWriter) -> Void) {
+        write(&text)
+        text.append(0 as UInt8)
     }
 
     func withBytes<T>(_ body: (UnsafeRawBufferPointer) throws(Errno) -> T) throws(Errno) -> T {
-        let result: Result<T, Errno> = bytes.withUnsafeBytes { buffer in
-            do throws(Errno) {
-                return .success(try body(UnsafeRawBufferPointer(rebasing: buffer[start...])))
-            } catch {
-                return .failure(error)
-            }
-        }
-        return try result.get()
+        try text.withBytes { bytes throws(Errno) in try body(UnsafeRawBufferPointer(rebasing: bytes[start...])) }
     }
 
     /// Removes the first `count` bytes, which were written.
     mutating func drop(_ count: Int) {
         start += count
-        if start == bytes.count {
-            // Free the buffer, since connections are idle most of the time.
-            bytes = []
+        if start == text.count {
+            // Free the memory, since connections are idle most of the time.
+            text.clear()
             start = 0
         } else if start > 1 << 20 {
-            bytes.removeFirst(start)
+            text.removeFirst(start)
             start = 0
         }
     }

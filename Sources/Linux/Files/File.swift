@@ -142,6 +142,25 @@ public enum File {
         }
     }
 
+    /// Reads the whole content of a file that the kernel writes when it is read, below /proc or /sys. Usually that
+    /// takes one read(2) and no memory of the heap. Throws EFBIG for more than `limit` bytes.
+    public static func withKernelFile<T>(
+        _ path: String,
+        limit: Int = 1 << 20,
+        _ body: (UnsafeRawBufferPointer) -> T
+    ) throws(Errno) -> T {
+        let raw = try call { Glibc.open(path, O_RDONLY | O_CLOEXEC) }
+        defer { Glibc.close(raw) }
+        return try withUnsafeTemporaryAllocation(byteCount: 4096, alignment: 8) { buffer throws(Errno) -> T in
+            let count = try call { Glibc.read(raw, buffer.baseAddress, buffer.count) }
+            let start = UnsafeRawBufferPointer(rebasing: buffer[..<count])
+            // A read ends early only if the next line does not fit, and no line has half of this.
+            if count <= buffer.count / 2 { return body(start) }
+            let content = [UInt8](start) + (try read(descriptor: raw, limit: limit))
+            return content.withUnsafeBytes(body)
+        }
+    }
+
     /// Returns the whole content of a file as text; bytes that are not UTF-8 become U+FFFD.
     public static func readString(_ path: String, limit: Int = 1 << 20) throws(Errno) -> String {
         String(wire: try read(path, limit: limit))
@@ -334,6 +353,11 @@ public enum File {
     /// Creates a FIFO.
     public static func makeFIFO(_ path: String, mode: UInt32 = 0o600) throws(Errno) {
         try call { mkfifo(path, mode_t(mode)) }
+    }
+
+    /// Creates another name for the file at `path`, which is not followed if it is a symlink.
+    public static func hardLink(_ path: String, at name: String) throws(Errno) {
+        try call { linkat(AT_FDCWD, path, AT_FDCWD, name, 0) }
     }
 
     /// Creates a symlink at `path` that points to `target`.

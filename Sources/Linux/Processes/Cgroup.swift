@@ -63,15 +63,18 @@ public enum Cgroup {
 
     /// The processes of a cgroup and of all cgroups below. Zombies are not listed.
     public static func procs(_ path: String) throws(Errno) -> [Int32] {
-        var result: [Int32] = []
-        var number: Int32 = 0
-        for byte in try File.read(path + "/cgroup.procs", limit: 1 << 24) {
-            if byte == UInt8(ascii: "\n") {
-                result.append(number)
-                number = 0
-            } else {
-                number = number &* 10 &+ Int32(byte &- UInt8(ascii: "0"))
+        var result = try File.withKernelFile(path + "/cgroup.procs", limit: 1 << 24) { bytes in
+            var pids: [Int32] = []
+            var number: Int32 = 0
+            for byte in bytes {
+                if byte == UInt8(ascii: "\n") {
+                    pids.append(number)
+                    number = 0
+                } else {
+                    number = number &* 10 &+ Int32(byte &- UInt8(ascii: "0"))
+                }
             }
+            return pids
         }
         for child in children(path) { result += (try? procs(child)) ?? [] }
         return result
@@ -98,8 +101,10 @@ public enum Cgroup {
 
     /// Whether the cgroup or a descendant has processes, and whether all of them are frozen.
     public static func events(_ path: String) throws(Errno) -> (populated: Bool, frozen: Bool) {
-        let lines = try File.read(path + "/cgroup.events").split(separator: UInt8(ascii: "\n"))
-        return (lines.contains { $0.elementsEqual(populated) }, lines.contains { $0.elementsEqual(frozen) })
+        try File.withKernelFile(path + "/cgroup.events") { bytes in
+            let lines = bytes.split(separator: UInt8(ascii: "\n"))
+            return (lines.contains { $0.elementsEqual(populated) }, lines.contains { $0.elementsEqual(frozen) })
+        }
     }
 
     /// Whether the cgroup or a descendant has processes, and all of them are frozen. For a cgroup with both processes
@@ -124,7 +129,7 @@ public enum Cgroup {
 
     /// Whether freezing of the cgroup was requested, even if it is not complete yet.
     public static func isFreezeWanted(_ path: String) -> Bool {
-        (try? File.read(path + "/cgroup.freeze").first) == UInt8(ascii: "1")
+        (try? File.withKernelFile(path + "/cgroup.freeze") { $0.first }) == UInt8(ascii: "1")
     }
 
     /// Which memory shortage made the kernel kill processes of a cgroup.
@@ -208,14 +213,15 @@ public enum Cgroup {
 
     /// Reads a file with one number, such as `memory.current`; nil if the file is missing or contains `max`.
     public static func number(_ path: String, _ file: String) -> UInt64? {
-        guard let text = try? File.readString(path + "/" + file) else { return nil }
-        return text.split(separator: "\n").first.flatMap { UInt64($0) }
+        let found = try? File.withKernelFile(path + "/" + file) { bytes in
+            number(bytes.prefix { $0 != UInt8(ascii: "\n") })
+        }
+        return found ?? nil
     }
 
     /// Reads one key of a file with a key and a value per line, such as `usage_usec` of `cpu.stat`.
     public static func value(_ path: String, _ file: String, key: String) -> UInt64? {
-        guard let text = try? File.read(path + "/" + file) else { return nil }
-        return text.withUnsafeBytes { bytes in
+        let found = try? File.withKernelFile(path + "/" + file) { bytes -> UInt64? in
             var rest = bytes[...]
             while !rest.isEmpty {
                 let end = rest.firstIndex(of: UInt8(ascii: "\n")) ?? rest.endIndex
@@ -224,9 +230,24 @@ public enum Cgroup {
                 guard line.starts(with: key.utf8), line.dropFirst(key.utf8.count).first == UInt8(ascii: " ") else {
                     continue
                 }
-                return UInt64(String(wire: line.dropFirst(key.utf8.count + 1)))
+                return number(line.dropFirst(key.utf8.count + 1))
             }
             return nil
         }
+        return found ?? nil
+    }
+
+    /// A number in decimal; nil if it is empty or is none, such as `max`.
+    private static func number(_ digits: Slice<UnsafeRawBufferPointer>) -> UInt64? {
+        guard !digits.isEmpty else { return nil }
+        var value: UInt64 = 0
+        for byte in digits {
+            let digit = byte &- UInt8(ascii: "0")
+            let (product, isTooLarge) = value.multipliedReportingOverflow(by: 10)
+            let (sum, overflows) = product.addingReportingOverflow(UInt64(digit))
+            guard digit < 10, !isTooLarge, !overflows else { return nil }
+            value = sum
+        }
+        return value
     }
 }

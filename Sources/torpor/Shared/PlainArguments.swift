@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import TorporAPI
+
 /// The options that every verb has, without the argument parser.
 struct PlainOptions {
     var socket: String?
@@ -11,16 +13,19 @@ extension PlainOptions {
     init(_ options: GlobalOptions) { self.init(socket: options.socket, json: options.json, verbose: options.verbose) }
 }
 
-/// Parses simple command lines of `list`, `status` and `health`, which prompts, loops, scripts and probes call often.
-/// The argument parser would take longer than all the rest. Command lines with other options or with mistakes are
-/// left to the parser.
+/// Parses simple command lines of the verbs that prompts, loops, scripts and probes call often. The argument parser
+/// would take longer than all the rest. Command lines with other options or with mistakes are left to the parser.
 enum PlainArguments {
     case list(PlainList)
     case status(PlainStatus)
     case health(PlainHealth)
+    case verb(PlainVerb)
 
     init?(_ arguments: [String]) {
-        guard let verb = arguments.first, ["list", "ls", "status", "health"].contains(verb) else { return nil }
+        guard let word = arguments.first else { return nil }
+        let verb = PlainVerb.verb(word)
+        guard verb != nil || ["list", "ls", "status", "health"].contains(word) else { return nil }
+        var request = VerbRequest(verb: verb ?? .wait, apps: [])
         var options = PlainOptions()
         var operands: [String] = []
         var rest = arguments.dropFirst()
@@ -29,22 +34,33 @@ enum PlainArguments {
             case "--json": options.json = true
             case "--verbose", "-v": options.verbose = true
             // ``Times/zone`` reads this option itself.
-            case "--utc" where verb == "status": break
+            case "--utc" where word == "status": break
             case "--socket":
                 guard let path = rest.popFirst(), !path.isEmpty, !path.hasPrefix("-") else { return nil }
                 options.socket = path
+            case "--no-wait" where verb != nil: request.wait = false
+            case "--timeout" where verb != nil:
+                guard let limit = rest.popFirst().flatMap(TimeLimit.init(argument:)) else { return nil }
+                request.timeoutMilliseconds = limit.milliseconds
+            case "--force" where verb == .start || verb == .suspend: request.force = true
+            case "--background" where verb == .start: request.background = true
+            case "--keep-state" where verb == .stop || verb == .restart: request.keepState = true
             default:
                 guard !argument.isEmpty, !argument.hasPrefix("-") else { return nil }
                 operands.append(argument)
             }
         }
-        switch verb {
+        switch word {
         case "status":
             self = .status(PlainStatus(apps: operands, options: options))
         case "health":
             self = .health(PlainHealth(apps: operands, options: options))
-        default:
+        case "list", "ls":
             self = .list(PlainList(apps: operands, showsScenes: !operands.isEmpty, options: options))
+        default:
+            guard !operands.isEmpty else { return nil }
+            request.apps = operands
+            self = .verb(PlainVerb(request: request, options: options))
         }
     }
 
@@ -53,6 +69,32 @@ enum PlainArguments {
         case .list(let list): try list.run()
         case .status(let status): try status.run()
         case .health(let health): try health.run()
+        case .verb(let verb): try verb.run()
         }
+    }
+}
+
+/// One of the verbs that ask for a state of apps, without the argument parser (see ``PlainArguments``).
+struct PlainVerb {
+    var request: VerbRequest
+    var options: PlainOptions
+
+    /// The verb of this name; nil if it is none of these.
+    static func verb(_ name: String) -> Verb? {
+        switch name {
+        case "start": .start
+        case "stop": .stop
+        case "restart": .restart
+        case "foreground": .foreground
+        case "background": .background
+        case "suspend": .suspend
+        case "resume": .resume
+        default: nil
+        }
+    }
+
+    package func run() throws {
+        let results = try VerbRunner.run(request, options)
+        if request.verb == .suspend { Suspend.hint(results, options) }
     }
 }

@@ -15,12 +15,21 @@ enum VerbRunner {
         _ options: GlobalOptions,
         wait: WaitOptions? = nil
     ) throws -> [VerbResult] {
-        let waits = wait.map { !$0.noWait } ?? request.wait
-        let limit = wait.map { $0.timeout?.milliseconds } ?? request.timeoutMilliseconds
+        var request = request
+        if let wait {
+            request.wait = !wait.noWait
+            request.timeoutMilliseconds = wait.timeout?.milliseconds
+        }
+        return try run(request, PlainOptions(options))
+    }
+
+    /// Runs a verb, which waits as the request says. Returns the results of the apps for which it succeeded.
+    @discardableResult
+    package static func run(_ request: VerbRequest, _ options: PlainOptions) throws -> [VerbResult] {
         let usesConfiguration = request.verb == .start || request.verb == .restart
+        let limit = request.timeoutMilliseconds
         return try run(waitsFor(request), limit: limit, options, warns: usesConfiguration) { left, token in
             var request = request
-            request.wait = waits
             request.timeoutMilliseconds = left
             request.token = token
             return .verb(request)
@@ -29,7 +38,7 @@ enum VerbRunner {
 
     /// Asks an app to open a file or URL.
     package static func run(_ request: OpenRequest, _ options: GlobalOptions, wait: WaitOptions) throws {
-        try run("open: under way", limit: wait.timeout?.milliseconds, options) { left, token in
+        try run("open: under way", limit: wait.timeout?.milliseconds, PlainOptions(options)) { left, token in
             var request = request
             request.wait = !wait.noWait
             request.timeoutMilliseconds = left
@@ -40,7 +49,7 @@ enum VerbRunner {
 
     /// Asks an app to continue an activity.
     package static func run(_ request: ContinueActivityRequest, _ options: GlobalOptions, wait: WaitOptions) throws {
-        try run("continue: under way", limit: wait.timeout?.milliseconds, options) { left, token in
+        try run("continue: under way", limit: wait.timeout?.milliseconds, PlainOptions(options)) { left, token in
             var request = request
             request.wait = !wait.noWait
             request.timeoutMilliseconds = left
@@ -51,7 +60,7 @@ enum VerbRunner {
 
     package static func run(_ request: OpenSceneRequest, _ options: GlobalOptions, wait: WaitOptions) throws {
         let words = Terminal.harmless("open \(request.template)@\(request.name): under way")
-        try run(words, limit: wait.timeout?.milliseconds, options) { left, token in
+        try run(words, limit: wait.timeout?.milliseconds, PlainOptions(options)) { left, token in
             var request = request
             request.wait = !wait.noWait
             request.timeoutMilliseconds = left
@@ -69,7 +78,7 @@ enum VerbRunner {
     private static func run(
         _ words: String,
         limit milliseconds: Int64?,
-        _ options: GlobalOptions,
+        _ options: PlainOptions,
         warns: Bool = false,
         _ request: @escaping (Int64?, RequestToken) -> ManagerRequest
     ) throws -> [VerbResult] {
@@ -111,15 +120,15 @@ enum VerbRunner {
     /// If standard error is not a terminal, a verb that waits says why only after this time.
     private static let silence = Duration.seconds(2)
 
-    /// Whether a step explains a wait that takes long: an app is being restarted, or is not ready for a known reason.
-    /// That its data is locked is said at once, since only a person ends that wait.
+    /// Whether a step explains a wait that takes long: an app is being restarted, or is not ready for a known reason. A
+    /// wait for locked data is explained at once, since only a user can end it.
     static func explainsLongWait(_ step: VerbProgress, since began: Duration) -> Bool {
         if waitsForUnlock(step) { return true }
         guard Clock.monotonic() - began > silence else { return false }
         return [": restart ", "is launching: "].contains { step.text.contains($0) }
     }
 
-    /// Whether the app is launched only when a person unlocks its data.
+    /// Whether the launch of the app waits until a user unlocks its data.
     private static func waitsForUnlock(_ step: VerbProgress) -> Bool {
         step.text.contains(" is held back: its data is locked")
     }

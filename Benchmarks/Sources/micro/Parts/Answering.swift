@@ -12,7 +12,7 @@ extension Part {
         what: "a request for one app's status is read from a connection, and its answer is in the client's hands"
     ) {
         let status = AppStatus(summary: summary(of: 1))
-        return try serving(.status(app: "worker@1")) { status.json }
+        return try serving(.status(app: "worker@1")) { $0.send(Replies.status(status)) }
     }
 
     static let varlinkList = Part(
@@ -21,7 +21,7 @@ extension Part {
         counts: (few: 20, many: 100)
     ) {
         let summaries = (0..<100).map { summary(of: $0) }
-        return try serving(.list) { ["apps": .array(summaries.map(\.json))] }
+        return try serving(.list) { $0.sendText { writer in Replies.append(list: summaries, to: &writer) } }
     }
 
     private static func summary(of number: Int) -> AppSummary {
@@ -41,14 +41,14 @@ extension Part {
     /// A server like torpord's, and a client connected to it.
     private static func serving(
         _ request: ManagerRequest,
-        _ answer: @escaping () -> JSON
+        _ answer: @escaping (Reply) -> Void
     ) throws -> (_ count: Int) throws -> Void {
         let loop = try EventLoop()
         let path = Scratch.path("varlink")
         let information = VarlinkServiceInfo(vendor: "Torpor", product: "micro", version: "1", url: "")
         let interface = VarlinkInterface(name: ManagerInterface.name, description: ManagerInterface.description)
         let server = try VarlinkServer(loop: loop, path: path, info: information, interfaces: [interface])
-        server.handler = { _, _, reply in reply.send(answer()) }
+        server.handler = { _, _, reply in answer(reply) }
         let client = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
         guard connectSocket(client, path) else { throw WentWrong("cannot connect to \(path)") }
         let request = request.call.json.serialised() + [0]

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// Gets the members of an object in their order: builds the object (``JSONObject``) or writes it as text
+/// (``JSONWriter``), so that a type lists its members once. Their names must be distinct and need no escapes.
+public protocol JSONMembers: ~Copyable {
+    /// A string, or `null`.
+    mutating func add(_ name: StaticString, _ value: String?)
+    /// An integer, or `null`.
+    mutating func add(_ name: StaticString, _ value: Int64?)
+    /// A number, or `null`.
+    mutating func add(_ name: StaticString, _ value: Double?)
+    /// `true` or `false`.
+    mutating func add(_ name: StaticString, _ value: Bool)
+    /// An array of strings.
+    mutating func add(_ name: StaticString, _ values: [String])
+    /// An object of strings by name, sorted by name.
+    mutating func add(_ name: StaticString, _ values: [String: String])
+    /// An object, whose members `write` adds.
+    mutating func add(_ name: StaticString, object write: (inout Self) -> Void)
+}
+
+extension JSONObject: JSONMembers {
+    private mutating func add(_ name: StaticString, json: JSON) { append(name.description, json) }
+
+    /// A string, or `null`.
+    public mutating func add(_ name: StaticString, _ value: String?) { add(name, json: .optional(value)) }
+    /// An integer, or `null`.
+    public mutating func add(_ name: StaticString, _ value: Int64?) { add(name, json: .optional(value)) }
+    /// A number, or `null`.
+    public mutating func add(_ name: StaticString, _ value: Double?) { add(name, json: .optional(value)) }
+    /// `true` or `false`.
+    public mutating func add(_ name: StaticString, _ value: Bool) { add(name, json: .bool(value)) }
+    /// An array of strings.
+    public mutating func add(_ name: StaticString, _ values: [String]) { add(name, json: .strings(values)) }
+    /// An object of strings by name, sorted by name.
+    public mutating func add(_ name: StaticString, _ values: [String: String]) { add(name, json: .strings(values)) }
+
+    /// An object, whose members `write` adds.
+    public mutating func add(_ name: StaticString, object write: (inout JSONObject) -> Void) {
+        var object = JSONObject()
+        write(&object)
+        add(name, json: .object(object))
+    }
+}
+
+extension JSONWriter: JSONMembers {
+    /// A string, or `null`.
+    public mutating func add(_ name: StaticString, _ value: String?) {
+        guard let value else { return addNull(name) }
+        begin(name)
+        append(value)
+    }
+
+    /// An integer, or `null`.
+    public mutating func add(_ name: StaticString, _ value: Int64?) {
+        guard let value else { return addNull(name) }
+        begin(name)
+        append(value)
+    }
+
+    /// A number, or `null`.
+    public mutating func add(_ name: StaticString, _ value: Double?) {
+        guard let value else { return addNull(name) }
+        begin(name)
+        append(value)
+    }
+
+    /// `true` or `false`.
+    public mutating func add(_ name: StaticString, _ value: Bool) {
+        begin(name)
+        append(value)
+    }
+
+    /// An array of strings.
+    public mutating func add(_ name: StaticString, _ values: [String]) {
+        begin(name)
+        guard !values.isEmpty else { return append("[]" as StaticString) }
+        for (index, value) in values.enumerated() {
+            append(UInt8(ascii: index == 0 ? "[" : ","))
+            append(value)
+        }
+        append(UInt8(ascii: "]"))
+    }
+
+    /// An object of strings by name, sorted by name.
+    public mutating func add(_ name: StaticString, _ values: [String: String]) {
+        begin(name)
+        guard !values.isEmpty else { return append("{}" as StaticString) }
+        JSON.strings(values).append(to: &self)
+    }
+
+    /// An object, whose members `write` adds.
+    public mutating func add(_ name: StaticString, object write: (inout JSONWriter) -> Void) {
+        begin(name)
+        appendObject(write)
+    }
+
+    /// Appends an object, whose members `write` adds.
+    public mutating func appendObject(_ write: (inout JSONWriter) -> Void) {
+        append(UInt8(ascii: "{"))
+        write(&self)
+        append(UInt8(ascii: "}"))
+    }
+
+    private mutating func addNull(_ name: StaticString) {
+        begin(name)
+        append("null" as StaticString)
+    }
+}

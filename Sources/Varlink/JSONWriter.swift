@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import WireText
+
+/// Memory that grows with the JSON text written into it.
+///
+/// Text that is sent often is written here directly: a ``JSON`` value of it would take several times as long.
+public struct JSONWriter: ~Copyable {
+    private var base: UnsafeMutablePointer<UInt8>?
+    private var capacity = 0
+    /// The number of bytes written.
+    public private(set) var count = 0
+
+    /// Creates one without memory.
+    public init() {}
+
+    deinit { base?.deallocate() }
+
+    /// The text.
+    public func withBytes<T, E: Error>(_ body: (UnsafeRawBufferPointer) throws(E) -> T) throws(E) -> T {
+        try body(UnsafeRawBufferPointer(start: base, count: count))
+    }
+
+    /// Removes all text and frees its memory.
+    public mutating func clear() {
+        base?.deallocate()
+        base = nil
+        capacity = 0
+        count = 0
+    }
+
+    /// Removes the first bytes.
+    public mutating func removeFirst(_ number: Int) {
+        precondition(number >= 0 && number <= count)
+        guard number > 0, let base else { return }
+        base.update(from: base + number, count: count - number)
+        count -= number
+    }
+
+    /// The place of the next byte, with room for at least this many.
+    @inline(__always)
+    private mutating func room(_ bytes: Int) -> UnsafeMutablePointer<UInt8> {
+        if let base, capacity - count >= bytes { return base + count }
+        return grown(bytes)
+    }
+
+    @inline(never)
+    private mutating func grown(_ bytes: Int) -> UnsafeMutablePointer<UInt8> {
+        let more = max(256, capacity * 2, count + bytes)
+        let memory = UnsafeMutablePointer<UInt8>.allocate(capacity: more)
+        if let base {
+            memory.update(from: base, count: count)
+            base.deallocate()
+        }
+        base = memory
+        capacity = more
+        return memory + count
+    }
+
+    // MARK: Text
+
+    /// Appends a byte.
+    public mutating func append(_ byte: UInt8) {
+        room(1).pointee = byte
+        count += 1
+    }
+
+    /// Appends text as it is.
+    public mutating func append(_ text: StaticString) {
+        room(text.utf8CodeUnitCount).update(from: text.utf8Start, count: text.utf8CodeUnitCount)
+        count += text.utf8CodeUnitCount
+    }
+
+    private mutating func append(_ bytes: UnsafePointer<UInt8>, _ number: Int) {
+        guard number > 0 else { return }
+        room(number).update(from: bytes, count: number)
+        count += number
+    }
+
+    /// Begins a member of an object: its name and the colon, after a comma unless it is the first.
+    mutating func begin(_ name: StaticString) {
+        let length = name.utf8CodeUnitCount
+        var place = room(length + 4)
+        if count > 0, (place - 1).pointee != UInt8(ascii: "{") {
+            place.pointee = UInt8(ascii: ",")
+            place += 1
+            count += 1
+        }
+        place.pointee = UInt8(ascii: "\"")
+        (place + 1).update(from: name.utf8Start, count: length)
+        place[length + 1] = UInt8(ascii: "\"")
+        place[length + 2] = UInt8(ascii: ":")
+        count += length + 3
+    }
+
+    // MARK: Values
+
+    /// Appends `true` or `false`.
+    public mutating func append(_ value: Bool) {
+        if value { append("true" as StaticString) } else { append("false" as StaticString) }
+    }
+
+    /// Appends an integer.
+    public mutating func append(_ value: Int64) {
+        let place = room(20)
+        guard value < 0 || value > 9 else {
+            place.pointee = UInt8(ascii: "0") + UInt8(truncatingIfNeeded: value)
+            count += 1
+            return
+        }
+        if value < 0 { place.pointee = UInt8(ascii: "-") }
+        let sign = value < 0 ? 1 : 0
+        count += sign + Self.writeDigits(value.magnitude, place + sign)
+    }
+
+    /// Writes a number in decimal; returns how many digits it has.
+    private static func writeDigits(_ value: UInt64, _ place: UnsafeMutablePointer<UInt8>) -> Int {
+        var digits = 1
+        var rest = value
+        while rest >= 10 {
+            rest /= 10
+            digits += 1
+        }
+        rest = value
+        for index in (0..<digits).reversed() {
+            let (quotient, digit) = rest.quotientAndRemainder(dividingBy: 10)
+            place[index] = UInt8(ascii: "0") &+ UInt8(truncatingIfNeeded: digit)
+            rest = quotient
+        }
+        return digits
+    }
+
+    /// Appends a number as Swift describes it; `null` for what JSON cannot represent (NaN, infinity).
+    public mutating func append(_ value: Double) {
+        guard value.isFinite else { return append("null" as StaticString) }
+        if appendDecimals(value) { return }
+        var text = value.description
+        text.withUTF8 { append($0.baseAddress!, $0.count) }
+    }
+
+    /// Appends a number that has at most nine decimals, as most have that were measured, and at most 15 digits. False
+    /// if it has more, or is so small that Swift writes an exponent.
+    private mutating func appendDecimals(_ value: Double) -> Bool {
+        guard value >= 0.0001, value < 1e6 else { return false }
+        // A quotient of two integers that a Double represents is rounded correctly, so it is the number that these
+        // digits denote. Of the digits that denote a number, those of at most 15 are the shortest.
+        let scaled = (value * 1e9).rounded()
+        guard scaled / 1e9 == value else { return false }
+        let whole = UInt64(value)
+        var rest = UInt64(scaled) - whole * 1_000_000_000
+        let place = room(32)
+        var length = Self.writeDigits(whole, place)
+        place[length] = UInt8(ascii: ".")
+        length += 1
+        var digits = 9
+        while digits > 1, rest % 10 == 0 {
+            rest /= 10
+            digits -= 1
+        }
+        for index in (0..<digits).reversed() {
+            place[length + index] = UInt8(ascii: "0") &+ UInt8(truncatingIfNeeded: rest % 10)
+            rest /= 10
+        }
+        count += length + digits
+        return true
+    }
+
+    /// Appends a string with its quotation marks. Characters that control terminals are escaped.
+    public mutating func append(_ text: String) {
+        var text = text
+        text.withUTF8 { utf8 in
+            let place = room(utf8.count + 2)
+            place.pointee = UInt8(ascii: "\"")
+            let plain = Self.copyPlain(utf8, to: place + 1)
+            count += 1 + plain
+            if plain < utf8.count { appendEscaped(utf8, from: plain) }
+            append(UInt8(ascii: "\""))
+        }
+    }
+
+    /// Copies the first bytes that need no look, eight at a time; returns how many.
+    private static func copyPlain(_ utf8: UnsafeBufferPointer<UInt8>, to place: UnsafeMutablePointer<UInt8>) -> Int {
+        let all = utf8.count
+        guard let start = utf8.baseAddress else { return 0 }
+        let source = UnsafeRawPointer(start)
+        let target = UnsafeMutableRawPointer(place)
+        var index = 0
+        while index + 8 <= all {
+            let word = source.loadUnaligned(fromByteOffset: index, as: UInt64.self)
+            guard !hasSpecial(word) else { return index }
+            target.storeBytes(of: word, toByteOffset: index, as: UInt64.self)
+            index += 8
+        }
+        while index < all {
+            let byte = utf8[index]
+            guard byte >= 0x20, byte < 0x7f, byte != UInt8(ascii: "\""), byte != UInt8(ascii: "\\") else { break }
+            place[index] = byte
+            index += 1
+        }
+        return index
+    }
+
+    /// Whether one of the bytes is not printable ASCII, or a quotation mark or backslash. (A byte is below another if
+    /// subtracting borrows; bytes above one that is special may be taken for special too.)
+    private static func hasSpecial(_ word: UInt64) -> Bool {
+        let ones: UInt64 = 0x0101_0101_0101_0101
+        let high: UInt64 = 0x8080_8080_8080_8080
+        let quote = word ^ (ones &* 0x22)
+        let backslash = word ^ (ones &* 0x5c)
+        let delete = word ^ (ones &* 0x7f)
+        let isBelow = (word &- ones &* 0x20) | (quote &- ones) | (backslash &- ones) | (delete &- ones)
+        return (word | isBelow) & high != 0
+    }
+
+    private mutating func appendEscaped(_ utf8: UnsafeBufferPointer<UInt8>, from first: Int) {
+        var start = first
+        var index = first
+        while index < utf8.count {
+            guard let (code, length) = Self.escaped(utf8, at: index) else {
+                index += 1
+                continue
+            }
+            append(utf8.baseAddress! + start, index - start)
+            appendEscape(of: code)
+            index += length
+            start = index
+        }
+        append(utf8.baseAddress! + start, index - start)
+    }
+
+    /// The code and length of a character that must be escaped: by JSON's rules, or since it controls terminals,
+    /// where users read JSON.
+    private static func escaped(_ utf8: UnsafeBufferPointer<UInt8>, at index: Int) -> (code: UInt16, length: Int)? {
+        let first = utf8[index]
+        let code: UInt16
+        switch first {
+        case ..<0x20, UInt8(ascii: "\""), UInt8(ascii: "\\"), 0x7f: return (UInt16(first), 1)
+        // First bytes of other characters that control terminals.
+        case 0xc2, 0xd8: code = UInt16(first & 0x1f) << 6 | UInt16(utf8[index + 1] & 0x3f)
+        case 0xe2: code = 0x2000 | UInt16(utf8[index + 1] & 0x3f) << 6 | UInt16(utf8[index + 2] & 0x3f)
+        default: return nil
+        }
+        guard let scalar = Unicode.Scalar(code), scalar.steersTerminals else { return nil }
+        return (code, first == 0xe2 ? 3 : 2)
+    }
+
+    private mutating func appendEscape(of code: UInt16) {
+        append(UInt8(ascii: "\\"))
+        switch code {
+        case 0x08: append(UInt8(ascii: "b"))
+        case 0x09: append(UInt8(ascii: "t"))
+        case 0x0a: append(UInt8(ascii: "n"))
+        case 0x0c: append(UInt8(ascii: "f"))
+        case 0x0d: append(UInt8(ascii: "r"))
+        case 0x22, 0x5c: append(UInt8(code))
+        default:
+            append(UInt8(ascii: "u"))
+            for shift in [12, 8, 4, 0] {
+                let digit = UInt8(code >> UInt16(shift) & 15)
+                append(digit < 10 ? UInt8(ascii: "0") + digit : UInt8(ascii: "a") + digit - 10)
+            }
+        }
+    }
+}

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Testing
+import TorporAPI
+import Varlink
+
+@Suite struct JSONWriterTests {
+    private func text(_ write: (inout JSONWriter) -> Void) -> String {
+        var writer = JSONWriter()
+        write(&writer)
+        return writer.withBytes { String(decoding: $0, as: UTF8.self) }
+    }
+
+    @Test("writes numbers as Swift describes them")
+    func numbers() {
+        var random = Random(state: 7)
+        var values: [Double] = [0, -0.0, 1, 0.1, 0.25, 1e6, 1e-4, 9.9e-5, 0.000412, 999_999.999_999_999, 123.0, 1.0 / 3]
+        values += [0.000_100_000_001, 99_999.999_999_999_9, .leastNonzeroMagnitude, 1.7e308, 4503.599_627_370_496]
+        for _ in 0..<20_000 {
+            let micro = Double(Int.random(in: 0..<1_000_000_000_000, using: &random))
+            values += [micro / 1e6, micro / 1e9, micro / 1e12, micro / 7, Double.random(in: 0..<1e6, using: &random)]
+            values.append((micro / 1e6).nextUp)
+        }
+        for value in values {
+            for value in [value, -value] {
+                let written = text { $0.append(value) }
+                guard written == value.description else {
+                    Issue.record("\(value) is written as \(written)")
+                    return
+                }
+            }
+        }
+        for value: Int64 in [0, 9, 10, 11, 99, 100, -1, -10, .max, .min, 1_000_000_007] {
+            #expect(text { $0.append(value) } == String(value))
+        }
+    }
+
+    @Test("finds each byte that needs an escape, wherever it is in a string")
+    func escapes() throws {
+        for special in ["\"", "\\", "\u{0}", "\u{1f}", "\u{7f}", "\u{9b}", "\u{202e}", "é", "~", " ", "😀"] {
+            for before in 0..<20 {
+                for after in [0, 1, 7, 8, 9] {
+                    let string = String(repeating: "a", count: before) + special + String(repeating: "~", count: after)
+                    let written = text { $0.append(string) }
+                    #expect(try JSON.parse(written) == .string(string))
+                    #expect(written.utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7f })
+                }
+            }
+        }
+    }
+
+    @Test("keeps what was written as its memory grows, and what is left when the first bytes are removed")
+    func growing() {
+        var writer = JSONWriter()
+        let all = (0..<10_000).map { UInt8(truncatingIfNeeded: $0) }
+        for byte in all { writer.append(byte) }
+        #expect(writer.withBytes { $0.elementsEqual(all) })
+        writer.removeFirst(9_990)
+        #expect(writer.withBytes { $0.elementsEqual(all.suffix(10)) } && writer.count == 10)
+        writer.clear()
+        #expect(writer.withBytes { $0.isEmpty })
+        writer.append(1 as UInt8)
+        #expect(writer.withBytes { $0.elementsEqual([1]) })
+    }
+
+    @Test("a list is the same as text and as a value")
+    func list() throws {
+        var full = AppSummary(
+            name: "ä\"b\u{202e}",
+            state: "active",
+            transition: "launching",
+            goal: "active",
+            pid: 7,
+            incarnation: 2,
+            uptime: 12.345_678_9,
+            restarts: 3,
+            failed: true,
+            memoryBytes: 1 << 40,
+            cpuSeconds: 0.25,
+            status: "a\nb",
+            lastExit: LastExit(reason: "signal", code: nil, signal: "SIGKILL", at: 9),
+            holds: ["task x", "hold"],
+            nextRestartMilliseconds: 5
+        )
+        (full.title, full.titles, full.icon) = ("T", ["de": "D", "a": "A"], "/i.svg")
+        (full.tags, full.categories, full.icons) = (["x"], ["y", "z"], ["16": "/16.png"])
+        (full.scene, full.template, full.badge, full.owner) = ("s", "t", 4, "here")
+        full.scenesInside = SceneCount(sessions: 2, live: 1)
+        var exited = AppSummary(name: "b", state: "not-running", goal: "not-running")
+        exited.lastExit = LastExit(reason: "exit-success", code: 0, at: 1)
+        let templates = [SceneTemplateInfo(name: "t", live: 1, maxLive: nil, sessions: 2, maxSessions: 3)]
+        for apps in [[], [exited], [full, exited, full]] {
+            let written = text { Replies.append(list: apps, templates: templates, to: &$0) }
+            #expect(try JSON.parse(written) == Replies.list(apps, templates: templates))
+            #expect(written == Replies.list(apps, templates: templates).description)
+        }
+    }
+}
