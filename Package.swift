@@ -170,10 +170,11 @@ let package = Package(
         .target(
             name: "FuzzTargets",
             dependencies: [
-                "Bundles", "CFuzzTargets", "CalendarTime", "Configuration", "DesktopEntries", "DesktopProtocol",
-                "DesktopRules",
+                "BundleSeals", "Bundles", "CFuzzTargets", "CalendarTime", "Configuration", "DesktopEntries",
+                "DesktopProtocol", "DesktopRules",
                 "EventSources", "Gateway", "GatewayConfiguration", "Importing", "KeeperProtocol", "Lifecycle", "Linux",
-                "Location", "Mailbox", "Notify", "Policies", "Recovery", "Schedules", "Store", "Supervisor",
+                "Location", "Mailbox", "Notify", "Permissions", "Policies", "Recovery", "Schedules", "StateDocuments",
+                "Store", "Supervisor",
                 "TorporAPI", "TorporPolicyABI", "TransferProtocol", "TransferRules", "Transfers", "Varlink", "Web",
                 "WireText",
             ],

@@ -539,7 +539,8 @@ struct stream {
 struct answer {
     struct answer *next;
     int64_t id;
-    bool sent; /* Whether it was sent over the present connection. */
+    bool sent;   /* Whether it was sent over the present connection. */
+    bool resent; /* Whether it was sent over an earlier connection, whose reply may have been lost. */
     bool is_unhandled;
     unsigned declines;
     torpor_fetched fetched;
@@ -735,13 +736,15 @@ void torpor_app_last_error(torpor_app *app, char *text, size_t size)
 /* Reports an error to the delegate. Call with `lock` held; it is released during the delegate's function. */
 __attribute__((format(printf, 2, 3))) static void complain(torpor_app *app, const char *format, ...)
 {
-    if (app->delegate.problem == NULL)
-        return;
     char text[512];
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
+    if (app->delegate.problem == NULL) {
+        fprintf(stderr, "torpor: %s\n", text);
+        return;
+    }
     pthread_mutex_unlock(&app->lock);
     app->delegate.problem(app, text, app->context);
     pthread_mutex_lock(&app->lock);
@@ -794,8 +797,10 @@ static void retry_later(torpor_app *app)
 static void drop_answers_stream(torpor_app *app)
 {
     close_stream(&app->answers);
-    for (struct answer *answer = app->first_answer; answer != NULL; answer = answer->next)
+    for (struct answer *answer = app->first_answer; answer != NULL; answer = answer->next) {
+        answer->resent = answer->resent || answer->sent;
         answer->sent = false;
+    }
 }
 
 /* Sends the waiting answers. Connects first if there is no connection. Call with `lock` held. */
@@ -922,7 +927,10 @@ static void read_answers(torpor_app *app)
             /* An older supervisor does not know the word "unhandled": answer that the message is done. */
             if (queue_answer(app, answer->id, TORPOR_DONE, NULL, -1, answer->declines, answer->fetched) != 0)
                 complain(app, "There was no memory for the answer to message %lld.", (long long)answer->id);
-        } else if (error != NULL && strcmp(error, "AlreadyAnswered") != 0)
+        } else if (error != NULL && strcmp(error, "AlreadyAnswered") == 0) {
+            if (!answer->resent)
+                complain(app, "Message %lld was answered twice: the first answer counts.", (long long)answer->id);
+        } else if (error != NULL)
             complain(app, "The answer to message %lld was not taken: %s", (long long)answer->id, sentence_of(reply));
         free(answer->call);
         free(answer);

@@ -2,9 +2,9 @@
 
 /* torpor_app.h: the C library by which an app under Torpor follows its lifecycle.
  *
- * Add torpor_app.h and torpor_app.c to your sources and compile them with C99 or later (with -pthread if the C
- * library needs it). There are no other dependencies. An app opens one torpor_app. Then a thread of the library calls
- * the app's functions (torpor_app_start), or the app polls torpor_app_fd in its own loop and calls
+ * Add torpor_app.h, torpor_json.h and torpor_app.c to your sources and compile them with C99 or later (with -pthread
+ * if the C library needs it). There are no other dependencies. An app opens one torpor_app. Then a thread of the
+ * library calls the app's functions (torpor_app_start), or the app polls torpor_app_fd in its own loop and calls
  * torpor_app_dispatch:
  *
  *     static torpor_result did_enter_background(torpor_app *app, torpor_message *message, void *context)
@@ -37,6 +37,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "torpor_json.h"
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -45,34 +47,6 @@ extern "C" {
 #define TORPOR_APP_VERSION "0.2.0"
 
 typedef struct torpor_app torpor_app;
-
-/* ---- JSON, as far as messages need it ---------------------------------------------------------------------------- */
-
-/* A JSON value in a message's parameters. Each function below accepts NULL, an absent value, and then returns the
- * same as for a value of the wrong type. So calls can be nested. */
-typedef struct torpor_json torpor_json;
-
-/* Parses a JSON text (RFC 8259) of `size` bytes. Returns NULL if the text is not JSON, is nested deeper than 64, has
- * an unpaired surrogate or invalid UTF-8, or if memory is short. Free the result with torpor_json_free, which also
- * frees the values inside. */
-torpor_json *torpor_json_read(const char *text, size_t size);
-void torpor_json_free(torpor_json *json);
-
-/* The value of a key of an object; NULL if the object lacks the key. If a key occurs twice, its first value. */
-const torpor_json *torpor_json_get(const torpor_json *object, const char *key);
-/* The number of elements of an array or an object, and the element with an index, from 0. */
-size_t torpor_json_count(const torpor_json *json);
-const torpor_json *torpor_json_at(const torpor_json *json, size_t index);
-/* The key of an element of an object. */
-const char *torpor_json_key(const torpor_json *json);
-bool torpor_json_is_null(const torpor_json *json);
-/* A string in UTF-8, ended by NUL. Stores its length in *length unless length is NULL: the string itself may contain
- * NULs. */
-const char *torpor_json_string(const torpor_json *json, size_t *length);
-/* A number; `otherwise` for any other value. A number is an integer if it has no fraction and no exponent, and fits. */
-int64_t torpor_json_int(const torpor_json *json, int64_t otherwise);
-double torpor_json_double(const torpor_json *json, double otherwise);
-bool torpor_json_bool(const torpor_json *json, bool otherwise);
 
 /* ---- Messages ---------------------------------------------------------------------------------------------------- */
 
@@ -249,6 +223,7 @@ typedef struct torpor_delegate {
     torpor_handler *open_url;                   /* torpor_message_url */
     torpor_handler *did_become_active;
     torpor_handler *will_resign_active;
+    /* Save the state: torpor_app_save_state. Comes again before a suspension, after an event woke the app. */
     torpor_handler *did_enter_background;
     torpor_handler *will_enter_foreground;
     torpor_handler *resumed;                    /* torpor_message_gap */
@@ -296,7 +271,8 @@ typedef struct torpor_delegate {
      * incarnation, state, transition, options, tasks, scenes). An app that is not launched with ready = "delegate"
      * learns its state here, and so whether it is in use. */
     void (*attached)(torpor_app *app, const torpor_json *situation, void *context);
-    /* Called after an error that does not stop the library, with a sentence for the app's log. */
+    /* Called after an error that does not stop the library, with a sentence for the app's log. Without this function
+     * the sentence is written to standard error. */
     void (*problem)(torpor_app *app, const char *sentence, void *context);
 } torpor_delegate;
 

@@ -487,6 +487,22 @@ class CLibraryTests(SupervisedTestCase):
         probe.finish()
         self.assertFalse([line for line in probe.seen if line.startswith("problem")])
 
+    def test_a_second_answer_is_a_problem(self) -> None:
+        probe = self.probe()
+        number = self.supervisor.tell("didBecomeActive")
+        self.supervisor.answer(number)
+        probe.do(f"answer {number}")
+        probe.until(f"problem Message {number} was answered twice")
+        probe.finish()
+
+    def test_without_a_function_for_problems_they_are_on_standard_error(self) -> None:
+        self.supervisor.refuse_next("Attach", "NotPermitted")
+        probe = self.probe("--mute")
+        self.supervisor.wait_until(lambda: self.supervisor.count("Attach"), "it attaches")
+        line = probe.process.stderr.readline().decode()
+        self.assertIn("torpor: The supervisor does not take this process as the app's delegate: NotPermitted", line)
+        probe.finish()
+
     def test_a_refused_attach_is_said_and_tried_again_only_where_it_makes_sense(self) -> None:
         self.supervisor.refuse_next("Attach", "AlreadyAttached", pid=1)
         probe = self.probe()

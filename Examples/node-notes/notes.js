@@ -31,10 +31,8 @@ const call = (method, parameters = {}) => new Promise((resolve, reject) => {
     ask();
 });
 
-// What may be told to another app, if this one has no method for it or the method returns "unhandled".
-const forOthers = ["openURL", "continueActivity", "didReceiveEvent", "didReceiveNotification", "didReceiveRemoteNotification"];
-
-// Has the methods of an object called with the parameters of their messages, one after the other.
+// Has the methods of an object called with the parameters of their messages, one after the other. A message without a
+// method, or whose method returns "unhandled", may be told to another app; the events of the app show it.
 function supervise(delegate, incarnation, last = 0) {
     const onReply = async ({ error, parameters }) => {
         if (error) return console.error(error, parameters);
@@ -42,11 +40,12 @@ function supervise(delegate, incarnation, last = 0) {
         if (!message) incarnation = parameters.incarnation; // The first reply says how the app is.
         if (!message || message.id <= last) return;
         last = message.id;
-        const answer = { id: message.id, result: "done" };
+        const answer = { id: message.id, result: "unhandled" };
         try {
             const handles = message.name in delegate && await delegate[message.name](message.parameters) !== "unhandled";
-            if (!handles && forOthers.includes(message.name)) answer.result = "unhandled";
+            if (handles) answer.result = "done";
         } catch (error) {
+            console.error(error);
             Object.assign(answer, { result: "failed", text: String(error) });
         }
         call("Answer", answer).catch(console.error);

@@ -34,7 +34,7 @@ public enum AlertRules {
     /// Why a badge is invalid; nil if it is valid.
     public static func problem(badge: Int64) -> FieldError? {
         if (0...greatestBadge).contains(badge) { return nil }
-        return FieldError(field: "badge", problem: "must be 0, for none, to \(greatestBadge)")
+        return FieldError(field: "badge", problem: "must be from 0 (none) to \(greatestBadge)")
     }
 
     static func isName(_ text: String, limit: Int = 64) -> Bool {

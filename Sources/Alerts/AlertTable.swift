@@ -2,7 +2,7 @@
 
 /// The alerts of all apps, and when they are due. A value without I/O and clocks.
 public struct AlertTable: Sendable {
-    /// An alert that comes now.
+    /// An alert whose time has come.
     public struct Arrival: Hashable, Sendable {
         /// The alert, with an ``Alert/opening``.
         public var alert: Alert
@@ -74,9 +74,10 @@ public struct AlertTable: Sendable {
         numbers[app] == nil ? [] : scheduled(of: app).filter { $0.heldUntil != nil }
     }
 
-    /// Lets an alert come earlier that quiet hours hold back. Returns the alert; nil if it is not held back until later.
+    /// Ends the wait of an alert that quiet hours hold back, so that it comes at `moment`. Returns the alert; nil if it
+    /// is not held back, or would come before `moment` anyway.
     ///
-    /// - Parameter moment: when it comes, in microseconds since 1970; nil for at once.
+    /// - Parameter moment: when the alert comes, in microseconds since 1970; nil for at once.
     public mutating func release(_ number: Int64, at moment: Int64? = nil, _ clock: AlertClock) -> Alert? {
         // At the current time, not nil: the alert waited for this moment, so it does not count as missed.
         let moment = max(moment ?? clock.wall, clock.wall)

@@ -9,9 +9,9 @@ public struct AppEnvironment: Sendable {
     public let app: String?
     /// The app's own socket.
     public let socket: String?
-    /// Why it was launched: an object.
+    /// Why the app was launched: an object.
     public let options: JSON
-    /// The directory for its files.
+    /// The directory for the app's files.
     public let stateDirectory: String?
     /// The socket of sd_notify(3).
     public let notifySocket: String?

@@ -10,7 +10,7 @@ public import Varlink
 /// calls. If one is lost it reconnects, sends its state, and repeats unanswered calls. It never blocks and has no
 /// thread: call `work()` when `poller` is readable and at `wakeTime`, always on the same thread.
 public final class AppLink {
-    /// What happened.
+    /// An event of the link, which ``work()`` returns.
     public enum Event: Sendable {
         /// The process is the delegate, for the first time or again.
         case attached(AppSituation)
@@ -24,7 +24,7 @@ public final class AppLink {
         case refused(VarlinkClientError)
     }
 
-    /// Gets the result of a call.
+    /// Called with the result of a call.
     public typealias Completion = (Result<JSON, VarlinkClientError>) -> Void
 
     private struct Pending {
@@ -144,7 +144,7 @@ public final class AppLink {
         }
     }
 
-    /// False if no more may be read from the connection.
+    /// Handles a reply. Returns false if nothing more may be read from the connection.
     private func take(_ response: VarlinkResponse) -> Bool {
         if let error = response.error {
             refuse(.service(name: error, parameters: response.parameters))
@@ -193,7 +193,8 @@ public final class AppLink {
         let since = attachRefusedSince ?? now
         attachRefusedSince = since
         loseStream()
-        // The former delegate is accepted again as soon as the supervisor knows its processes.
+        // A new supervisor may refuse the delegate of its predecessor at first, until it knows the app's processes:
+        // retry.
         if wasAttached, now - since < Self.patience { return }
         isRefused = true
         events.append(.refused(error))
@@ -201,7 +202,7 @@ public final class AppLink {
 
     // MARK: Calls
 
-    /// Before the supervisor knows the delegate and its last message, it could not assign an answer.
+    /// A supervisor can assign an answer to a message only after the process has attached again as the delegate.
     private var mayCall: Bool { !isDelegate || isAttached }
     private var wantsCalls: Bool { mayCall && !(pending.isEmpty && tasks.isEmpty) }
 

@@ -13,10 +13,15 @@ import Varlink
 package struct ArchiveFolder: Sendable {
     /// The path of the folder. Its parent folders belong to torpord.
     package let path: String
+    /// A hard link to the current archive, for an app in a sandbox: the folder of a scene that first saves its state
+    /// in this run did not exist when the rules of the sandbox were made, but this link's folder did. Nil for none.
+    var mirror: String?
     package var current: String { path + "/current" }
     package var aside: String { path + "/set-aside" }
 
     private static let draft = ".new-"
+
+    package init(path: String) { self.path = path }
 
     /// An archive on disk, as stat(2) describes it.
     package struct Found: Hashable, Sendable {
@@ -34,6 +39,15 @@ package struct ArchiveFolder: Sendable {
     private static func found(_ path: String) -> Found? {
         guard let status = try? File.status(path, followLinks: false), status.kind == .regular else { return nil }
         return Found(path: path, bytes: status.size, savedAt: status.modifiedMicroseconds)
+    }
+
+    /// The same archive at the path of ``mirror``; nil if the link is missing, or is one to an earlier archive.
+    var foundInMirror: Found? {
+        guard let mirror, let found = Self.found(mirror), let link = try? File.status(mirror, followLinks: false),
+            let status = try? File.status(current, followLinks: false), link.inode == status.inode,
+            link.device == status.device
+        else { return nil }
+        return found
     }
 
     // MARK: What waits for the disk
@@ -78,6 +92,7 @@ package struct ArchiveFolder: Sendable {
             let bytes = try write(source, to: draft, limit: limit, owner: owner)
             try File.rename(draft, name.map { path + "/" + $0 } ?? current)
             try Self.synchronise(path)
+            if name == nil { renewMirror() }
             return bytes
         } catch {
             try? File.remove(draft)
@@ -89,6 +104,7 @@ package struct ArchiveFolder: Sendable {
 
     /// Removes the current archive. It is no error if there is none.
     func discard() throws(Errno) {
+        removeMirror()
         do throws(Errno) {
             try File.remove(current)
         } catch {
@@ -112,6 +128,7 @@ package struct ArchiveFolder: Sendable {
     /// Renames the current archive to `set-aside`, so that no launch gets it; an archive set aside earlier is
     /// replaced. It is no error if there is no current archive.
     package func setAside() throws(Errno) {
+        removeMirror()
         do throws(Errno) {
             try File.rename(current, aside)
         } catch {
@@ -122,7 +139,20 @@ package struct ArchiveFolder: Sendable {
     }
 
     /// Removes the folder with everything in it.
-    package func remove() throws(Errno) { try File.removeTree(path) }
+    package func remove() throws(Errno) {
+        removeMirror()
+        try File.removeTree(path)
+    }
+
+    private func removeMirror() { if let mirror { try? File.remove(mirror) } }
+
+    /// Links the current archive at ``mirror``, if the folder of the link exists. Nothing depends on the link's
+    /// durability: from the next launch on, the app may read the archive itself.
+    private func renewMirror() {
+        guard let mirror else { return }
+        try? File.remove(mirror)
+        try? File.hardLink(current, at: mirror)
+    }
 
     private func write(
         _ source: ArchiveContent.Source,
@@ -139,7 +169,7 @@ package struct ArchiveFolder: Sendable {
     }
 
     /// Creates the folder durably, so that the folder itself survives a power failure, not only its contents.
-    private func make() throws(Errno) {
+    package func make() throws(Errno) {
         if try File.kind(path) == .directory { return }
         var missing: [String] = []
         var directory = path

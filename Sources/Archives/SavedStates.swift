@@ -30,8 +30,8 @@ package final class SavedStates: Room, LifecycleObserver {
         reads = BackgroundWorker(engine.loop, named: "archives")
     }
 
-    /// From now on, `call` is called after the archive of an app (not of a scene) was saved or removed. Returns the token
-    /// for ``unfollow(_:)``.
+    /// Calls `call` from now on after the archive of an app (not of a scene) was saved or removed. Returns a token for
+    /// ``unfollow(_:)``.
     package func follow(_ call: @escaping (AppRuntime) -> Void) -> Int {
         nextToken += 1
         followers.append((nextToken, call))
@@ -60,12 +60,12 @@ package final class SavedStates: Room, LifecycleObserver {
         if isOver { discardArchive(app) }
     }
 
-    /// Whether the app, in a launch that got an archive, may have read it before the launch failed. An app whose
-    /// launch is complete when its delegate says so reads it only when it is told to. Any other program knows the
-    /// archive from its environment.
+    /// Whether the app may have read the archive that it was offered, before its launch failed. An app whose launch
+    /// ends when its delegate answers reads the archive only after torpord's message to restore its state. Any other
+    /// program finds the archive through its environment at once.
     private func mayHaveRead(_ app: AppRuntime) -> Bool {
         let timeline = app.run.timeline
-        // A torpord that has taken over does not know what an earlier one told the app.
+        // If this torpord took over during the launch, assume that the earlier one sent the message.
         return app.specification.rules.readiness != .delegate || timeline.time(of: .told(.restoreState)) != nil
             || timeline.time(of: .supervisorReplaced) != nil
     }
@@ -74,7 +74,8 @@ package final class SavedStates: Room, LifecycleObserver {
         // The name of the removed app may now be that of a scene inside another app, which then uses the folder: keep
         // the folder.
         if host.isScene(named: app.name) { return }
-        let folder = archives(of: app)
+        let (folder, links) = (archives(of: app), sceneLinks(of: app))
+        if File.exists(links.path) { folders.ask(.remove, in: links) { _ in } }
         guard File.exists(folder.path) || folders.isBusy(folder) else { return }
         let name = app.name
         folders.ask(.remove, in: folder) { [weak self] outcome in
@@ -86,7 +87,15 @@ package final class SavedStates: Room, LifecycleObserver {
 
     /// The folder of the archives of an app, or of a scene inside it.
     package func archives(of app: AppRuntime, scene: String? = nil) -> ArchiveFolder {
-        ArchiveFolder(path: host.stateFolder + "/archives/" + Self.name(of: app, scene: scene))
+        var folder = ArchiveFolder(path: host.stateFolder + "/archives/" + Self.name(of: app, scene: scene))
+        if let scene { folder.mirror = sceneLinks(of: app).path + "/" + scene }
+        return folder
+    }
+
+    /// The folder with links to the archives of the app's scenes. Only an app in a sandbox has it. No app and no scene
+    /// can have its name.
+    package func sceneLinks(of app: AppRuntime) -> ArchiveFolder {
+        ArchiveFolder(path: host.stateFolder + "/archives/" + app.name + "@")
     }
 
     /// The name of the archive folder of an app, or of a scene inside it.
@@ -121,6 +130,8 @@ package final class SavedStates: Room, LifecycleObserver {
             in: archives(of: app, scene: scene)
         ) { [weak self, weak app] outcome in
             if let self, let app, case .success(let bytes) = outcome {
+                // It is not the owner's state.
+                if scene == nil, self.coordinator.machine(app.id).ownership == .forced { app.importedDigest = nil }
                 // Jobs in a folder are done in order, so the failed archive was set aside before this one was saved.
                 if scene == nil, app.restoration == .failed {
                     app.restoration = nil
@@ -182,7 +193,8 @@ package final class SavedStates: Room, LifecycleObserver {
     /// The archive for a scene that is connecting; nil if there is none.
     package func found(of app: AppRuntime, scene: String) -> ArchiveFolder.Found? {
         let folder = archives(of: app, scene: scene)
-        return folders.takesAway(folder) ? nil : folder.found
+        guard !folders.takesAway(folder), let found = folder.found else { return nil }
+        return folder.foundInMirror ?? found
     }
 
     /// Sets a scene's archive aside, so that the scene does not get it again.
@@ -237,6 +249,7 @@ package final class SavedStates: Room, LifecycleObserver {
         folders.ask(work, in: archives(of: app)) { [weak self, weak app] outcome in
             if let self, let app, case .success(let bytes) = outcome {
                 app.restoration = nil
+                app.importedDigest = request.digest
                 self.record(app)
                 self.note(app, .stateKept, text: "got a state from elsewhere, \(bytes) byte\(bytes == 1 ? "" : "s")")
                 self.changed(app)
@@ -381,6 +394,17 @@ extension AppRuntime {
 }
 
 private enum KeepsStateSlot: Slot { typealias Value = Bool }
+
+extension AppRuntime {
+    /// The digest of the state that was imported since this machine last owned the app, as its sender said. It ends
+    /// with torpord: then a user claims the state, as after any other way to bring it here.
+    package var importedDigest: String? {
+        get { slots[ImportedDigestSlot.self] }
+        set { slots[ImportedDigestSlot.self] = newValue }
+    }
+}
+
+private enum ImportedDigestSlot: Slot { typealias Value = String }
 
 extension Incarnation {
     /// The incarnation (run of the app) for which a failure to save its state was already reported. Its later

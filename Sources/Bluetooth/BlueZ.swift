@@ -12,11 +12,11 @@ import SystemBus
 package final class BlueZ {
     /// A device.
     package struct Device: Hashable, Sendable {
-        /// In the form `AA:BB:CC:DD:EE:FF`.
+        /// The Bluetooth address of the device, in the form `AA:BB:CC:DD:EE:FF`.
         package var address: String
         /// The name shown to people.
         package var name: String?
-        /// UUIDs of its known services.
+        /// The UUIDs of the device's known services.
         package var services: [String] = []
         package var isConnected = false
     }
@@ -25,9 +25,9 @@ package final class BlueZ {
     package struct Characteristic: Hashable, Sendable {
         /// The UUID of the characteristic.
         package var identifier: String
-        /// The UUID of its service.
+        /// The UUID of the service that the characteristic belongs to.
         package var service: String?
-        /// The D-Bus path of its device.
+        /// The D-Bus path of the device that the characteristic belongs to.
         package var device: String
     }
 
@@ -214,7 +214,7 @@ package final class BlueZ {
         subscriptions[path] = connection.call(Self.name, path, Self.gattCharacteristic, "StartNotify") { _ in }
     }
 
-    /// Call it when the result of ``wants`` changes.
+    /// Must be called when the result of ``wants`` changes.
     package func wantsChanged() {
         for (path, characteristic) in characteristics {
             if let device = devices[characteristic.device], wants?(characteristic, device) ?? false {
@@ -256,7 +256,7 @@ package final class BlueZ {
             [.text(name)]
         ) { [weak self] answer in
             guard let self else { return }
-            // A handle must not be released in its own callback: release it in the next turn.
+            // Do not release a handle within its own callback: release it in the next turn of the event loop.
             self.loop.later { [weak self] in self?.questions[name] = nil }
             guard case .integer(let number)? = (try? answer.get())?.values().first, number > 0 else { return }
             if self.processes.count >= 256 { self.processes = [:] }

@@ -66,9 +66,8 @@ public struct DigestCache: Hashable, Sendable {
         return Array(text.utf8)
     }
 
-    /// In nanoseconds. A file that is changed right after it was read may keep its timestamp, since the kernel's
-    /// clock advances in ticks. So a file is remembered only if its timestamp is older than this when the reading
-    /// begins.
+    /// In nanoseconds. A file is remembered only if its timestamp is older than this when the reading begins. A younger
+    /// file could change right after it was read and keep its timestamp, since the kernel's clock advances in ticks.
     static let granularity: Int64 = 2_000_000_000
 
     mutating func remember(_ number: Int, _ status: FileStatus, before: Int64) {

@@ -4,7 +4,7 @@ public import Bundles
 import Linux
 import WireText
 
-/// Changes of installed versions: another signature, the version before, none at all.
+/// Changes the installed versions: replaces a signature, goes back to the previous version, or removes a bundle.
 extension BundleStore {
     func signature(of name: String, _ version: String) throws(BundleFault) -> [UInt8] {
         try kernel("the signature of \(name) \(version), which is installed, cannot be read") { () throws(Errno) in
@@ -12,10 +12,11 @@ extension BundleStore {
         }
     }
 
-    /// Puts another signature of the same manifest in place, in one step.
+    /// Replaces a version's signature by another one of the same manifest, atomically.
     func sign(_ name: String, _ version: String, _ signature: [UInt8]) throws(BundleFault) {
         try kernel("the signature of \(name) \(version) cannot be replaced") { () throws(Errno) in
-            // Not in the version's folder, in which a file more is a change.
+            // Write the draft beside the version's folder: in the folder itself, a further file would count as a change
+            // of the bundle.
             let (path, draft) = (place(name, version), "\(place(name))/.draft-signature")
             let file = try File.open(draft, [.write, .create, .truncate, .noFollow], mode: 0o600)
             try Descriptor.writeAll(file.raw, signature)
@@ -47,7 +48,7 @@ extension BundleStore {
         do throws(BundleFault) { try inspect(try check(name, before, keys: keys)) } catch {
             throw BundleFault("\(name) \(before) cannot run here, and \(now) stays the current version: \(error)")
         }
-        // Whoever goes back to a version by hand wants it to be tried.
+        // A user who goes back to a version on purpose wants it to be tried, even if it failed before.
         try? File.remove(failures(name, before))
         try exchange(name, now, before)
         return before
@@ -58,7 +59,7 @@ extension BundleStore {
             try File.exchange("\(place(name))/current", "\(place(name))/previous")
             try File.synchroniseFolder(place(name))
         } catch {
-            // A filesystem that cannot exchange two names.
+            // The filesystem cannot exchange two names in one step.
             try point("current", of: name, to: before)
             try point("previous", of: name, to: now)
         }
@@ -70,7 +71,8 @@ extension BundleStore {
         let held = try lock(name)
         defer { withExtendedLifetime(held) {} }
         try kernel("the bundle \(name) cannot be removed") { () throws(Errno) in
-            // In one step: if the rest is interrupted, the next install or the next start of torpord does it.
+            // Rename the folder first: if the removal is interrupted, the next install or the next start of torpord
+            // completes it.
             let removed = "\(folder)/\(BundleWord.removedMark)\(name)"
             try File.removeTree(removed)
             try File.rename(place(name), removed)
@@ -79,7 +81,7 @@ extension BundleStore {
         }
     }
 
-    /// Removes what is left of bundles whose uninstall was killed.
+    /// Removes the rest of bundles whose uninstall was killed.
     public func sweepRemoved() {
         for entry in (try? File.list(folder)) ?? [] where entry.hasPrefix(BundleWord.removedMark) {
             try? File.removeTree("\(folder)/\(entry)")

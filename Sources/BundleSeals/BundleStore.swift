@@ -67,7 +67,7 @@ public struct BundleStore: Sendable {
         public let comment: String
         /// Whether the kernel verifies each block of every file when it is read (fs-verity).
         public let isByKernel: Bool
-        /// What was there before.
+        /// What the install has found of this version before.
         public let presence: Presence
         /// Whether this version was the current one already, so that nothing changed.
         public var wasThere: Bool { presence == .whole }
@@ -75,11 +75,11 @@ public struct BundleStore: Sendable {
 
     /// What an install finds of the same version.
     public enum Presence: Sendable {
-        /// It was not the current one.
+        /// The version was installed, but was not the current one.
         case other
-        /// It was the current one, with another signature, which was replaced.
+        /// The version was the current one, with a different signature, which was replaced.
         case signedOtherwise
-        /// It was the current one.
+        /// The version was the current one already, unchanged.
         case whole
     }
 
@@ -193,7 +193,8 @@ public struct BundleStore: Sendable {
         if BundleWord.isLower(version, than: before), !force {
             throw BundleFault("\(name) \(before) is installed, and \(version) is lower: --force installs it")
         }
-        // The manifest's status changes only when it is installed, that of its signature also when another one replaces it.
+        // The status of the manifest's file changes only when the version is installed. The status of the signature's
+        // file also changes when the signature is replaced.
         guard let text = try? self.signature(of: name, before), let signature = try? MinisignSignature(text: text),
             let installed = try? File.status(path + "/manifest.toml").changedNanoseconds,
             let sealed = try? File.status(path + "/manifest.toml.minisig").changedNanoseconds

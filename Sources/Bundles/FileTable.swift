@@ -106,8 +106,9 @@ public struct FileTable: Hashable, Sendable {
     /// The most symlinks that the kernel follows on the way to a file (path_resolution(7)).
     private static let mostLinks = 40
 
-    /// Checks a symlink: its target must be in the bundle, and the way to it must not use another symlink, since `..`
-    /// after a symlink leads to a different folder than the text suggests. Returns the path of what it leads to.
+    /// Checks a symlink: its target must be in the bundle, and the path to the target must not contain another symlink,
+    /// because `..` after a symlink leads to a different folder than the text of the path suggests. Returns the path of
+    /// the target.
     private func checkLink(_ path: BundlePath, _ target: [UInt8]) throws(BundleFault) -> [UInt8] {
         let shown = "the link \(path) to \(BundlePath.shown(target))"
         guard !target.isEmpty, target.count <= BundleLimit.path, BundlePath.isPlain(target) else {

@@ -15,7 +15,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-// What the kernel's audit says of Landlock (Documentation/admin-guide/LSM/landlock.rst). libc's headers may lack these.
+// The types of the kernel's audit records about Landlock (Documentation/admin-guide/LSM/landlock.rst). libc's headers
+// may lack them.
 #define LANDLOCK_ACCESS 1423
 #define LANDLOCK_DOMAIN 1424
 #define READLOG (1u << 0)  // AUDIT_NLGRP_READLOG as a bit: its number is 1
@@ -28,7 +29,8 @@ static int audit_socket(void)
 
 int tlx_audit_listen(void)
 {
-    // All other records of a busy machine are dropped by the kernel: they wake nobody, and fill nothing.
+    // Let the kernel drop all other records of a busy machine, so that they neither wake torpord nor fill the socket's
+    // buffer.
     struct sock_filter steps[] = {
         BPF_STMT(BPF_LD | BPF_H | BPF_ABS, offsetof(struct nlmsghdr, nlmsg_type)),
         BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, htons(LANDLOCK_ACCESS), 1, 0),
@@ -42,7 +44,7 @@ int tlx_audit_listen(void)
         return -1;
     if (setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &room, sizeof room) < 0)
         setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &room, sizeof room);
-    // The filter comes before the group, so that no other record is queued in between.
+    // Attach the filter before joining the group, so that no other record is queued in between.
     struct sockaddr_nl address = {.nl_family = AF_NETLINK, .nl_groups = READLOG};
     if (setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &filter, sizeof filter) == 0
         && bind(fd, (const struct sockaddr *)&address, sizeof address) == 0)
@@ -66,8 +68,8 @@ ssize_t tlx_audit_next(int fd, uint16_t *type, char *text, size_t size)
     while (got < 0 && errno == EINTR);
     if (got < 0)
         return -1;
-    // nlmsg_len does not count as netlink(7) says in records of audit: the size of the datagram does. Only the kernel,
-    // port 0, may send.
+    // Do not use nlmsg_len: in audit records it differs from what netlink(7) says. Use the size of the datagram
+    // instead. Accept only datagrams from the kernel (port 0).
     bool is_own = from.nl_family != AF_NETLINK || from.nl_pid == 0;
     if ((size_t)got < sizeof head || !is_own) {
         *type = 0;

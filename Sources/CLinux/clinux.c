@@ -71,6 +71,15 @@ long tlx_attribute(const char *path, const char *name, void *value, unsigned lon
     return getxattr(path, name, value, size);
 }
 
+long tlx_attribute_names(const char *path, char *names, unsigned long size) { return listxattr(path, names, size); }
+
+int tlx_set_attribute(const char *path, const char *name, const void *value, unsigned long size)
+{
+    return setxattr(path, name, value, size, 0);
+}
+
+int tlx_synchronise_filesystem(int fd) { return syncfs(fd); }
+
 static void interrupted(int signo) { (void)signo; }
 
 static void handle_alarm(void) {

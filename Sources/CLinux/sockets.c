@@ -11,6 +11,9 @@
 #include <linux/sock_diag.h>
 #include <linux/tcp.h>
 #include <netinet/in.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -235,6 +238,36 @@ int tlx_tcp_port(int fd) {
 // MARK: Socket diagnostics
 
 int tlx_diagnostics_socket(void) { return socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG); }
+
+struct elsewhere {
+    int pidfd;
+    int netlink;
+    int error;
+};
+
+static void *open_elsewhere(void *argument)
+{
+    struct elsewhere *one = argument;
+    one->netlink = setns(one->pidfd, CLONE_NEWNET) == 0 ? tlx_diagnostics_socket() : -1;
+    one->error = errno;
+    return NULL;
+}
+
+int tlx_diagnostics_socket_of(int pidfd)
+{
+    struct elsewhere one = {.pidfd = pidfd, .netlink = -1};
+    pthread_t thread;
+    sigset_t all, before;
+    // The thread takes no signals of this process.
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int error = pthread_create(&thread, NULL, open_elsewhere, &one);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (error == 0)
+        pthread_join(thread, NULL);
+    errno = error ? error : one.error;
+    return one.netlink;
+}
 
 static void take_attributes(const struct nlmsghdr *message, tlx_tcp_socket *to)
 {

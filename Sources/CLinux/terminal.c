@@ -92,7 +92,8 @@ int tlx_set_echo(int fd, int on)
     struct termios now;
     if (tcgetattr(fd, &now) < 0)
         return -1;
-    // Without signals too: one that ended the process now would leave the terminal without echo.
+    // The kernel then sends no signals for keys either: a signal that ended the process now would leave the terminal
+    // without echo.
     if (on)
         now.c_lflag |= ECHO | ISIG;
     else

@@ -30,8 +30,9 @@ static inline struct MHD_Daemon *torpor_http_start(
         context, MHD_OPTION_NOTIFY_CONNECTION, connected, context, MHD_OPTION_UNESCAPE_CALLBACK, torpor_http_unescape, NULL, MHD_OPTION_END);
 }
 
-/// Counts of the headers that determine a request's host and end, whether its coding is chunked, and whether a header
-/// is malformed: its name is not a token, its value contains control characters, or it is not one line.
+/// What a request's headers say about its host and its end: how many such headers there are, whether the transfer
+/// coding is chunked, and whether a header is malformed (its name is not a token, its value contains control
+/// characters, or it is not on one line).
 typedef struct {
     int hosts, lengths, codings, is_chunked, is_malformed, origins, sites;
 } torpor_http_framing;
@@ -76,7 +77,7 @@ static inline enum MHD_Result torpor_http_count(void *context, enum MHD_ValueKin
     return MHD_YES;
 }
 
-/// Where the head of a request must continue, if it is what its headers say it is.
+/// While the lines of a request's head are checked: the place where the next header must begin.
 typedef struct {
     const char *next;
     int is_malformed;
@@ -90,7 +91,7 @@ static inline enum MHD_Result torpor_http_line(void *context, enum MHD_ValueKind
         lines->is_malformed = 1;
         return MHD_NO;
     }
-    // libmicrohttpd writes a NUL over the colon.
+    // libmicrohttpd has replaced the colon by a NUL. Only blanks may follow before the value.
     for (const char *between = key + key_size + 1; between < value; between++)
         if (*between != ' ' && *between != '\t')
             lines->is_malformed = 1;
@@ -98,12 +99,13 @@ static inline enum MHD_Result torpor_http_line(void *context, enum MHD_ValueKind
     return MHD_YES;
 }
 
-/// Whether a line of the head is none of its headers, or does not end with CRLF. libmicrohttpd 0.9 takes a line with an
-/// empty name for the end of the head, and what follows for another request. It appends a continuation line to the
-/// header's name. It ends a line at LF or CR alone, and a value at a NUL. It reports none of these. But it leaves the
-/// head where it was received, from `method` to the end of the last line, and the headers point into it: so each must
-/// begin two bytes after the one before it, and the last must end four bytes before the end of the head. Later
-/// versions refuse such heads themselves if they are strict, and need not leave them in place.
+/// Whether the head of the request has a line that is not among its headers, or does not end with CRLF. Such lines
+/// matter because libmicrohttpd 0.9 parses them wrongly without reporting it: it takes a line with an empty name as the
+/// end of the head, and what follows as another request; it appends a continuation line to the header's name; and it
+/// accepts LF or CR alone as the end of a line, and NUL as the end of a value. But it leaves the received head in
+/// memory unchanged, from `method` to the end of the last line, and the headers point into it. So each header must
+/// begin two bytes after the end of the previous one, and the last must end four bytes before the end of the head.
+/// Later versions of libmicrohttpd reject such heads themselves in strict mode, and may store the head differently.
 static inline int torpor_http_has_other_lines(struct MHD_Connection *connection, const char *method,
                                               const char *version) {
     if (strncmp(MHD_get_version(), "0.9.", 4) != 0)
@@ -115,9 +117,9 @@ static inline int torpor_http_has_other_lines(struct MHD_Connection *connection,
     return lines.is_malformed || !info || lines.next + 2 != method + info->header_size;
 }
 
-/// MHD_ValueKind is a C enum, whose values Swift cannot combine. Counts all headers, since a lookup sees only the
-/// first of a name, and libmicrohttpd itself uses only that one, even in its strictest mode. `method` and `version`
-/// are those that the handler of requests gets.
+/// Counts all headers that matter. A lookup by name would return only the first header of that name, which is also the
+/// only one that libmicrohttpd uses, even in its strictest mode. This is written in C because Swift cannot combine the
+/// values of the C enum MHD_ValueKind. `method` and `version` are the arguments of the request handler.
 static inline torpor_http_framing torpor_http_framing_of(struct MHD_Connection *connection, const char *method,
                                                          const char *version) {
     torpor_http_framing framing = {0, 0, 0, 0, 0, 0, 0};

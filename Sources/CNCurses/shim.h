@@ -26,8 +26,8 @@ static inline int torpor_nc_pairs(void) { return COLOR_PAIRS; }
 /// ncurses' attributes are macros with casts.
 enum { TORPOR_NC_BOLD = 1, TORPOR_NC_DIM = 2, TORPOR_NC_REVERSE = 4, TORPOR_NC_UNDERLINE = 8 };
 
-/// cchar_t contains an array, which Swift imports as a tuple. Draws a character with its combining characters, at
-/// most CCHARW_MAX scalars.
+/// Draws a character with its combining characters, at most CCHARW_MAX scalars. Written in C, because Swift imports the
+/// array in cchar_t as a tuple.
 static inline void torpor_nc_put(int row, int column, const uint32_t *scalars, int count, int style, short pair) {
     wchar_t text[CCHARW_MAX + 1] = {0};
     cchar_t cell;

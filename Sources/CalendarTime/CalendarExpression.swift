@@ -20,7 +20,7 @@ public struct CalendarExpression: Sendable, Hashable {
     var isFromEndOfMonth: Bool
     var hours: CalendarField
     var minutes: CalendarField
-    /// In microseconds.
+    /// The seconds of the time of day, in microseconds.
     var seconds: CalendarField
     /// The time zone as written.
     var suffix: Suffix
@@ -35,7 +35,7 @@ public struct CalendarExpression: Sendable, Hashable {
 
     /// The time zone that an expression names.
     enum Suffix: Hashable, Sendable {
-        /// None: the machine's zone applies.
+        /// The expression names no zone: the machine's zone applies.
         case none
         case utc
         case named(String)

@@ -41,23 +41,23 @@ struct CalendarField: Hashable, Sendable {
     /// Sorted, without duplicates; empty if any value is allowed.
     var components: [CalendarComponent]
 
-    /// Any value.
+    /// A field that allows any value.
     static let any = CalendarField(components: [])
-    /// Only these values.
+    /// A field that allows only these values.
     static func only(_ values: Int...) -> CalendarField {
         CalendarField(components: values.map { CalendarComponent(start: $0) })
     }
 
-    /// Which field it is.
+    /// The fields of an expression. Each has its own range of values.
     enum Place {
         case year
         case month
         case day
-        /// Counted from the end of the month.
+        /// The day of the month, counted from the month's end.
         case dayFromEnd
         case hour
         case minute
-        /// In microseconds.
+        /// The second, in microseconds.
         case second
 
         /// The allowed range.
@@ -74,7 +74,7 @@ struct CalendarField: Hashable, Sendable {
             }
         }
 
-        /// Its name in error messages.
+        /// The field's name in error messages.
         var name: String {
             switch self {
             case .year: "year"

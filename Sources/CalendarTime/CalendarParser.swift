@@ -122,7 +122,7 @@ struct CalendarParser {
         if let problem = field.problem(at: place) { throw error(problem) }
     }
 
-    /// 12 is 2012, 89 is 1989.
+    /// Completes a year of two digits: 12 is 2012, 89 is 1989.
     private static func fullYear(_ year: Int) -> Int {
         switch year {
         case 0..<70: year + 2000

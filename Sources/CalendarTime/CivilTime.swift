@@ -30,7 +30,7 @@ struct CivilDate: Hashable, Sendable {
         year = yearOfEra + era * 400 + (month <= 2 ? 1 : 0)
     }
 
-    /// Days since 1970-01-01.
+    /// The date as the number of days since 1970-01-01.
     var dayNumber: Int {
         let fromMarch = month > 2 ? year : year - 1
         let era = floorDivide(fromMarch, by: 400)

@@ -4,10 +4,10 @@
 public struct TimeZone: Sendable, Hashable {
     /// A local time type: its offset and name.
     struct Kind: Sendable, Hashable {
-        /// Seconds ahead of UTC.
+        /// The offset of the local time: seconds ahead of UTC.
         var offset: Int
         var isDaylight: Bool
-        /// Its abbreviation, as in `CET`.
+        /// The abbreviation of the local time, such as `CET`.
         var name: String
     }
 

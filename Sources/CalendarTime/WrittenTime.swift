@@ -58,7 +58,7 @@ public struct WrittenTime: Sendable, Hashable {
 
 /// A time of the day as people write it: `14:30`, `9:55` or `09:55:30`.
 public struct WrittenTimeOfDay: Sendable, Hashable {
-    /// Microseconds since midnight.
+    /// The time of the day in microseconds since midnight.
     public let sinceMidnight: Int64
 
     /// Parses a time of the day; nil if `text` is none.

@@ -4,7 +4,7 @@
 /// `CET-1CEST,M3.5.0,M10.5.0/3` (POSIX.1, with the larger hours of RFC 9636, section 3.3.1).
 struct ZoneRule: Sendable, Hashable {
     var standard: TimeZone.Kind
-    /// Nil without daylight saving time.
+    /// The kind of time during daylight saving time; nil if the zone has none.
     var daylight: TimeZone.Kind?
     /// When daylight saving time begins and ends, each in the local time before the change.
     private var begin = Day(on: .week(3, 2, 0), time: 7_200)
@@ -17,9 +17,9 @@ struct ZoneRule: Sendable, Hashable {
     }
 
     private enum Date: Hashable {
-        /// From 1 to 365; February 29 is not counted.
+        /// The day of the year, from 1 to 365; February 29 is not counted.
         case julian(Int)
-        /// From 0 to 365.
+        /// The day of the year, from 0 to 365; February 29 is counted.
         case ordinal(Int)
         /// Month, week (5 is the last) and weekday from 0 for Sunday.
         case week(Int, Int, Int)

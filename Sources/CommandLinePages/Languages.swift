@@ -13,7 +13,7 @@ package enum Languages {
         return list.isEmpty ? [tag(locale)] : list
     }
 
-    /// `de_AT` of `de_AT.UTF-8@euro`.
+    /// The language and country of a locale: `de_AT` of `de_AT.UTF-8@euro`.
     private static func code(_ locale: String) -> String {
         String(locale.prefix { $0 != "." && $0 != "@" })
     }

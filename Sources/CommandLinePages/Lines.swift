@@ -30,10 +30,11 @@ extension Terminal {
         columns >= 24 || columns >= narrowest && text.split(separator: " ").allSatisfy { width(of: $0) <= columns }
     }
 
-    /// Narrower columns are not wrapped at all.
+    /// A column that is narrower than this many characters is not wrapped at all.
     private static let narrowest = 8
 
-    /// In columns; colour sequences count as 0. The ASCII check avoids a slow lookup of each scalar.
+    /// The width of a text in columns; colour sequences count as 0. The ASCII check avoids a slow lookup of each
+    /// scalar.
     package static func width(of text: some StringProtocol) -> Int {
         if text.utf8.allSatisfy({ $0 < 0x80 && $0 != 0x1b }) { return text.utf8.count }
         var width = 0

@@ -37,7 +37,7 @@ package struct MemoryPage {
         return places
     }
 
-    /// `1, without notice`, or what protects the app.
+    /// The text of the column NEXT: `1, without notice`, or what protects the app.
     private static func next(_ app: AppMemory, _ place: Int?) -> String {
         if let place { return "\(place), " + (app.endsAtOnce ? "without notice" : "with notice and a grace") }
         return app.protection.map { "no: \($0)" } ?? "-"
@@ -47,7 +47,7 @@ package struct MemoryPage {
 
     // MARK: Step by step
 
-    /// Every step that would be taken.
+    /// All steps that would be taken under memory pressure.
     package var rehearsal: String {
         guard !memory.steps.isEmpty else {
             return head + "\nnothing would be done: no running app can be warned, paged out or ended\n"

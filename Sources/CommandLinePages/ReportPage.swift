@@ -6,7 +6,7 @@ package import TorporAPI
 /// A termination report for people: the reason, the missed deadline, resource use, history and last stack.
 package struct ReportPage {
     private let report: Report
-    /// What the kernel does with core dumps: /proc/sys/kernel/core_pattern of this machine; empty if it is not known.
+    /// How this machine's kernel handles core dumps (/proc/sys/kernel/core_pattern); empty if unknown.
     private let corePattern: String
 
     package init(_ report: Report, corePattern: String) { (self.report, self.corePattern) = (report, corePattern) }
@@ -73,7 +73,7 @@ package struct ReportPage {
         return report.exitCode.map { "with exit status \($0)" }
     }
 
-    /// Whether there is a core dump, and where it is.
+    /// A text that says whether there is a core dump, and where it is.
     private var core: String {
         guard report.coreDumped else { return "" }
         guard let first = corePattern.first else { return ", core dumped" }

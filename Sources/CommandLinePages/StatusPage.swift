@@ -23,7 +23,8 @@ package struct StatusPage {
         if let transition = app.transition { text += ", \(transition)" }
         if app.goal != app.state { text += ", goal \(app.goal)" }
         if app.failed { text += paint(", failed (‘torpor start’ or ‘torpor reset’ clears it)", .red) }
-        if status.stopped { text += ", stopped by its own or another process's signal" }
+        // While torpord stops it, its processes stop one after the other.
+        if status.stopped, app.transition != "suspending" { text += ", stopped by its own or another process's signal" }
         if status.traced { text += ", traced: its deadlines are off" }
         if status.outdated { text += ", launched with an old configuration (‘torpor apply --diff’ says what changed)" }
         text += "\n"
@@ -82,6 +83,7 @@ package struct StatusPage {
         add("woken by", wakers)
         add("not woken by", status.notWokenBy.joined(separator: ", "))
         add("mailbox", status.mailbox == 0 ? nil : "\(status.mailbox) waiting")
+        add("working on", work)
         let unfit = status.unfitSettings.joined(separator: ", ")
         add(
             "not set",
@@ -104,7 +106,11 @@ package struct StatusPage {
             (status.sleep?.pagedOut).flatMap { $0 > 0 ? ", \(Times.memory(bytes: $0)) paged out" : nil } ?? ""
         add("memory", app.memoryBytes.map { Times.memory(bytes: $0) + limit + pagedOut })
         add("cpu", app.cpuSeconds.map { Times.duration(seconds: $0) })
-        add("last exit", app.lastExit.map { $0.sentence + ($0.at.map { ", " + Times.timestamp($0) } ?? "") })
+        add("last exit", app.exitSentence.map { $0 + (app.lastExit?.at.map { ", " + Times.timestamp($0) } ?? "") })
+        if app.isSandboxed, app.pid == nil, app.lastExit?.reason == "exit-failure" {
+            let verb = "‘torpor permissions \(app.name)’"
+            add("hint", "what its sandbox denies may be why it failed: \(verb) shows what it may do")
+        }
         if let scenes = status.summary.scenesInside {
             add("scenes", "\(scenes.sessions), \(scenes.live) connected")
         }
@@ -170,7 +176,8 @@ package struct StatusPage {
         return (health.isKnown ? "good" : "not checked yet") + " (\(check))"
     }
 
-    /// For how long it was suspended in this run, which part of the run that is, and what processor time that saved.
+    /// For how long the app was suspended in this run, which part of the run that is, and what processor time that
+    /// saved.
     private var asleep: String? {
         guard let sleep = status.sleep, case let asleep = sleep.seconds, asleep > 0, let uptime = status.summary.uptime,
             uptime > 0
@@ -178,7 +185,7 @@ package struct StatusPage {
             return nil
         }
         let share = Int((min(1, asleep / uptime) * 100).rounded())
-        // Less is not worth a word.
+        // Do not show a saving of less than 0.1 s.
         let saved = sleep.processorSaved.flatMap { $0 >= 0.1 ? $0 : nil }.map { Times.duration(seconds: $0) }
         return "\(Times.duration(seconds: asleep)) of this run (\(share) %)"
             + (saved.map { ": about \($0) of processor time saved" } ?? "")
@@ -189,7 +196,22 @@ package struct StatusPage {
         status.suspendedBy == nil ? nil : status.deadlines.first { $0.name == "background-time" }
     }
 
-    private func isShownOtherwise(_ deadline: DeadlineInfo) -> Bool { deadline == backgroundTime }
+    private func isShownOtherwise(_ deadline: DeadlineInfo) -> Bool {
+        deadline == backgroundTime || deadline.name == "message" && status.work != nil
+    }
+
+    /// The message that the app works on, since when, and what happens if it does not answer.
+    private var work: String? {
+        guard let work = status.work else { return nil }
+        let message = work.message.map { " \($0) (\(work.topic ?? ""))" } ?? ""
+        let attempt = work.attempt.map { $0 > 1 ? ", attempt \($0)" : "" } ?? ""
+        let time = Times.duration(milliseconds: work.workingMilliseconds)
+        let end =
+            work.isLate
+            ? ", later than message_deadline: it is told nothing else before it answers"
+            : work.remainingMilliseconds.map { ", " + Times.duration(milliseconds: $0) + " left" } ?? ""
+        return "\(work.name)\(message) for \(time)\(attempt)\(end)"
+    }
 
     /// What will suspend the app, and when.
     private var suspender: String? {

@@ -77,7 +77,8 @@ package struct Table {
 
     private static func row(_ cells: [Cell]) -> Row { (cells, cells.map { Terminal.width(of: $0.text) }) }
 
-    /// No text column is cut below this width, nor below that of its head.
+    /// The minimum width of a text column in columns of the terminal. No text column is cut below it, nor below the
+    /// width of its head.
     private static let narrowest = 6
 
     /// Cuts the widest text columns until the first `count` columns fit.

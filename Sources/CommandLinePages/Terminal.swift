@@ -37,7 +37,7 @@ package enum Terminal {
 
     /// Replaces characters that move the cursor, change the terminal, or reorder the text by U+FFFD.
     package static func harmless(_ text: String) -> String {
-        // Each of those characters is one of these bytes or begins with one.
+        // In UTF-8, each character to replace is or begins with one of these bytes.
         guard text.utf8.contains(where: { $0 < 0x20 || [0x7f, 0xc2, 0xd8, 0xe2].contains($0) }) else { return text }
         var result = String.UnicodeScalarView()
         for scalar in text.unicodeScalars {

@@ -5,7 +5,7 @@ import Linux
 
 /// Times and amounts for people.
 package enum Times {
-    /// Microseconds since 1970.
+    /// The current time in microseconds since 1970.
     package static var now: Int64 { Clock.realtimeMicroseconds() }
 
     /// The time zone for input and output.
@@ -55,7 +55,7 @@ package enum Times {
     /// The start of today, or of yesterday.
     package static func midnight(isYesterdays: Bool) -> Int64? {
         guard let today = parse(date(now)), isYesterdays else { return parse(date(now)) }
-        // Days have from 23 to 25 hours.
+        // Go back by half a day only: the day before may have had 23, 24 or 25 hours.
         return parse(date(today - 12 * 3_600_000_000))
     }
 
@@ -71,7 +71,7 @@ package enum Times {
         return era * 146_097 + yearOfEra * 365 + yearOfEra / 4 - yearOfEra / 100 + dayOfYear - 719_468
     }
 
-    /// `850ms`, `3.2s`, `3m12s`, `5h07m`, `12d4h`.
+    /// A duration as text, such as `850ms`, `3.2s`, `3m12s`, `5h07m` or `12d4h`.
     package static func duration(seconds: Double) -> String {
         if seconds < 0 || !seconds.isFinite || seconds > 1e12 { return "-" }
         if seconds < 1 { return "\(Int(seconds * 1000))ms" }

@@ -73,13 +73,14 @@ extension ControlService {
         summary.ownedMilliseconds = machine.ownedUntil.map { max(0, ($0 - loop.now).microseconds / 1000) }
     }
 
-    /// Who owns the app, as clients are told; nil for an app that is not one of several machines.
+    /// Who owns the app, in the word that clients get; nil for an app without `owner = "external"`, which needs no
+    /// owner.
     private static func owner(_ machine: AppMachine) -> String? {
         guard machine.rules.owner == .external else { return nil }
         return machine.ownership == .none ? "none" : machine.ownership == .owned ? "here" : "forced"
     }
 
-    /// Fails if the app is one of several machines and this one does not own it; returns whether it did.
+    /// If another machine may own the app, fails the request. Returns whether it failed.
     func refuseUnowned(_ app: AppRuntime, _ reply: Reply) -> Bool {
         let machine = coordinator.machine(app.id)
         guard machine.rules.owner == .external, machine.ownership != .owned else { return false }
@@ -93,7 +94,8 @@ extension ControlService {
         return true
     }
 
-    /// Replies with all apps of several machines; to a caller that accepts several replies, then with those that change.
+    /// Replies with all apps that several machines can own (`owner = "external"`). If the caller accepts several
+    /// replies, then sends a reply for each app that changes.
     func owners(_ reply: Reply) {
         reply.send(ownerships, continues: true)
         guard reply.more, !reply.isClosed else { return }
@@ -108,7 +110,7 @@ extension ControlService {
                 guard let id = record.app.flatMap({ self.coordinator.id(of: $0) }) else { return }
                 tellOwner(of: apps[id], isSaved: false, reply)
             case EventKind.reconfigured.category where !tellsAll:
-                // Once for all that an apply changes.
+                // Send one reply for all changes of one apply.
                 tellsAll = true
                 loop.later { [weak self, weak reply] in
                     tellsAll = false
@@ -126,14 +128,16 @@ extension ControlService {
 
     private var ownerships: JSON {
         let all = apps.compactMap { app in
-            Self.owner(coordinator.machine(app.id)).map { Ownership(app: app.name, owner: $0, saved: true).json }
+            Self.owner(coordinator.machine(app.id)).map { owner in
+                Ownership(app: app.name, owner: owner, saved: true, imported: app.importedDigest).json
+            }
         }
         return ["apps": .array(all), "whole": true]
     }
 
     private func tellOwner(of app: AppRuntime, isSaved: Bool, _ reply: Reply?) {
         guard let owner = Self.owner(coordinator.machine(app.id)) else { return }
-        let one = Ownership(app: app.name, owner: owner, saved: isSaved)
+        let one = Ownership(app: app.name, owner: owner, saved: isSaved, imported: app.importedDigest)
         reply?.send(["apps": [one.json], "whole": false], continues: true)
     }
 
@@ -141,7 +145,7 @@ extension ControlService {
 
     /// Replies with a part of the state that the app saved.
     func exportState(of app: AppRuntime, at offset: Int64, for peer: Peer, _ reply: Reply) {
-        // Exporters read the states of apps of several machines only.
+        // Exporters may read only the states of apps that several machines can own.
         if supervisor.inForce.accounts.authority.isOnlyPoster(peer),
             coordinator.machine(app.id).rules.owner != .external
         {

@@ -9,6 +9,7 @@ import Lifecycle
 package import Linux
 import MemoryPressure
 import Output
+import Permissions
 import Processes
 package import Supervisor
 import SystemPackage
@@ -26,6 +27,10 @@ package final class ControlService: ShellRoom, ClientService {
     /// Reads the configuration's files again. Requests that come before a read begins share its result.
     let configurationReads: CoalescingReader<ConfigurationPlace, ConfigurationRead>
     let configurationComparison: ConfigurationComparison
+    /// Finds out, on a background thread, why apps could not be launched with a new configuration.
+    let launchObstacles: CoalescingReader<[AppSpecification], [String: String]>
+    /// How many configurations were applied.
+    var appliedCount = 0
     /// Reads icon files on a background thread, so that the event loop does not wait for a disk.
     let iconReads: BackgroundWorker
     let desktopSync: DesktopSync
@@ -40,6 +45,12 @@ package final class ControlService: ShellRoom, ClientService {
             { $0.read() }
         )
         configurationComparison = ConfigurationComparison(supervisor.loop)
+        launchObstacles = CoalescingReader(
+            supervisor.loop,
+            named: "obstacles",
+            joining: { (question: inout [AppSpecification], other: [AppSpecification]) in question += other },
+            { LaunchObstacle.find($0) }
+        )
         iconReads = BackgroundWorker(supervisor.loop, named: "icons", isInOrder: false)
         desktopSync = DesktopSync(supervisor)
     }
@@ -155,7 +166,9 @@ package final class ControlService: ShellRoom, ClientService {
                 try permissions(of: patterns.isEmpty ? selection.apps : selection.resolve(patterns), reply)
             case .answerPermissions(let request):
                 try answer(request, by: Self.name(of: peer), reply)
-            case .protection: reply.send(["apps": .array(supervisor.protection.infos.map(\.json))])
+            case .protection:
+                supervisor.protection.lookAgain()
+                reply.send(["apps": .array(supervisor.protection.infos.map(\.json))])
             case .lockData: lockData(by: Self.name(of: peer), reply)
             case .unlockData: unlockData(by: Self.name(of: peer), reply)
             case .settings(let name):
@@ -348,6 +361,7 @@ package final class ControlService: ShellRoom, ClientService {
         (summary.categories, summary.language) = (presentation.categories, presentation.language)
         summary.stranded = isStranded(app)
         summary.done = machine.isDone
+        summary.isSandboxed = app.specification.sandbox.mode != nil
         summary.socketTrouble = supervisor.wakes.sockets.trouble(of: app)
         summary.unhealthy = app.run.health?.problem
         let isHeld = machine.isWaitingForPermission || supervisor.protection.isStopped(app)
@@ -404,6 +418,7 @@ package final class ControlService: ShellRoom, ClientService {
         status.requiredBy = apps.filter { $0.specification.requires.contains(app.name) }.map(\.name)
         status.mailbox = Int64(supervisor.mailboxes.waiting(for: app).count)
         status.unhandled = Int64(supervisor.mailboxes.unhandled.count(of: app))
+        status.work = supervisor.work(of: app)
         status.transfers = Int64(supervisor.transfers.count(of: app))
         status.dataFolder = supervisor.dataFolders.folder(of: app)
         addBundle(of: app, to: &status)

@@ -89,7 +89,8 @@ extension ControlService {
 
 extension ControlService {
     /// The apps in the order in which the request acts on them. A launch waits for the launch of another app only if
-    /// that one was requested before it. What a user brings to the foreground last is in front, so that order stays.
+    /// that other launch was requested first. For `foreground` the order stays as given, because the app that comes
+    /// last ends up in front.
     func inOrder(_ selected: [AppRuntime], _ request: VerbRequest) -> [AppRuntime] {
         switch request.verb {
         case .suspend: coordinator.dependentsFirst(selected.map(\.id)).map { apps[$0] }

@@ -28,7 +28,7 @@ struct Doctor {
             + session + controllers
             + [
                 shortMemory, ownMemory,
-            ] + sandboxes + bundles + policies + MachineChecks(apps: supervisor.apps.count).all
+            ] + sandboxes + bundles + exposures + policies + MachineChecks(apps: supervisor.apps.count).all
     }
 
     private var session: [DoctorCheck] {
@@ -62,6 +62,17 @@ struct Doctor {
                     : "\(whose) not launched, since \(KernelRelease.landlockObstacle), or remove sandbox"
             )
         ] + (denials.map { [$0] } ?? [])
+    }
+
+    /// A check for each file of the configuration that every user of the machine can change.
+    private var exposures: [DoctorCheck] {
+        let sources = supervisor.configuration.sources
+        var told: Set<String> = []
+        return sources.files.compactMap { file in
+            let path = Path.join(sources.workingDirectory, file.path)
+            guard let exposure = FileExposure(of: path), told.insert(exposure.path).inserted else { return nil }
+            return DoctorCheck(name: "configuration", ok: false, value: path, message: exposure.sentence)
+        }
     }
 
     /// A check for each bundle whose latest version failed its first launches.

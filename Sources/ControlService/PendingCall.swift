@@ -56,7 +56,7 @@ final class PendingCall {
         /// Nothing: the result is known already.
         case done
 
-        /// Whether the request has changed what the app should do from now on, also after a reboot.
+        /// Whether the request changes the app's goal, which also counts after a reboot.
         var setsGoal: Bool {
             switch self {
             case .goal, .gone, .newIncarnation: true
@@ -128,7 +128,8 @@ final class PendingCall {
         return true
     }
 
-    /// The results that there are. `areStored`: whether new goals of apps can be stored, so that a reboot keeps them.
+    /// The results that are known so far. `areStored`: whether new goals of apps can be stored, so that they survive a
+    /// reboot.
     func results(areStored: Bool) -> [VerbResult] {
         items.compactMap { item in
             guard var result = item.result else { return nil }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What locks data from outside: the lock of the session, and the sleep of the machine. Each is followed for itself, so
-/// that a sleep locks what a person has unlocked by hand while the session was locked. Pure: the caller carries out the
-/// wishes and keeps ``recorded`` for the next torpord.
+/// Decides when the lock of the session and the sleep of the machine lock and unlock data. Both are followed
+/// separately: if a user has unlocked data by hand while the session was locked, a sleep still locks it. This type does
+/// no I/O: the caller carries out the wishes, and stores ``recorded`` for the next torpord.
 public struct OutsideLocks: Hashable, Sendable {
-    /// A session and the machine, as logind has them.
+    /// The state of the session and of the machine, as logind reports it.
     public struct State: Hashable, Sendable {
         /// Whether the session is locked.
         public var isLocked: Bool
@@ -14,7 +14,7 @@ public struct OutsideLocks: Hashable, Sendable {
         public var hasSession: Bool
         /// The user of that session; nil if that is not known yet.
         public var user: UInt32?
-        /// Whether a user has logged in to that session; false for a login screen, which is a session too.
+        /// Whether the session belongs to a user who has logged in; false for a login screen, which is a session too.
         public var isUsers = true
 
         /// Memberwise initializer.
@@ -23,16 +23,16 @@ public struct OutsideLocks: Hashable, Sendable {
         }
     }
 
-    /// What follows from a change.
+    /// What to do after a change of the session or the machine.
     public enum Wish: Hashable, Sendable { case lock, unlock }
 
-    /// What the next torpord must know.
+    /// What torpord stores for the next torpord.
     public struct Recorded: Hashable, Sendable {
-        /// Whether the session has locked data, and its unlock was not carried out.
+        /// Whether the session's lock has locked data, and the unlock that follows its end was not carried out yet.
         public var session: Bool
-        /// The same for the sleep of the machine.
+        /// Whether the machine's sleep has locked data, and the unlock that follows its end was not carried out yet.
         public var sleep: Bool
-        /// The user whose session was there at that lock; nil if that is not known.
+        /// The user of the session at the time of that lock; nil if unknown.
         public var user: UInt32?
 
         /// Memberwise initializer.
@@ -44,20 +44,20 @@ public struct OutsideLocks: Hashable, Sendable {
     private enum Hold: Hashable {
         case none
         case holds
-        /// Its end was seen and asked for the unlock, which is not carried out yet.
+        /// The lock has ended and has requested an unlock, which was not carried out yet.
         case ends
     }
 
     private var session: Hold
     private var sleep: Hold
-    /// The state before; nil if this torpord has seen none.
+    /// The previous state; nil if this torpord has seen none.
     private var last: State?
-    /// Whether this torpord or an earlier one of this boot has followed a session: then only a change of it counts.
+    /// Whether a torpord of this boot has followed the session before. If so, only changes of the session count.
     private var isKnown: Bool
-    /// The user whose session was there at the last lock; nil if no torpord of this boot has seen a lock.
+    /// The user of the session at the time of the last lock; nil if no torpord of this boot has seen a lock.
     private var user: UInt32?
 
-    /// Creates it from what an earlier torpord of this boot has recorded.
+    /// Continues with what an earlier torpord of this boot has recorded.
     public init(_ recorded: Recorded, isKnown: Bool) {
         session = recorded.session ? .holds : .none
         sleep = recorded.sleep ? .holds : .none
@@ -68,15 +68,16 @@ public struct OutsideLocks: Hashable, Sendable {
     /// What the next torpord must know now.
     public var recorded: Recorded { Recorded(session: session != .none, sleep: sleep != .none, user: user) }
 
-    /// Takes in a state. `session` and `sleep`: whether each is to lock data (`lock_with`).
+    /// Handles a state of logind, and returns what follows from it. `session` and `sleep`: whether each of them is
+    /// configured to lock data (`lock_with`).
     public mutating func follow(_ now: State, session usesSession: Bool, sleep usesSleep: Bool) -> Wish? {
         let (before, isFirst) = (last, !isKnown)
         last = now
         isKnown = true
         var (locks, ends) = (false, false)
         let isHeld = session == .holds || sleep == .holds
-        // The session has ended, a login screen or another user's is in its place, or logind does not answer: none of
-        // these says that a user has unlocked it.
+        // If the session has ended, if a login screen or another user's session has taken its place, or if logind does
+        // not answer, a lock remains: none of these means that the user has unlocked the session.
         let isReturned = now.hasSession && now.isUsers && !isOthers(now.user)
         func step(_ hold: inout Hold, _ isOn: Bool, _ was: Bool?, _ isUsed: Bool, _ mayEnd: Bool) {
             if !isUsed {
@@ -92,22 +93,24 @@ public struct OutsideLocks: Hashable, Sendable {
         }
         step(&session, now.isLocked, before?.isLocked, usesSession, isReturned)
         step(&sleep, now.isAsleep, before?.isAsleep, usesSleep, isReturned || !usesSession)
-        // A boot locks, and no user's session is there yet: the first login ends that lock.
+        // After a boot, data is locked while no user has a session: the first login ends that lock.
         if isFirst, usesSession, !now.isLocked, !(now.hasSession && now.isUsers) { session = .holds }
-        // A machine that sleeps at the login screen is still to be unlocked by the user whose session was locked.
+        // If the machine sleeps while a login screen is shown, keep the user whose session was locked: that user must
+        // unlock.
         if session == .holds || sleep == .holds, now.isUsers, !isHeld || user == nil { user = now.user }
         if locks { return .lock }
         guard session != .holds, sleep != .holds else { return nil }
         return ends || isFirst && now.hasSession && now.isUsers ? .unlock : nil
     }
 
-    /// Data was unlocked, by whomever: what does not lock now asks for no unlock later.
+    /// Called when data was unlocked, no matter by whom. The end of a lock that is over already then requests no
+    /// further unlock.
     public mutating func isUnlocked() {
         if last?.isLocked != true { session = .none }
         if last?.isAsleep != true { sleep = .none }
     }
 
-    /// An unlock was tried in vain: it is not tried again.
+    /// Called when a requested unlock has failed. It is not requested again.
     public mutating func staysLocked() {
         if session == .ends { session = .none }
         if sleep == .ends { sleep = .none }

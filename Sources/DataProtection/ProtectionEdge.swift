@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The edges between locked and unlocked data, for all apps with protected data together. Pure: the shell performs the
-/// actions, and tells what came of them.
+/// The state machine that locks and unlocks the data of all apps with protected data together. It does no I/O: the
+/// shell carries out the actions, and reports the results as events.
 ///
 ///     locked ──unlock──▶ opening ──opened──▶ unlocked ──lock──▶ warning ──answered, deadline──▶ closing ──closed──▶ locked
 ///                           ▲                   ▲                  │                            │   ▲
 ///                           │                   └────── unlock ────┘             busy, not late ▼   │ 1 s
 ///                           └───────────────── unlock ◀──────────────────────────────────── retrying
 ///
-/// Only one run of torpor-protect is under way at a time: a wish that comes during a run is carried out after it. Two
-/// rules hold whatever happens. Data counts as locked only after a run that came to its end and left no folder open. A
-/// wish to lock is recorded when it comes, so that a torpord that is killed then leaves it to the next one.
+/// Only one run of torpor-protect is in progress at a time: a request that comes during a run is carried out after it.
+/// Two rules always hold. Data counts as locked only after a complete run that left no folder open. A request to lock
+/// is recorded at once, so that if torpord is killed, the next torpord locks the data.
 public struct ProtectionEdge: Hashable, Sendable {
-    /// What an earlier torpord wrote down.
+    /// The state that an earlier torpord has recorded.
     public enum Recorded: UInt32, Sendable, CaseIterable {
-        /// Nothing: the machine was booted since.
+        /// No state applies, because the machine was booted since.
         case nothing
         case locked
         case unlocked
-        /// It was locking: apps were told, or the folders were being closed.
+        /// Locking was in progress: apps were notified, or the folders were being closed.
         case locking
     }
 
@@ -27,47 +27,49 @@ public struct ProtectionEdge: Hashable, Sendable {
         /// torpord has started, or the first app with protected data was added.
         case begun(Recorded)
         case lock
-        /// Lock, and warn apps no longer than this: the machine is about to sleep, and does not wait for ever.
+        /// Lock, but wait for apps at most this long: the machine is about to sleep and does not wait longer.
         case lockSoon(Duration)
         case unlock
-        /// No app that was told is still awaited.
+        /// Every app that was notified of the lock has answered or need not answer.
         case answered
         /// The timer of ``Action/arm(_:)`` has fired.
         case timeout
-        /// A run that opens is over; whether data counts as unlocked by it. Otherwise it may still have opened folders.
+        /// A run that opens folders has ended. The value says whether data counts as unlocked now; even if not, the run
+        /// may have opened some folders.
         case opened(Bool)
-        /// A run that closes is over.
+        /// A run that closes folders has ended.
         case closed(Closed)
     }
 
-    /// What a run that closes has achieved.
+    /// The result of a run that closes folders.
     public enum Closed: Hashable, Sendable {
         /// All folders are closed, and no file is in use.
         case whole
         /// All folders are closed. Files are still in use, or it is not known whether any is.
         case busy
-        /// A folder may still be open, or the kernel may still have its key.
+        /// A folder may still be open, or the kernel may still have a key.
         case failed
     }
 
-    /// What the shell does.
+    /// An action that the shell must carry out.
     public enum Action: Hashable, Sendable {
         /// Write down for the next torpord.
         case record(Recorded)
-        /// Take apps out of the foreground, tell them, and report ``Event/answered`` when none is awaited.
+        /// Take apps out of the foreground, and notify them of the lock. Report ``Event/answered`` when no answer is
+        /// pending.
         case warn
-        /// Call ``Event/timeout`` after this time, and no earlier one.
+        /// Set the timer for ``Event/timeout``. This replaces an earlier time.
         case arm(Duration)
         case disarm
         case open
         case close
-        /// Data can be read: tell apps, uncover and launch them.
+        /// Data can be read: notify apps, uncover them, and launch those that wait.
         case announceUnlocked
-        /// The lock is over; whether files are still in use.
+        /// Locking has ended. `isBusy`: whether files are still in use.
         case announceLocked(isBusy: Bool)
-        /// Folders could not be closed in ``retryTime``, which is tried again and again.
+        /// Folders could not be closed within ``retryTime``. Further retries follow.
         case announceFailure
-        /// The folders stay closed: nobody has given the kernel their keys.
+        /// The folders stay closed, because no user has given their keys to the kernel.
         case stayLocked
     }
 
@@ -76,25 +78,26 @@ public struct ProtectionEdge: Hashable, Sendable {
         case locked
         case opening(Origin)
         case unlocked
-        /// `until`: when the time of apps is over.
+        /// Apps were notified. `until`: the time until which torpord waits for their answers.
         case warning(until: Duration)
         case closing(Closing)
         case retrying(Closing)
     }
 
-    /// What data was before a run that opens.
+    /// The state of data before a run that opens folders.
     enum Origin: Hashable, Sendable {
         case locked
-        /// A run for keys that were added while data was unlocked.
+        /// Data was unlocked; the run opens folders whose keys were added since.
         case unlocked
-        /// An earlier torpord had unlocked it, and apps use it; whether the kernel still has the keys shows this run.
+        /// An earlier torpord had unlocked data, and apps use it. The run shows whether the kernel still has the keys.
         case takenOver
     }
 
     struct Closing: Hashable, Sendable {
         /// When retries end; nil before the first run is over.
         var until: Duration?
-        /// Nobody has locked: what an unlock without keys has opened is closed again.
+        /// Whether the folders are closed only because an unlock failed: it opened some folders before a key was found
+        /// to be missing. False if a lock was requested.
         var isUndoing = false
         /// Whether ``Action/announceFailure`` was performed.
         var isOverdue = false
@@ -103,10 +106,10 @@ public struct ProtectionEdge: Hashable, Sendable {
     private(set) var phase = Phase.idle
     private var asked = Asked.nothing
 
-    /// What was asked for during a run.
+    /// What was requested during a run.
     private enum Asked: Hashable, Sendable {
         case nothing
-        /// `by`: when the time of apps is over at the latest.
+        /// `by`: the latest time until which to wait for apps.
         case lock(by: Duration?)
         case unlock
 
@@ -117,24 +120,24 @@ public struct ProtectionEdge: Hashable, Sendable {
     public static let retryTime = Duration.seconds(10)
     /// The time between two tries.
     public static let retryInterval = Duration.seconds(1)
-    /// The time between two tries of what could not be locked in ``retryTime``.
+    /// The interval of retries after ``retryTime`` is over.
     public static let slowInterval = Duration.seconds(10)
 
-    /// The time that apps have to answer.
+    /// How long to wait for the answers of apps.
     public var deadline = Duration.seconds(10)
 
-    /// Creates an edge that was not begun.
+    /// Creates a machine that has not received ``Event/begun(_:)``.
     public init() {}
 
-    /// Whether data can be read, and nobody is locking it.
+    /// Whether data can be read and is not being locked.
     public var isUnlocked: Bool { phase == .unlocked || phase == .opening(.unlocked) && !asked.isLock }
-    /// Whether data is locked, and no edge is under way.
+    /// Whether data is locked, and no unlock is in progress.
     public var isLocked: Bool { phase == .locked }
     /// Whether ``Event/begun(_:)`` has come.
     public var hasBegun: Bool { phase != .idle }
-    /// Whether apps were told that data is about to go, and are awaited.
+    /// Whether apps were notified of the lock, and torpord waits for their answers.
     public var isWarning: Bool { if case .warning = phase { true } else { false } }
-    /// When the time of apps that were told is over; nil if none is told.
+    /// The time until which torpord waits for apps that were notified of the lock; nil if none was.
     public var warnsUntil: Duration? { if case .warning(let until) = phase { until } else { nil } }
     /// Whether data is being locked, or will be as soon as a run is over.
     public var isLocking: Bool {
@@ -144,7 +147,7 @@ public struct ProtectionEdge: Hashable, Sendable {
         case .idle, .locked, .unlocked: false
         }
     }
-    /// Whether data should be locked, and could not be.
+    /// Whether a requested lock has failed so far.
     public var isOverdue: Bool {
         switch phase {
         case .closing(let closing), .retrying(let closing): closing.isOverdue
@@ -152,7 +155,7 @@ public struct ProtectionEdge: Hashable, Sendable {
         }
     }
 
-    /// Applies an event and returns what follows, in order. An event that comes too late changes nothing.
+    /// Handles an event, and returns the actions that follow, in order. Events that come too late have no effect.
     public mutating func handle(_ event: Event, now: Duration) -> [Action] {
         switch event {
         case .begun(let recorded): begin(recorded)
@@ -170,7 +173,7 @@ public struct ProtectionEdge: Hashable, Sendable {
         guard phase == .idle else { return [] }
         switch recorded {
         case .unlocked: return open([], .takenOver)
-        // A machine that lost its power may have left doors open.
+        // After a power failure, folders may have been left open.
         case .nothing, .locked, .locking: return close()
         }
     }
@@ -245,13 +248,14 @@ public struct ProtectionEdge: Hashable, Sendable {
         switch wish {
         case .lock(let time):
             guard isInUse else { return close() }
-            // Apps that use their data already must hear of the lock.
+            // Apps use the data already, so notify them of the lock first.
             phase = .unlocked
             return lock(by: time, now: now)
-        // Keys that were added during the run count too.
+        // More keys may have been added during the run, so open once more.
         case .unlock: return open([], origin)
         case .nothing:
-            // An app's own folder may be open although the keys of others are missing: it must not stay so.
+            // Not all keys are there, so data does not count as unlocked. But some folders may have been opened: close
+            // them again.
             guard isUnlocked || isInUse else { return close(isUndoing: true) }
             phase = .unlocked
             return [.record(.unlocked), .announceUnlocked]

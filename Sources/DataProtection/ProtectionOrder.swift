@@ -2,11 +2,11 @@
 
 public import Varlink
 
-/// The folder of an app with protected data, as torpord names it to torpor-protect.
+/// The protected folder of an app, in the form in which torpord names it to torpor-protect.
 public struct ProtectedFolder: Hashable, Sendable {
     /// The name of the app, and of its folder below the root.
     public let app: String
-    /// Whether the folder may be closed by its mode alone, where it cannot be encrypted.
+    /// Whether the folder may be protected by its permissions alone if it cannot be encrypted.
     public let mayFallBack: Bool
     /// The app's user, by name or number; empty for that of torpord.
     public let user: String
@@ -21,7 +21,7 @@ public struct ProtectedFolder: Hashable, Sendable {
     /// The arguments of torpor-protect for this folder.
     public var words: [String] { [app, mayFallBack ? "permissions" : "none", user, group] }
 
-    /// The folders that arguments name; nil if the arguments are none.
+    /// The folders that the arguments name; nil if the arguments are invalid.
     public static func folders(_ words: ArraySlice<String>) -> [ProtectedFolder]? {
         guard words.count % 4 == 0 else { return nil }
         let words = Array(words)
@@ -36,37 +36,42 @@ public struct ProtectedFolder: Hashable, Sendable {
     }
 }
 
-/// Where protected folders are, below the state directory: `protected/APP` is the door, a folder of torpord's user that
-/// lets nobody through while it is closed; `protected/APP/files` is the app's, and encrypted where the filesystem can.
+/// The places of protected folders in the state directory. `protected/APP` is the door: a folder of torpord's user that
+/// no other user can enter while it is closed. `protected/APP/files` belongs to the app, and is encrypted if the
+/// filesystem supports it.
 public enum ProtectedPlace {
     /// The name of the root in the state directory.
     public static let root = "protected"
     /// The name of the app's own folder behind its door.
     public static let files = "files"
+    /// Beside ``files``, while ‘torpor protect move’ works: the copy that is not finished, and then the original of a
+    /// finished copy. Never the only one, so that it may be removed at any time.
+    public static let draft = ".moving"
     /// The folder of the sealed keys in the root. No app has such a name.
     public static let keys = ".keys"
-    /// The file in the root that one torpor-protect locks while it works.
+    /// The file in the root that torpor-protect locks while it works, so that only one works at a time.
     public static let lock = ".lock"
 }
 
 /// A process that has files of a protected folder open.
 public struct FileHolder: Hashable, Sendable {
-    /// Its pid.
+    /// The pid of the process.
     public let pid: Int32
-    /// The name of its program.
+    /// The name of the process's program.
     public let name: String
     /// Some of the files, as the process sees them.
     public let files: [String]
-    /// How many files it has open or mapped.
+    /// How many files the process has open or mapped.
     public let count: Int
-    /// Its cgroup, as `/proc/PID/cgroup` has it.
+    /// The process's cgroup as in `/proc/PID/cgroup`.
     public let cgroup: String?
 
-    /// The most files of each that are named.
+    /// The most files that are named for each process.
     public static let mostFiles = 8
-    /// The most holders of a folder whose files are named. All are reported: one of them may belong to an app.
+    /// The most holders per folder whose files are named. Further holders are reported too, with one file each, since
+    /// they may be processes of an app.
     public static let mostNamed = 32
-    /// The most holders of a folder that are remembered to be shown.
+    /// The most holders per folder that are stored to be shown.
     public static let mostShown = 1000
 
     /// Memberwise initializer.
@@ -74,7 +79,7 @@ public struct FileHolder: Hashable, Sendable {
         (self.pid, self.name, self.files, self.count, self.cgroup) = (pid, name, files, count, cgroup)
     }
 
-    /// The holder together with what else was found of the same process.
+    /// This holder, merged with another finding about the same process.
     func joined(with other: FileHolder) -> FileHolder {
         let more = other.files.filter { !files.contains($0) }
         return FileHolder(
@@ -110,32 +115,32 @@ public struct FileHolder: Hashable, Sendable {
     }
 }
 
-/// What torpor-protect found or did about one folder.
+/// The state of one folder after a run of torpor-protect.
 public struct FolderStanding: Hashable, Sendable {
     /// Whether the folder is open.
     public enum State: String, Sendable {
-        /// Its app can read it.
+        /// The app can read the folder.
         case open
-        /// No app can open it.
+        /// The folder is closed: no app can open it.
         case closed
-        /// The kernel lacks its key, so that it stays closed.
+        /// The folder stays closed, because the kernel lacks its key.
         case withoutKey = "no-key"
-        /// It cannot be protected as configured.
+        /// The folder cannot be protected as the configuration demands.
         case refused
     }
 
     /// The app's name.
     public var app: String
-    /// Whether its folder is open.
+    /// Whether the app can read the folder, and if not, why.
     public var state: State
-    /// Whether the kernel encrypts it; nil before it was opened for the first time.
+    /// Whether the kernel encrypts the folder; nil before it was opened for the first time.
     public var isEncrypted: Bool?
-    /// Why it is in this state, in words that follow the app's name.
+    /// Why the folder is in this state, as text that follows the app's name.
     public var problem: String?
-    /// Whether files of it are still in use although it is closed.
+    /// Whether files of the folder are still in use although it is closed.
     public var isBusy = false
-    /// The processes that use them, which are lines of their own (``ProtectionAnswer``). May be empty: what the kernel
-    /// itself holds belongs to no process.
+    /// The processes that use files of the folder. torpor-protect prints them on lines of their own
+    /// (``ProtectionAnswer``). May be empty even if files are in use, since the kernel itself may use them.
     public var holders: [FileHolder] = []
 
     /// Creates a standing without problems and holders.
@@ -162,30 +167,30 @@ public struct FolderStanding: Hashable, Sendable {
     }
 }
 
-/// What torpor-protect prints, a line of JSON each, at once when it is known: the standing of each folder; after all of
-/// them, when it closes, the holders that it finds; and that it came to its end. If it is ended before, what it has
-/// printed counts.
+/// The output of torpor-protect: one JSON object per line, each printed as soon as it is known. First comes the
+/// standing of each folder, then (if folders are closed) each holder that was found, and at last a line that shows that
+/// the run was complete. If torpor-protect is killed, the lines printed so far count.
 public struct ProtectionAnswer: Sendable {
     /// The folders, with their holders.
     public private(set) var standings: [FolderStanding] = []
-    /// Whether it came to its end. Otherwise there may be more holders.
+    /// Whether the run was complete. If not, there may be further holders.
     public private(set) var isWhole = false
 
-    /// The last line.
+    /// The last line of a complete run.
     public static var end: JSON { ["end": true] }
 
-    /// The line of a holder.
+    /// The line that reports a holder.
     public static func line(_ app: String, _ holder: FileHolder) -> JSON {
         ["app": .string(app), "holder": holder.json]
     }
 
     /// Creates the answer of a run that printed nothing.
     ///
-    /// - Parameter isWhole: whether it came to its end, because there was nothing to do.
+    /// - Parameter isWhole: whether the run was complete although it printed nothing, because there was nothing to do.
     public init(isWhole: Bool = false) { self.isWhole = isWhole }
 
-    /// Reads lines. What follows the last newline is a line that was not finished; what is no JSON is a sentence about
-    /// an error.
+    /// Parses the output. A line without a newline at its end is incomplete and ignored. A line that is not JSON is an
+    /// error message.
     public init(_ bytes: [UInt8]) throws {
         var places: [String: Int] = [:]
         var known: [Int: [Int32: Int]] = [:]

@@ -139,7 +139,7 @@ package struct DesktopFolder {
             }
             guard let owner = DesktopEntry.owner(in: text) else { return refuse("was not made by Torpor") }
             guard owner.socket.utf8.elementsEqual(socket.utf8) else {
-                return refuse("is of another supervisor, that with the socket \(owner.socket)")
+                return refuse("belongs to another supervisor, the one with the socket \(owner.socket)")
             }
             return true
         }

@@ -2,7 +2,7 @@
 
 /// Language names in desktop entries, in the form of locales: `LANGUAGE_COUNTRY@MODIFIER`.
 enum DesktopLocale {
-    /// Scripts, with the modifiers that locales use instead.
+    /// Codes of scripts (ISO 15924), with the modifiers that locales use instead.
     private static let scripts = [
         "latn": "latin", "cyrl": "cyrillic", "deva": "devanagari", "arab": "arabic", "hebr": "hebrew",
     ]

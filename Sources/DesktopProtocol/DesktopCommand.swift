@@ -20,7 +20,7 @@ public enum DesktopCommand: Hashable, Sendable {
     case acknowledge(id: Int64)
     /// Focus the window of these processes that had the focus last. Ignored unless the focus is followed.
     case raise(pids: [Int32])
-    /// Reply with `pong` at once: torpord has to know whether torpor-desktop still works.
+    /// Reply with `pong` at once. By that, torpord checks whether torpor-desktop still works.
     case ping(number: Int64)
 
     /// The most processes in one command; further ones are left out. Parents come first, since they usually own the
@@ -128,7 +128,8 @@ public struct DesktopAlert: Hashable, Sendable {
     public var icon: String?
     /// The name of the app's desktop entry, without `.desktop`.
     public var entry: String?
-    /// Where a helper has shown it last; nil if none has. It makes no sound then, and replaces what is there.
+    /// Where an earlier torpor-desktop has shown the alert last; nil if none has. If it is set, the alert makes no
+    /// sound, and replaces the notification there.
     public var place: ScreenPlace?
 
     /// Creates an alert without options.

@@ -47,8 +47,8 @@ public struct PipeWireDump: Sendable {
     /// The bytes of the string or word that is being read. `isOpaque` is set if it is too long or has escapes.
     private var text: [UInt8] = []
     private var isOpaque = false
-    /// The string that was read last: a member's name if a colon follows, otherwise a value. It is nil inside if it
-    /// was too long or had escapes.
+    /// The last string that was read: a member's name if a colon follows, otherwise a value. The inner optional is nil
+    /// if the string was too long or had escapes.
     private var string: String??
     private var object = Object()
 

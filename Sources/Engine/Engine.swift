@@ -63,8 +63,8 @@ package final class Engine {
 
     /// The most launches at once: enough to keep every processor busy.
     private static let launchesAtOnce = max(4, 2 * ThisProcess.processorCount)
-    /// When launches have waited this long because too many others are in progress, those no longer count (they have
-    /// not reached their exec), and the waiting launches begin.
+    /// If a launch has waited this long for a place among ``launchesAtOnce``, the launches in progress no longer count,
+    /// even if they have not reached their exec, and the waiting launches begin.
     private static let launchPatience = Duration.milliseconds(50)
 
     /// - Parameter loop: runs the engine, and its clock is the engine's clock.

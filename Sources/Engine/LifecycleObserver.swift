@@ -13,13 +13,14 @@ package protocol LifecycleObserver: AnyObject {
     func added(_ app: AppRuntime)
     /// Called when an app has entered a state. ``AppRuntime/lastState`` is still the previous state.
     func entered(_ app: AppRuntime, from: AppState, to: AppState)
-    /// An incarnation has ended, and its processes are gone. ``AppRuntime/run`` stays until all observers were called.
+    /// Called when an incarnation has ended, and its processes are gone. ``AppRuntime/run`` stays until all observers
+    /// were called.
     func ended(_ app: AppRuntime, _ ending: Ending)
     /// These apps may have changed, and everything decided for them is carried out. This is called often, so it must
     /// cost almost nothing for apps that the observer does not deal with.
     func touched(_ apps: [AppRuntime])
-    /// An app has left the configuration and has stopped for good: remove everything about it from memory and disk.
-    /// Another app may get its id soon.
+    /// Called when an app has left the configuration and has stopped for good: remove everything about it from memory
+    /// and disk. Another app may get its id soon.
     func forget(_ app: AppRuntime)
 }
 

@@ -7,16 +7,11 @@ import WireText
 /// The gateway's log, for any thread. Writes a line on standard error for each message, with the prefix of
 /// sd-daemon(3) if a journal reads it.
 public final class GatewayLog: Sendable {
-    private struct Repeated {
-        var saidAt: Duration
-        var left = 0
-    }
-
     private let level: LogLevel
     private let isJournal: Bool
-    private let repeated = Monitor([String: Repeated]())
-    /// The minimum interval between equal messages.
-    private static let interval = Duration.seconds(30)
+    /// The longest line, in characters.
+    private static let longest = 2000
+    private let throttle = Monitor(LogThrottle())
 
     /// Creates a log for messages of at least this severity.
     public init(level: LogLevel) {
@@ -24,30 +19,30 @@ public final class GatewayLog: Sendable {
         isJournal = JournalSocket.isStream(2, named: ThisProcess.environment("JOURNAL_STREAM"))
     }
 
-    /// Logs a sentence. Control characters, which may come from outside, are replaced.
+    /// Logs a sentence. Replaces control characters, since the sentence may quote text from outside.
     public func say(_ level: LogLevel, _ sentence: String) {
         guard level >= self.level else { return }
-        ThisProcess.complain((isJournal ? "<\(Self.priority(level))>" : "torpor-gateway: ") + sentence.onOneLine)
+        // A subject may have 64 KiB.
+        let line = String(sentence.unicodeScalars.prefix(Self.longest)).onOneLine
+        ThisProcess.complain((isJournal ? "<\(Self.priority(level))>" : "torpor-gateway: ") + line)
     }
 
     /// Logs something that may happen with every message: each `what` at most every 30 s, then with the number of
-    /// times that it happened.
-    public func sayOften(_ level: LogLevel, _ what: String, _ sentence: String) {
-        guard level >= self.level else { return }
+    /// times that it happened, and at most 50 different ones in 30 s. Returns whether it was logged.
+    @discardableResult
+    public func sayOften(_ level: LogLevel, _ what: String, _ sentence: String) -> Bool {
+        guard level >= self.level else { return false }
         let now = Clock.monotonic()
-        let left: Int? = repeated.withLock { repeated in
-            // Names from outside must not fill up the memory.
-            if repeated.count > 1000 { repeated = [:] }
-            if let before = repeated[what], now - before.saidAt < Self.interval {
-                repeated[what]?.left += 1
-                return nil
-            }
-            let left = repeated[what]?.left ?? 0
-            repeated[what] = Repeated(saidAt: now)
-            return left
+        let count: Int
+        switch throttle.withLock({ $0.take(what, at: now) }) {
+        case .nothing: return false
+        case .message(let left): count = left
+        case .others(let others, let left):
+            say(.warning, "\(others) other messages were too many to log")
+            count = left
         }
-        guard let left else { return }
-        say(level, left == 0 ? sentence : "\(sentence) (and \(left) times before)")
+        say(level, count == 0 ? sentence : "\(sentence) (and \(count) times before)")
+        return true
     }
 
     private static func priority(_ level: LogLevel) -> Int {

@@ -5,30 +5,30 @@ public import Linux
 public import TorporAPI
 import Varlink
 
-/// Which apps of several machines (`owner = "external"`) this machine owns, as the supervisor tells it. Follows the
-/// supervisor on a thread of its own, and finds the next one if it is replaced.
+/// Follows which apps this machine owns, among those that several machines can own (`owner = "external"`). The
+/// supervisor reports this to a thread of this object, which reconnects when the supervisor is replaced.
 public final class OwnerWatch: Sendable {
-    /// How an app stands.
+    /// Whether this machine owns an app, as far as is known.
     public enum Standing: Sendable, Hashable {
-        /// The supervisor has not answered since the start, or does not answer now.
+        /// Unknown: the supervisor has not answered yet, or does not answer now.
         case unknown
-        /// The app needs no owner, or is not there.
+        /// The app needs no owner, or does not exist.
         case needsNone
-        /// This machine owns it.
+        /// This machine owns the app.
         case here
-        /// This machine does not own it.
+        /// This machine does not own the app.
         case elsewhere
     }
 
-    /// Is told what the supervisor tells, on the thread of this object. Without elements something else has changed:
-    /// the supervisor is gone, or apps need no owner any more.
+    /// Called on this object's thread with the apps whose owner the supervisor has reported. The list is empty if
+    /// something else has changed: the supervisor is gone, or apps no longer need an owner.
     public typealias Observer = @Sendable ([Ownership]) -> Void
 
     private struct State: Sendable {
-        /// The supervisor has answered, once.
+        /// Whether the supervisor has answered at least once.
         var isLearnt = false
         var isKnown = false
-        /// Stays when the supervisor is gone.
+        /// The owner of each app, as last reported. Kept while the supervisor is gone.
         var owners: [String: String] = [:]
         var observers: [Observer] = []
     }
@@ -39,16 +39,16 @@ public final class OwnerWatch: Sendable {
 
     /// How long the supervisor may take for its first answer.
     private static let patience: Int32 = 10_000
-    /// How long a supervisor is left alone that cannot tell.
+    /// The delay before a supervisor that does not support the request is asked again.
     private static let rest = Duration.seconds(30)
 
-    /// Knows nothing before ``start()``.
+    /// Creates an object that knows no owners until ``start()`` is called.
     public init(socket: String, log: GatewayLog) {
         self.socket = socket
         self.log = log
     }
 
-    /// Begins to follow the supervisor. Throws if no thread can be started.
+    /// Starts the thread that follows the supervisor. Throws if the thread cannot be started.
     public func start() throws(Errno) {
         try WorkerThread.start(named: "owners") { [self] in
             var pause = Duration.zero
@@ -56,10 +56,11 @@ public final class OwnerWatch: Sendable {
         }
     }
 
-    /// Follows the next supervisor until it is gone, and waits. `pause`: how long it waited before. Returns how long it
-    /// waits now.
+    /// Follows the next supervisor until it is gone, then sleeps. `pause`: the length of the previous sleep. Returns
+    /// the length of this one.
     ///
-    /// The loop must not contain this: with so much in a loop, Swift's optimiser runs for a quarter of an hour.
+    /// This is a function of its own because Swift's optimiser takes a quarter of an hour if the loop in ``start()``
+    /// contains all of it.
     @inline(never)
     private func followNext(after pause: Duration) -> Duration {
         let isOld = follow()
@@ -75,7 +76,8 @@ public final class OwnerWatch: Sendable {
 
     private static let call = ManagerRequest.owners.call
 
-    /// Follows one supervisor until it is gone. Returns true for one that does not tell who owns apps.
+    /// Follows one supervisor until it is gone. Returns true if the supervisor is of a version that does not report
+    /// owners.
     private func follow() -> Bool {
         do throws(VarlinkClientError) {
             let client = try VarlinkClient(path: socket, timeout: .seconds(10))
@@ -109,17 +111,18 @@ public final class OwnerWatch: Sendable {
         for observer in observers { observer(apps) }
     }
 
-    /// Calls `observer` from now on.
+    /// Registers `observer` for all later changes.
     public func onChange(_ observer: @escaping Observer) { state.withLock { $0.observers.append(observer) } }
 
-    /// Waits until the supervisor has answered. Returns false at the deadline (CLOCK_MONOTONIC).
+    /// Waits until the supervisor has answered for the first time. Returns false if the deadline (CLOCK_MONOTONIC)
+    /// comes first.
     @discardableResult
     public func waitUntilLearnt(until deadline: Duration) -> Bool {
         let isLearnt: Bool? = state.wait(until: deadline) { state, _ in state.isLearnt ? true : nil }
         return isLearnt ?? false
     }
 
-    /// How the app stands now.
+    /// Whether this machine owns the app now.
     public func standing(of app: String) -> Standing {
         state.withLock { state in
             guard state.isKnown else { return .unknown }
@@ -131,12 +134,12 @@ public final class OwnerWatch: Sendable {
         }
     }
 
-    /// Whether the app needed an owner when the supervisor last told.
+    /// Whether several machines can own the app, according to the supervisor's last report.
     public func isOfSeveralMachines(_ app: String) -> Bool {
         state.withLock { Self.owner(of: app, in: $0.owners) != nil }
     }
 
-    /// The app may be named without the number of its only instance.
+    /// If an app has only one instance, it may be named without the instance's number.
     private static func owner(of app: String, in owners: [String: String]) -> String? {
         owners[app] ?? owners.first { $0.key.hasPrefix(app + "@") }?.value
     }

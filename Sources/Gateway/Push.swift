@@ -20,7 +20,8 @@ public struct Push: Sendable, Hashable {
     public var wakes: Bool
     /// The sender, such as `http:ci` or `nats:main`.
     public var sender: String
-    /// Whether the supervisor refuses it for an app of several machines that its machine does not own.
+    /// Whether the supervisor must refuse the message if several machines can own the app and this machine does not own
+    /// it.
     public var owned = false
     /// Identifies the message, so that a repeated post has no effect if only the first reply was lost.
     public var token = RequestToken.random()
@@ -99,7 +100,7 @@ public enum PostOutcome: Sendable, Hashable {
     case refused(String)
     /// The app's mailbox is full.
     case full(String)
-    /// The app is one of several machines, and another one owns it, or none.
+    /// Several machines can own the app, and this machine does not own it.
     case elsewhere(String)
     /// The supervisor does not reply, or the queue for it is full.
     case unavailable(String)

@@ -35,6 +35,9 @@ public struct Secrets: Sendable {
         return folder + "/" + name
     }
 
+    /// Whether systemd has put the file there for this program.
+    public func isCredential(_ path: String) -> Bool { credentials.map { path.hasPrefix($0 + "/") } ?? false }
+
     /// Reads a secret: the first line of its file.
     public func read(_ name: String) throws(Problem) -> [UInt8] {
         let path = path(name)

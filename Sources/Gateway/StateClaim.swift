@@ -4,37 +4,39 @@ public import Linux
 import Varlink
 import WireText
 
-/// What a claim of an app's state does.
+/// The rules for a claim of an app's state: by a claim, a machine takes the state over from the machine that pushed it
+/// before.
 public enum StateClaim {
-    /// The last message about the app's state at the server.
+    /// The last message about the app's state in the server's stream.
     public struct Kept: Sendable, Hashable {
-        /// The machine that sent it.
+        /// The name of the machine that sent the message.
         public var node: String
-        /// When the state was saved, by that machine's clock, microseconds since 1970; nil if there was none.
+        /// When the state was saved, in microseconds since 1970 by the sending machine's clock; nil if the message
+        /// contains no state.
         public var savedAt: Int64?
 
         /// Memberwise initializer.
         public init(node: String, savedAt: Int64?) { (self.node, self.savedAt) = (node, savedAt) }
     }
 
-    /// Where the state comes from.
+    /// Which state a claim uses.
     public enum Source: Sendable, Hashable {
-        /// From this machine's disk.
+        /// The state on this machine's disk.
         case here
-        /// From the server.
+        /// The state that the server has.
         case server
-        /// The claim must not be made; with a sentence.
+        /// None: the claim is refused, for the reason in this sentence.
         case refused(String)
     }
 
-    /// Decides which state a claim brings up.
+    /// Decides which state a claim uses.
     ///
     /// - Parameters:
-    ///   - kept: the last message; nil if there is none.
-    ///   - node: this machine.
+    ///   - kept: the server's last message about the app; nil if there is none.
+    ///   - node: the name of this machine.
     ///   - savedAt: when the app's state on this machine's disk was saved; nil if there is none.
-    ///   - owner: who owns the app, as the supervisor says.
-    ///   - isForced: a person wants this machine's state.
+    ///   - owner: who owns the app, as the supervisor reports.
+    ///   - isForced: whether the user demands this machine's state.
     public static func source(
         of app: String,
         kept: Kept?,
@@ -46,7 +48,8 @@ public enum StateClaim {
         guard let kept else { return .here }
         let isOurs = kept.node == node
         if owner == "here" {
-            // The app may run: what is here is the newest, unless another machine has taken over since.
+            // The app may be running here. So this machine has the newest state, unless another machine has claimed the
+            // state since.
             guard isOurs || isForced else {
                 return .refused(
                     "this machine owns \(app), but \(kept.node) has claimed its state since: ‘torpor disown \(app) "
@@ -56,21 +59,21 @@ public enum StateClaim {
             return .here
         }
         if isForced { return .here }
-        // Only times of the same clock are compared. This machine was the last that had the state, and has saved a newer
-        // one that did not reach the server.
+        // If this machine sent the last message, both times are of the same clock, so they can be compared. A newer
+        // state on disk was saved here but never reached the server.
         if isOurs, let savedAt, savedAt > kept.savedAt ?? .min { return .here }
         return .server
     }
 }
 
-/// The tokens of this machine: a file for each app that was claimed here since the boot, in a folder that a boot empties.
-/// Whoever can write to the folder decides what is pushed.
+/// This machine's tokens: one file for each app that this machine has claimed since the boot. The folder is emptied by
+/// a boot. A user that can write to the folder decides which states are pushed.
 public struct StateTokens: Sendable {
-    /// The token of an app.
+    /// Shows that this machine has claimed an app's state.
     public struct Token: Sendable, Hashable {
-        /// Is in each message of the claim, and in none of another.
+        /// A random text that is in each message of this claim and in no message of another claim.
         public var claim: String
-        /// The message's number in the stream.
+        /// The number of the claim's first message in the stream.
         public var sequence: UInt64
 
         /// Memberwise initializer.
@@ -79,12 +82,12 @@ public struct StateTokens: Sendable {
 
     private let folder: String
 
-    /// - Parameter folder: the folder; made when it is needed.
+    /// - Parameter folder: the path of the folder. ``keep(_:of:)`` creates it.
     public init(folder: String) { self.folder = folder }
 
     private func path(_ app: String) -> String { folder + "/" + app + ".token" }
 
-    /// The token of an app; nil if there is none, or if the file is not one.
+    /// The token of an app; nil if there is none, or if its file is damaged.
     public func token(of app: String) -> Token? {
         guard let bytes = try? File.readRegular(path(app), limit: 1 << 12), let json = try? JSON.parse(bytes[...]),
             let claim = json["claim"]?.stringValue, let sequence = json["sequence"]?.intValue
@@ -92,7 +95,7 @@ public struct StateTokens: Sendable {
         return Token(claim: claim, sequence: UInt64(clamping: sequence))
     }
 
-    /// Keeps a token.
+    /// Stores the token of an app.
     public func keep(_ token: Token, of app: String) throws(Errno) {
         try File.makeDirectories(folder)
         let json: JSON = ["claim": .string(token.claim), "sequence": .int(Int64(clamping: token.sequence))]
@@ -100,5 +103,24 @@ public struct StateTokens: Sendable {
     }
 
     /// Removes a token, if there is one.
-    public func remove(_ app: String) { try? File.remove(path(app)) }
+    public func remove(_ app: String) {
+        try? File.remove(path(app))
+        try? File.remove(ownedPath(app))
+    }
+
+    // MARK: Owned claims
+
+    // A file of its own: one that is written here never takes the place of a token that another process has claimed.
+    private func ownedPath(_ app: String) -> String { folder + "/" + app + ".owned" }
+
+    /// Notes that this machine owns the app under the claim of the token. A claim comes before the ownership.
+    public func noteOwned(_ token: Token, of app: String) {
+        guard !wasOwned(token, app) else { return }
+        try? File.replace(ownedPath(app), Array(token.claim.utf8))
+    }
+
+    /// Whether this machine has owned the app under the claim of the token.
+    public func wasOwned(_ token: Token, _ app: String) -> Bool {
+        (try? File.readRegular(ownedPath(app), limit: 1 << 12)) == Array(token.claim.utf8)
+    }
 }

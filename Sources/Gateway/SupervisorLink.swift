@@ -104,8 +104,8 @@ public final class PostQueue: Sendable {
     private let state = Monitor(State())
     private let limit: Int
 
-    /// Starts the threads, each with its own connection. With `owners`, messages for apps of several machines are posted
-    /// only where these are owned. Throws if no thread can be started.
+    /// Starts the threads, each with its own connection. With `owners`, a message for an app that several machines can
+    /// own is posted only if this machine owns the app. Throws if no thread can be started.
     public init(
         socket: String,
         limit: Int,

@@ -34,6 +34,22 @@ public enum GatewayLoader {
         return sink.hasErrors ? .failure(DiagnosticList(diagnostics: sink.sorted)) : .success(gateway)
     }
 
+    /// The content of the file; nil if it cannot be read, for a reason that ``load(path:environment:system:)`` gives.
+    public static func text(path: String = defaultPath, system: ConfigurationSystem = .live) -> [UInt8]? {
+        try? system.read(Path.join(system.workingDirectory, path)).get()
+    }
+
+    /// Reads a configuration whose content is known already; `path` is the file that had it.
+    public static func load(
+        path: String,
+        text: [UInt8],
+        environment: [String: String]
+    ) -> Result<GatewaySpecification, DiagnosticList> {
+        var system = ConfigurationSystem.live
+        system.read = { _ in .success(text) }
+        return load(path: path, environment: environment, system: system)
+    }
+
     private static func read(_ context: Context, _ bytes: [UInt8], into gateway: inout GatewaySpecification) {
         let root: Node
         do throws(DocumentError) {

@@ -99,7 +99,7 @@ enum GatewayRead {
         if broker.password != nil, broker.user == nil { context.error("password needs user", at: node.position) }
     }
 
-    /// `[gateway.state]`.
+    /// Reads `[gateway.state]`.
     static func states(_ context: Context, _ node: Node) -> GatewayStates {
         var states = GatewayStates()
         states.broker.name = "state"
@@ -112,7 +112,7 @@ enum GatewayRead {
         return states
     }
 
-    /// A subject of NATS without wildcards.
+    /// A NATS subject without wildcards.
     static func subject(_ context: Context, _ node: Node) -> String? {
         guard let text = Read.text(context, node) else { return nil }
         let parts = text.split(separator: ".", omittingEmptySubsequences: false)
@@ -234,9 +234,9 @@ enum GatewayRead {
 
 /// The address of an MQTT broker.
 public struct BrokerAddress: Sendable, Hashable {
-    /// A host name or an address.
+    /// A host name or an IP address.
     public let host: String
-    /// By default 1883, or 8883 if encrypted.
+    /// The port of the broker: 1883 by default, or 8883 if the connection is encrypted.
     public let port: Int32
     /// Whether the connection is encrypted.
     public let isEncrypted: Bool
@@ -271,7 +271,7 @@ public enum GatewayNames {
 
     /// Why a topic is not valid; nil if it is.
     public static func problem(topic: String) -> String? {
-        // The supervisor refuses a longer one.
+        // The longest topic in bytes. The supervisor refuses longer ones.
         let longest = TopicRule.longestName
         if topic.isEmpty || topic.utf8.count > longest { return "a topic has 1 to \(longest) bytes" }
         let isPlain = topic.unicodeScalars.allSatisfy { $0.value > 32 && $0.value != 127 }

@@ -23,28 +23,28 @@ public struct GatewaySpecification: Sendable, Hashable {
     public var nats: [GatewayBroker] = []
     /// Brokers of MQTT.
     public var mqtt: [GatewayBroker] = []
-    /// Where the saved states of apps of several machines are kept; nil for nowhere.
+    /// Where to store the saved states of apps that several machines can own; nil to store none.
     public var state: GatewayStates?
     /// What is allowed but probably not intended, sorted by place.
     public var warnings: [Diagnostic] = []
 
-    /// A gateway that listens to nothing.
+    /// Creates a gateway without any endpoints or brokers.
     public init(socket: String, secrets: String) {
         self.socket = socket
         self.secrets = secrets
     }
 }
 
-/// `[gateway.http]`.
+/// The table `[gateway.http]` of the configuration.
 public struct GatewayEndpoint: Sendable, Hashable {
-    /// Where it listens.
+    /// Where the HTTP endpoint listens.
     public enum Address: Sendable, Hashable, CustomStringConvertible {
         /// A numeric address.
         case tcp(address: String, port: UInt16)
         /// A Unix socket's path; absolute.
         case unix(String)
 
-        /// As it is written in the configuration.
+        /// The address in the form in which the configuration has it.
         public var description: String {
             switch self {
             case .tcp(let address, let port): address.contains(":") ? "[\(address)]:\(port)" : "\(address):\(port)"
@@ -53,47 +53,47 @@ public struct GatewayEndpoint: Sendable, Hashable {
         }
     }
 
-    /// Where it listens.
+    /// Where the HTTP endpoint listens.
     public var address = Address.tcp(address: "127.0.0.1", port: 8780)
     /// The most connections at a time.
     public var maxConnections = 512
     /// How long a connection may be silent.
     public var timeout: Duration = .seconds(30)
-    /// The tokens that may post.
+    /// The tokens whose holders may post messages.
     public var tokens: [GatewayToken] = []
 
     /// An endpoint without tokens, to which no client may post.
     public init() {}
 }
 
-/// `[[gateway.http.tokens]]`.
+/// A table of `[[gateway.http.tokens]]` in the configuration.
 public struct GatewayToken: Sendable, Hashable {
-    /// The name of its holder, as apps see it in the sender.
+    /// The name of the token's holder. Apps see it in the sender of messages.
     public var name = ""
     /// The name of the secret with the token.
     public var secret = ""
-    /// Patterns of the apps that it may post to.
+    /// Patterns of the apps to which the token may post.
     public var apps = ["*"]
-    /// Patterns of the topics that it may post.
+    /// Patterns of the topics that the token may post.
     public var topics = ["*"]
-    /// Patterns of the templates whose scenes it may open.
+    /// Patterns of the templates whose scenes the token may open.
     public var scenes: [String] = []
 
     /// A token without a name and a secret.
     public init() {}
 
-    /// Whether it may post this topic to this app.
+    /// Whether the token may post this topic to this app.
     public func allows(app: String, topic: String) -> Bool {
         apps.contains { Glob.matches($0, app) } && topics.contains { Glob.matches($0, topic) }
     }
 
-    /// Whether it may open scenes of that template.
+    /// Whether the token may open scenes of that template.
     public func opens(_ template: String) -> Bool { scenes.contains { Glob.matches($0, template) } }
 }
 
 /// `[[gateway.nats]]`, `[[gateway.mqtt]]`.
 public struct GatewayBroker: Sendable, Hashable {
-    /// Its name for logs and apps.
+    /// The broker's name in logs, and in the senders that apps see.
     public var name = ""
     /// The URL: `nats://host:4222`, `mqtt://host:1883`; encrypted with `tls://`, `mqtts://`.
     public var url = ""
@@ -120,40 +120,41 @@ public struct GatewayBroker: Sendable, Hashable {
     public init() {}
 }
 
-/// `[gateway.state]`: the stream of JetStream that keeps the saved states of apps, a message for each.
+/// The table `[gateway.state]`: the JetStream stream that stores the saved states of apps, one message for each app.
 public struct GatewayStates: Sendable, Hashable {
-    /// The folder of tokens, which a boot empties.
+    /// The default folder of tokens. A boot empties it.
     public static let usualTokens = "/run/torpor-gateway-state"
 
-    /// The server of NATS, without subscriptions.
+    /// The NATS server to connect to. It has no subscriptions.
     public var broker = GatewayBroker()
-    /// The stream.
+    /// The name of the stream.
     public var stream = "TORPOR-STATE"
-    /// The subject of an app's state is this, a dot and the app's name.
+    /// The first part of the subjects: the subject of an app's state is this text, a dot and the app's name.
     public var subject = "torpor.state"
-    /// Whether the stream is made if it is missing.
+    /// Whether to create the stream if it is missing.
     public var create = false
-    /// How many servers of a cluster of NATS keep the stream, if it is made.
+    /// How many servers of a NATS cluster store the stream, if it is created.
     public var replicas = 1
-    /// Patterns of the apps whose states are pushed.
+    /// Patterns for the names of the apps whose states are pushed.
     public var apps = ["*"]
-    /// The name of this machine, which no other machine has; nil for the host's name.
+    /// A name for this machine that no other machine uses; nil for the host name.
     public var node: String?
-    /// The folder of tokens: a file for each app that was claimed here since the boot; absolute.
+    /// The absolute path of the folder of tokens, with a file for each app that this machine has claimed since the
+    /// boot.
     public var tokens = usualTokens
 
-    /// A server without an address.
+    /// Creates the default values: a server without an address.
     public init() {}
 
-    /// Whether the state of the app is pushed.
+    /// Whether the states of this app are pushed.
     public func keeps(_ app: String) -> Bool { apps.contains { Glob.matches($0, app) } }
 }
 
-/// `[[gateway.nats.subscriptions]]`, `[[gateway.mqtt.subscriptions]]`: which messages go to which app.
+/// A table of `[[gateway.nats.subscriptions]]` or `[[gateway.mqtt.subscriptions]]`: which messages go to which app.
 public struct GatewaySubscription: Sendable, Hashable {
     /// Whether a message wakes the app.
     public enum WakeRule: String, Sendable, Hashable, CaseIterable {
-        /// If its payload says so: `content-available`.
+        /// A message wakes the app if its payload has `content-available`.
         case payload
         case always
         case never
@@ -161,9 +162,9 @@ public struct GatewaySubscription: Sendable, Hashable {
 
     /// What happens to a message if the app's mailbox is full.
     public enum FullRule: String, Sendable, Hashable, CaseIterable {
-        /// The server keeps it and all later ones.
+        /// The server keeps this message and all later ones.
         case wait
-        /// It is lost and logged.
+        /// The message is dropped, and that is logged.
         case drop
     }
 
@@ -183,7 +184,7 @@ public struct GatewaySubscription: Sendable, Hashable {
     public var topic: SubjectTemplate?
     /// How a message is coalesced with queued ones.
     public var coalesce: Coalesce?
-    /// Only messages with the same key are coalesced.
+    /// Only messages with the same key are coalesced; nil for no key.
     public var key: SubjectTemplate?
     /// Whether a message wakes the app.
     public var wake = WakeRule.payload

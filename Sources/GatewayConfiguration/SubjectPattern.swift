@@ -7,9 +7,9 @@ import WireText
 public struct SubjectPattern: Sendable, Hashable, CustomStringConvertible {
     /// The syntax of subjects.
     public enum Dialect: Sendable, Hashable {
-        /// `orders.*.created`, `orders.>`: docs.nats.io/nats-concepts/subjects.
+        /// A subject of NATS, such as `orders.*.created` or `orders.>`: docs.nats.io/nats-concepts/subjects.
         case nats
-        /// `home/+/state`, `home/#`: MQTT 3.1.1, 4.7.
+        /// A topic filter of MQTT, such as `home/+/state` or `home/#`: MQTT 3.1.1, 4.7.
         case mqtt
 
         var separator: String { self == .nats ? "." : "/" }
@@ -62,10 +62,10 @@ public struct SubjectPattern: Sendable, Hashable, CustomStringConvertible {
         }
     }
 
-    /// The number of its wildcards.
+    /// The number of wildcards in the pattern.
     public var wildcards: Int { parts.count { $0 == dialect.one || $0 == dialect.rest } }
 
-    /// What its wildcards match in a subject; nil if the subject does not match.
+    /// The parts of a subject that match the pattern's wildcards; nil if the subject does not match.
     public func match(_ subject: String) -> [String]? {
         let words = dialect.parts(subject)
         var found: [String] = []
@@ -74,7 +74,7 @@ public struct SubjectPattern: Sendable, Hashable, CustomStringConvertible {
         if dialect == .mqtt, isWild, subject.utf8.first == UInt8(ascii: "$") { return nil }
         for (index, part) in parts.enumerated() {
             if part == dialect.rest {
-                // home/# matches home too.
+                // The filter home/# also matches the topic home.
                 guard index < words.count || (dialect == .mqtt && index == words.count) else { return nil }
                 found.append(words[min(index, words.count)...].map(\.description).joined(separator: dialect.separator))
                 return found
@@ -98,7 +98,7 @@ public struct SubjectTemplate: Sendable, Hashable, CustomStringConvertible {
         case subject
     }
 
-    /// As it is written.
+    /// The template as the configuration has it.
     public let description: String
     private let parts: [Part]
 
@@ -118,7 +118,7 @@ public struct SubjectTemplate: Sendable, Hashable, CustomStringConvertible {
         while let open = rest.firstIndex(of: "{") {
             if open > rest.startIndex { parts.append(.text(String(rest[..<open]))) }
             guard let close = rest[open...].firstIndex(of: "}") else {
-                throw QuantityError(description: "\(quoted(text)) has { without }")
+                throw QuantityError(description: "\(quoted(text)) has a { without a }")
             }
             let word = rest[rest.index(after: open)..<close]
             if word == "subject" {
@@ -142,7 +142,7 @@ public struct SubjectTemplate: Sendable, Hashable, CustomStringConvertible {
         self.parts = parts
     }
 
-    /// Whether it is the same for all subjects.
+    /// Whether the text has no placeholders, so that it is the same for all subjects.
     public var isConstant: Bool {
         parts.allSatisfy { if case .text = $0 { true } else { false } }
     }

@@ -4,9 +4,9 @@ public import EventLoop
 public import Linux
 import TransferRules
 
-/// One GET to a server on this machine, run on the event loop: whether an app is ready, what it shows. It supports no
-/// more of HTTP than torpord needs, and judges responses by the same rules as torpor-transfer, which downloads from
-/// other machines with libcurl as the app's user.
+/// One GET request to a server on this machine, run on the event loop, for example to check whether an app is ready. It
+/// supports only the parts of HTTP that torpord needs. torpor-transfer, which downloads from other machines, follows
+/// the same rules for responses.
 ///
 /// Releasing the last reference cancels it.
 public final class HTTPQuestion {
@@ -30,8 +30,8 @@ public final class HTTPQuestion {
     public enum Part: Hashable, Sendable {
         /// The status: do not wait for the rest.
         case status
-        /// The status; the rest is read and dropped until the server closes the connection, for 250 ms at most, so that
-        /// nothing of it is left that counts as use of the app.
+        /// The status. The rest of the response is read and discarded until the server closes the connection, for at
+        /// most 250 ms, so that no open connection remains that would count as use of the app.
         case statusAtEnd
         /// The whole response, with a body of at most `most` bytes.
         case body(most: Int)
@@ -39,9 +39,9 @@ public final class HTTPQuestion {
 
     /// A server's response.
     public struct Answer: Hashable, Sendable {
-        /// 200 to 999.
+        /// The status code, from 200 to 999.
         public var status: Int
-        /// Empty if only the status was wanted.
+        /// The body of the response; empty if only the status was wanted.
         public var body: [UInt8]
     }
 
@@ -84,7 +84,7 @@ public final class HTTPQuestion {
     private var head = ResponseHead()
     /// The incomplete line of the head, later the body.
     private var bytes: [UInt8] = []
-    /// The response is known, and only the end of the connection is awaited.
+    /// Whether the response is complete and only the server's close of the connection is awaited.
     public private(set) var isClosing = false
     private var isOver = false
 
@@ -184,7 +184,7 @@ public final class HTTPQuestion {
         awaitClose()
     }
 
-    /// Waits until the server closes the connection: the app must not be suspended before it does.
+    /// Waits until the server has closed the connection, because the app must not be suspended before that.
     private func awaitClose() {
         isClosing = true
         timer = try? loop.timer { [weak self] in self?.closed() }

@@ -200,15 +200,16 @@ public final class HTTPServer: Sendable {
 }
 
 extension torpor_http_framing {
-    /// Why it is ambiguous for which host a request is, from which page it comes or where it ends, as a sentence; nil
-    /// if nothing is. If two headers contradict each other, a proxy in front may follow the other one, and take for a
-    /// body what this server takes for the next request (request smuggling; RFC 9112, 3.2 and 6.3).
+    /// Why it is ambiguous where the request ends, for which host it is, or from which page it comes, as a sentence;
+    /// nil if nothing is ambiguous. If two headers contradict each other, a proxy in front of this server may follow
+    /// the other header than this server does. Then the proxy takes bytes as the body of one request that this server
+    /// takes as the next request (request smuggling; RFC 9112, 3.2 and 6.3).
     fileprivate func flaw(_ version: String) -> String? {
         if is_malformed != 0 {
             return "a header is malformed: NAME: VALUE, on one line that ends with CRLF, without control characters"
         }
         if hosts > 1 { return "a request must not have several Host headers" }
-        // Only the first would be judged.
+        // The checks of the origin would only see the first header.
         if origins > 1 || sites > 1 { return "a request must not have several Origin or Sec-Fetch-Site headers" }
         if lengths > 1 { return "a request must not have several Content-Length headers" }
         guard codings > 0 else { return nil }

@@ -119,13 +119,58 @@ extension DataNode {
     }
 }
 
-/// JSON as people write it for PM2: with comments, names without quotes, and trailing commas.
+/// JSON as people write it for PM2, with comments, names without quotes, and trailing commas; and the literals of
+/// JavaScript that `pm2 prettylist` prints.
 enum LooseJSON {
     static func parse(_ text: String) throws(ImportError) -> DataNode {
         let plain = withoutComments(text)
         if let json = try? JSON.parse(plain) { return DataNode(json) }
         // YAML's flow style allows all of this, but does not accept tabs as white space at the beginning of a line.
-        return try YAML.parse(plain.replacing("\t", with: " "), as: "JSON")
+        return try YAML.parse(withJSONStrings(plain).replacing("\t", with: " "), as: "JSON")
+    }
+
+    /// The text with the strings of JavaScript as strings of JSON: others stand in `'` or `` ` ``, where a backslash
+    /// escapes too, and long ones are sums (`'a\n' + 'b'`).
+    static func withJSONStrings(_ text: String) -> String {
+        var result = String.UnicodeScalarView()
+        var rest = text.unicodeScalars[...]
+        while let scalar = rest.popFirst() {
+            guard "\"'`".unicodeScalars.contains(scalar) else {
+                result.append(scalar)
+                continue
+            }
+            result.append("\"")
+            var quote = scalar
+            while true {
+                copyString(until: quote, &rest, &result)
+                // A sum continues after its plus sign.
+                var after = rest.drop { $0.properties.isWhitespace }
+                guard after.popFirst() == "+" else { break }
+                after = after.drop { $0.properties.isWhitespace }
+                guard let next = after.popFirst(), "\"'`".unicodeScalars.contains(next) else { break }
+                (quote, rest) = (next, after)
+            }
+            result.append("\"")
+        }
+        return String(result)
+    }
+
+    private static func copyString(
+        until quote: Unicode.Scalar,
+        _ rest: inout Substring.UnicodeScalarView,
+        _ result: inout String.UnicodeScalarView
+    ) {
+        while let scalar = rest.popFirst(), scalar != quote {
+            switch scalar {
+            case "\\":
+                guard let next = rest.popFirst() else { return }
+                // JSON has no \' and no \`, and YAML reads \xNN as JavaScript does.
+                if !"'`".unicodeScalars.contains(next) { result.append(scalar) }
+                result.append(next)
+            case "\"": result.append(contentsOf: "\\\"".unicodeScalars)
+            default: result.append(scalar)
+            }
+        }
     }
 
     /// The text with comments (`/* … */` and `// …`) replaced by spaces.

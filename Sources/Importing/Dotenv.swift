@@ -47,7 +47,8 @@ enum Dotenv {
         guard let end = end(of: inner, quote) else { return nil }
         let quoted = String(inner[..<end])
         let isEscaped = quote == "\"" && (quoted.contains("\\n") || quoted.contains("\\r"))
-        // dotenv keeps each backslash but these two: how it reads the others does not matter if one of these is there.
+        // dotenv interprets only `\n` and `\r`, and keeps every other backslash. If a text contains one of these two,
+        // the values differ anyway, so the other backslashes need no exact handling.
         let theirs = isEscaped ? quoted.replacing("\\n", with: "\n").replacing("\\r", with: "\r") : quoted
         return (text[..<equals].trimmed, theirs)
     }

@@ -235,8 +235,8 @@ public enum Importer {
         tree.names(path) == nil ? nil : SourceKind.ofFolder(path, tree)
     }
 
-    /// The kind of configuration of another supervisor that a file has; nil if it has none, or the file's name says that
-    /// it is Torpor's.
+    /// Which supervisor's configuration a file contains; nil if it is not known, or if the file is named like a
+    /// configuration of Torpor.
     public static func kind(ofFile path: String, _ tree: SourceTree) -> SourceKind? {
         guard !path.hasSuffix(".toml"), let text = tree.text(path) else { return nil }
         return SourceKind.ofFile(path, text)

@@ -11,17 +11,17 @@ struct PM2App {
     let node: DataNode
     let folder: String
     let tree: SourceTree
-    /// The PATH of the shell that started the app.
+    /// The PATH of the shell that started the app, which PM2 passed on to it.
     var path: String
 
     /// The command of an app.
     private struct Command {
         var words: [String]
-        /// The program that runs the script; nil if the script is run by itself.
+        /// The program that runs the script; nil if the script is executed directly.
         var interpreter: String?
-        /// Variables that a shell line sets for its program.
+        /// The variables that are assigned at the beginning of a shell line.
         var variables = ImportedProgram("")
-        /// Whether the script is a shell line, which PM2 does not run in cluster mode unless it is told to.
+        /// Whether the script is a shell line. PM2 runs a shell line in cluster mode only if `exec_mode` says so.
         var isLine = false
     }
 
@@ -97,7 +97,7 @@ struct PM2App {
         return node.text.flatMap { ShellWords.split($0) ?? $0.split(separator: " ").map(String.init) } ?? []
     }
 
-    /// The script, by the names that PM2 knows for it.
+    /// The app's script. PM2 accepts several keys for it.
     static func script(_ node: DataNode) -> String? {
         ["script", "cmd", "command", "exec"].lazy.compactMap { node[$0]?.text }.first { !$0.isEmpty }
     }
@@ -129,7 +129,7 @@ struct PM2App {
         if !script.contains("/"), suffix == nil || Self.interpreters[suffix ?? ""] == nil, !tree.exists(path),
             interpreter == nil || interpreter == "none" || interpreter == "node"
         {
-            // The script is a program on the PATH, such as npm.
+            // The script names a program on the PATH, such as npm.
             return Command(words: [script] + arguments)
         }
         switch interpreter {
@@ -148,7 +148,7 @@ struct PM2App {
         }
     }
 
-    /// The command of a script with blanks, which PM2 has bash run, without other arguments.
+    /// The command for a script that contains blanks: PM2 passes it to bash as a shell line, without other arguments.
     private func line(_ script: String, _ directory: String, _ program: inout ImportedProgram) -> Command? {
         guard ShellWords.split(script)?.first.map({ !$0.isEmpty }) == true else {
             program.cannot("its script \(quoted(script)) has a quote that is not closed")
@@ -175,7 +175,8 @@ struct PM2App {
         return command
     }
 
-    /// The interpreter that the app names; nil if it names none. For `node@VERSION`, that of nvm.
+    /// The interpreter that the app names; nil if it names none. For `node@VERSION`, the path of that version's node in
+    /// nvm's folder.
     private func interpreter(_ program: inout ImportedProgram) -> String? {
         let name = [node["interpreter"]?.text, node["exec_interpreter"]?.text].lazy.compactMap { $0 }.first { $0 != "" }
         guard let name, name.hasPrefix("node@") else { return name }
@@ -300,7 +301,8 @@ struct PM2App {
             program["restart_backoff"] = .table(backoff)
             program["stable_after"] = Amounts.duration(seconds: stable ?? 1).map(TOMLValue.string)
         }
-        // An app that ends by itself after a moment, and is started again after restart_delay, works as it should.
+        // With a restart delay and without `min_uptime`, an app may end soon each time on purpose, like a periodic job.
+        // So do not treat an early end as a failed launch then.
         if restarts, stable != nil || (delay ?? 0) == 0 { launching(stable ?? 1, &program) }
         let codes = (node["stop_exit_codes"]?.list ?? node["stop_exit_codes"].map { [$0] } ?? []).compactMap(\.integer)
         if !codes.isEmpty {
@@ -333,11 +335,11 @@ struct PM2App {
         }
     }
 
-    /// The longest time in seconds for which an app is launching because of `min_uptime`.
+    /// The longest launch, in seconds, that results from `min_uptime`.
     private static let longestLaunch = 10.0
 
-    /// Lets the app count as launching for `min_uptime`: if it ends before, the launch has failed, and ‘torpor restart’
-    /// says so.
+    /// Makes the app count as launching for the time of `min_uptime`. If it ends before that, the launch has failed,
+    /// and ‘torpor restart’ reports that.
     private func launching(_ seconds: Double, _ program: inout ImportedProgram) {
         let seconds = min(seconds, Self.longestLaunch)
         guard seconds > 0 else { return }
@@ -346,7 +348,7 @@ struct PM2App {
             ("command", .strings(["/bin/sleep", whole ? "\(Int(seconds))" : "\(seconds)"])),
             ("timeout", .string("\(Int(seconds.rounded(.up)) + 10)s")),
         ])
-        // With wait_ready, the user writes another ready, for which a deadline counts.
+        // With `wait_ready`, the user replaces this readiness check by another one, which needs a deadline.
         if node["wait_ready"]?.flag != true || seconds > 3 { program["launch_deadline"] = .string("none") }
     }
 

@@ -6,7 +6,7 @@ struct PM2Instances {
     let tree: SourceTree
     /// Whether node runs the app. PM2's cluster mode works only with node.
     let isNode: Bool
-    /// Whether the app is a shell line, for which cluster mode is not the default.
+    /// Whether the app is a shell line, which PM2 runs in fork mode by default.
     let isLine: Bool
 
     func read(into program: inout ImportedProgram) {
@@ -113,15 +113,16 @@ struct PM2Instances {
         }
     }
 
-    /// Variables and options by which programs are told where to listen.
+    /// The variables and options that usually contain the address on which a program listens.
     private static let hosts = ["HOST", "HOSTNAME", "BIND", "BIND_ADDRESS", "ADDRESS", "LISTEN_ADDRESS"]
     private static let options = ["--host", "--hostname", "--bind", "--address", "-H"]
 
-    /// The address that stands for all addresses, also those of IPv6.
+    /// The address for all interfaces, which here includes IPv6.
     private static let all = "0.0.0.0"
 
-    /// The address on which the program listens, in brackets if it is one of IPv6; nil if neither its variables nor
-    /// its arguments have exactly one. A name other than localhost does not count: HOSTNAME is often the machine's.
+    /// The address on which the program listens, in brackets if it is an IPv6 address. Nil unless its variables and
+    /// arguments contain exactly one address. Host names other than localhost do not count, since HOSTNAME is often
+    /// just the machine's name.
     private func host(_ variables: OrderedTable<TOMLValue>, _ program: ImportedProgram) -> String? {
         var found: [String] = []
         for name in Self.hosts {

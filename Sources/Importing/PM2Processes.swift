@@ -1,25 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Converts processes as PM2 lists them (`pm2 jlist`, `pm2 prettylist`) or stores them (`~/.pm2/dump.pm2`) to apps of
-/// an ecosystem file.
+/// Converts PM2's processes to apps of an ecosystem file. The processes come from `pm2 jlist` or `pm2 prettylist`, or
+/// from the file `~/.pm2/dump.pm2`.
 enum PM2Processes {
-    /// Whether the table is a process. In the file dump.pm2 its keys are not in a table `pm2_env`.
+    /// Whether the table describes a process of PM2. In the lists, its values are in an inner table `pm2_env`; in
+    /// dump.pm2 they are not.
     static func isProcess(_ node: DataNode) -> Bool { node["pm2_env"] != nil || node["pm_exec_path"] != nil }
 
     private static func inner(_ node: DataNode) -> DataNode? {
         isProcess(node) ? node["pm2_env"] ?? node : nil
     }
 
-    /// The PATH that PM2 passes to a process; nil if the table is an app of an ecosystem file.
+    /// The PATH in the environment of a process; nil if the table is an app of an ecosystem file.
     static func path(_ node: DataNode) -> String? { inner(node)?["env"]?["PATH"]?.text }
 
     // MARK: Instances
 
-    /// The name under which the number of a process's instances is stored in its table. PM2 has no such key.
+    /// A key for the number of instances, which the conversion adds to a process's table. PM2 itself has no such key.
     private static let count = "torpor:count"
     private static let stopped = "torpor:stopped"
 
-    /// The list with the processes of each app merged into one. PM2 lists every instance of an app.
+    /// Merges the processes of each app into one entry, since PM2 lists every instance of an app as a process.
     static func merged(_ list: [DataNode], _ result: inout ImportedConfiguration) -> [DataNode] {
         guard list.contains(where: isProcess) else { return list }
         result.remark(
@@ -39,7 +40,7 @@ enum PM2Processes {
                 continue
             }
             let words = [name ?? "\(index)", process["namespace"]?.text, process["pm_exec_path"]?.text]
-            // A NUL is in no name and no path.
+            // No name or path contains a NUL, so this key is unique.
             let key = "\0" + words.map { $0 ?? "" }.joined(separator: "\0")
             merged[key] = (merged[key] ?? []) + [node]
         }
@@ -55,7 +56,7 @@ enum PM2Processes {
         let down = nodes.count { ["stopped", "errored"].contains(inner($0)?["status"]?.text) }
         members[count] = DataNode(value: .scalar("\(nodes.count)", isPlain: true), line: 0)
         members[stopped] = DataNode(value: .scalar("\(down)", isPlain: true), line: 0)
-        // PM2 counts this variable up from instance to instance.
+        // PM2 increments this variable from instance to instance, so the app's value is the lowest one.
         if let name = process["increment_var"]?.text, var variables = process["env"]?.members {
             let values = nodes.compactMap { inner($0)?["env"]?[name]?.integer }
             if let least = values.min() {
@@ -79,7 +80,7 @@ enum PM2Processes {
         "stop_exit_codes", "treekill", "wait_ready", "watch",
     ]
 
-    /// The table of an app with the keys of an ecosystem file.
+    /// Converts a process's table to the keys that an ecosystem file has for an app.
     static func app(_ node: DataNode) -> DataNode {
         guard let process = inner(node) else { return node }
         var members = OrderedTable<DataNode>()
@@ -94,10 +95,10 @@ enum PM2Processes {
         if count > 1 {
             members["instances"] = DataNode(value: .scalar("\(count)", isPlain: true), line: 0)
         } else {
-            // These have a meaning only for several instances, and PM2 always stores them.
+            // PM2 stores these keys always, but they have an effect only with several instances.
             members = members.filtered { !["exec_mode", "increment_var", "instance_var"].contains($0.key) }
         }
-        // PM2 stores a shell line as arguments of the shell.
+        // PM2 stores a shell line as the arguments of a shell.
         if let shell = members["script"]?.text, ["bash", "sh"].contains(SourceTree.lastPart(shell)),
             let words = members["args"]?.list, words.count == 2, words[0].text == "-c", let line = words[1].text,
             line.contains(" ")
@@ -115,7 +116,7 @@ enum PM2Processes {
         return DataNode(value: .map(members), line: node.line)
     }
 
-    /// Says what PM2 had stopped.
+    /// Adds a remark if PM2 had stopped the app or some of its instances.
     static func remark(on node: DataNode, _ program: inout ImportedProgram) {
         guard let process = inner(node), program.isTranslated, let down = process[stopped]?.integer, down > 0 else {
             return
@@ -145,7 +146,7 @@ enum PM2Processes {
     ]
 
     /// Whether the variable belongs to a login or terminal, or to PM2 itself. torpord sets HOME, USER and similar
-    /// variables by the app's user.
+    /// variables to those of the app's user.
     private static func isOfSession(_ name: String) -> Bool {
         session.contains(name) || sessions.contains { name.hasPrefix($0) }
     }

@@ -87,8 +87,8 @@ enum Procfile {
         return port
     }
 
-    /// The program and its arguments. They call a shell only if the command needs one. Assignments before a program
-    /// that needs no shell become variables.
+    /// The program and its arguments. A shell runs the command only if the command needs one. Otherwise assignments
+    /// before the program become variables of the app.
     static func command(_ line: String, shell: String = "/bin/sh", _ program: inout ImportedProgram) -> [String] {
         switch ShellWords.need(line) {
         case .script: return [shell, "-c", line]

@@ -3,24 +3,25 @@
 import Configuration
 import WireText
 
-/// Finds programs that a source names without a folder, as a supervisor did that handed the PATH of a shell on.
-/// torpord as a service has another PATH, which has no folder of nvm, of a virtual environment, or of ~/.local/bin.
+/// Handles programs that a source names without a folder. The old supervisor found them on the PATH of the shell that
+/// started it. If torpord runs as a service, its PATH lacks the folders of nvm and virtual environments, and
+/// ~/.local/bin.
 struct SearchPath {
     /// The PATH of the old supervisor.
     let path: String
     let tree: SourceTree
-    /// The folder of the program; relative paths of programs start here.
+    /// The working directory of the program. Relative paths start here.
     let directory: String
 
-    /// The largest script that is searched for names of programs, in bytes, and the most words of it.
+    /// How much of a script is searched for names of programs: its size in bytes, and the number of its words.
     private static let scriptLimit = 64 << 10
     private static let mostWords = 1000
     private static let shells: Set = ["sh", "bash", "dash", "zsh"]
-    /// Programs that run node, which they look up on the PATH.
+    /// Programs that look up node on the PATH and run it.
     private static let forNode: Set = ["npm", "npx", "yarn", "yarnpkg", "pnpm"]
 
-    /// Gives the program a PATH of its own if a program that its command names would be missing on torpord's PATH, or
-    /// be another one.
+    /// Sets the program's own PATH if torpord's PATH lacks a program that the command names, or has a different one of
+    /// that name.
     func keep(for program: inout ImportedProgram) {
         guard !path.isEmpty, program["container"] == nil, case .array(let values)? = program["exec"] else { return }
         if case .table(let variables)? = program["environment"], variables["PATH"] != nil { return }
@@ -38,7 +39,7 @@ struct SearchPath {
             told = told ?? (name, here.folder + "/" + name, there.map { $0.folder + "/" + name })
         }
         guard let (name, here, there) = told else { return }
-        // The folders keep their order, and those of the system come last.
+        // The folders keep the order of the old PATH. The system's folders come last.
         let order = path.split(separator: ":").map(String.init)
         folders.sort { (order.firstIndex(of: $0) ?? 0) < (order.firstIndex(of: $1) ?? 0) }
         program.setVariable("PATH", (folders + [ConfigurationSystem.servicePath]).joined(separator: ":"))
@@ -48,7 +49,7 @@ struct SearchPath {
         )
     }
 
-    /// The names of the programs that a command runs, as far as its text shows them.
+    /// The names of the programs that a command runs, as far as they are visible in its words and scripts.
     private func names(_ words: [String]) -> [String] {
         guard let first = words.first else { return [] }
         let name = SourceTree.lastPart(first)
@@ -66,7 +67,7 @@ struct SearchPath {
         return names
     }
 
-    /// The program that `#!/usr/bin/env NAME` in the first line of a script looks up on the PATH.
+    /// The name in the first line `#!/usr/bin/env NAME` of a script. env(1) looks it up on the PATH.
     private func interpreter(of script: String) -> String? {
         guard script.contains("/"), let bytes = tree.read(SourceTree.join(directory, script)),
             bytes.starts(with: "#!".utf8)
@@ -81,7 +82,7 @@ struct SearchPath {
         String(wire: Array((tree.read(SourceTree.join(directory, script)) ?? []).prefix(Self.scriptLimit)))
     }
 
-    /// The different words of a script that may be names of programs.
+    /// The distinct words of a script that may be names of programs.
     private static func words(of text: String) -> [String] {
         var seen: Set<String> = []
         var names: [String] = []

@@ -66,7 +66,7 @@ struct ServiceFolder {
                 program.remark("down is not translated: Torpor runs nothing to undo a oneshot")
             }
         default:
-            guard names.contains("run") else { return program.cannot("it has no file run") }
+            guard names.contains("run") else { return program.cannot("it has no file named run") }
             program["exec"] = .strings([path + "/run"])
             program["restart"] = .string("always")
             // s6 and runit wait one second between two starts, and never give up.

@@ -279,7 +279,7 @@ struct ShellText {
         let value = String(word.text[word.text.utf8.index(after: equals)...])
         let isMore = word.text.utf8.dropFirst(name.utf8.count).first == UInt8(ascii: "+")
         guard word.problem == nil else {
-            store(.unknown("line \(word.line) sets it to what is not known"), in: name)
+            store(.unknown("line \(word.line) sets it to a value that is not known"), in: name)
             return
         }
         guard isMore else { return set(name, value, line: word.line) }

@@ -55,30 +55,27 @@ enum Supervisord {
         general(&result)
     }
 
-    /// How many programs of the next lower priority a program names in `after`. If each program named all of them,
-    /// the result would grow quadratically.
-    private static let mostBefore = 16
-
-    /// Orders the programs: those with lower priorities are started first.
+    /// Says what becomes of priorities. At its start supervisord forks the programs in their order in one pass of its
+    /// loop, and waits for none of them, neither for its readiness nor for its startsecs (supervisord.py, runforever;
+    /// process.py, transition). `after` would wait. Only at the end it stops one group after the other.
     private static func order(_ result: inout ImportedConfiguration) {
-        var levels: [SupervisordPriority: [Int]] = [:]
-        for (index, program) in result.programs.enumerated() where program.isTranslated {
-            levels[program.priority, default: []].append(index)
-        }
-        let sorted = levels.sorted { $0.key < $1.key }
-        for (before, level) in zip(sorted, sorted.dropFirst()) {
-            let names = before.value.suffix(mostBefore).map { result.programs[$0].name }
-            for index in level.value {
-                result.programs[index].after = names
-                if before.value.count > names.count {
-                    result.programs[index].remark(
-                        "is started after the last \(names.count) of the \(before.value.count) programs with the priority "
-                            + "before its own"
-                    )
-                }
-            }
-        }
+        let programs = result.programs.filter(\.isTranslated)
+        guard Set(programs.map(\.priority)).count > 1 else { return }
+        let sorted = programs.sorted { $0.priority < $1.priority }
+        // Of many programs, the first and the last ones show the order.
+        let names = sorted.map { quoted($0.name) }
+        let half = mostNamed / 2
+        let shown = names.count > mostNamed ? names.prefix(half) + ["…"] + names.suffix(half) : names[...]
+        result.remark(
+            "priority is left out (the order was \(shown.joined(separator: ", "))): supervisord starts the programs in "
+                + "this order without waiting for any, and Torpor starts all at once. If a program needs another one, "
+                + "write requires = [\"NAME\"] (it is also stopped before that one) or after = [\"NAME\"]: both wait until "
+                + "the other one is ready."
+        )
     }
+
+    /// The most programs whose names a remark has.
+    private static let mostNamed = 10
 
     /// Adds remarks about differences from supervisord that concern all programs.
     private static func general(_ result: inout ImportedConfiguration) {
@@ -108,7 +105,8 @@ enum Supervisord {
     }
 }
 
-/// The priority of a program: first its group's, then its own. A program without a group counts as a group.
+/// The priority of a program: first its group's, then its own. A program without a group counts as a group. Programs
+/// with lower values are started earlier.
 struct SupervisordPriority: Hashable, Comparable {
     static let usual = 999
 

@@ -84,9 +84,9 @@ struct SupervisordProgram {
 
     // MARK: What runs, and where
 
-    /// The variables of which a text of the program would see other values than supervisord's: those of the program's
-    /// user, and those that its `environment` sets. In `environment` itself, a variable that is made from another one
-    /// is not set yet.
+    /// Variables whose values differ between supervisord and the program: those of the program's user, and those that
+    /// its `environment` sets. Text of the program must not be expanded with the program's values. In `environment`
+    /// itself, variables that are computed from other variables are not set yet.
     private func hidden(in key: String) -> Set<String> {
         let own = section["environment"].flatMap { SupervisordValues.environment($0) } ?? []
         let set = own.filter { key == "command" || !$0.value.contains("%(ENV_") }
@@ -127,8 +127,8 @@ struct SupervisordProgram {
         }
     }
 
-    /// Names the variables that a shell expands at each launch and that are not set here (supervisord does not start
-    /// then), and those whose value at the import is used.
+    /// Adds remarks about variables: those that a shell expands at each launch but that are not set now (supervisord
+    /// would refuse to start), and those whose current values were written into the result.
     private func notice(_ expansion: SupervisordExpansion, _ program: inout ImportedProgram) {
         let prefix = "%(ENV_"
         for key in ["command", "environment"] {

@@ -16,7 +16,8 @@ struct SupervisordExpansion {
         "%(host_node_name)s becomes \(quoted(tree.hostName)), the name of this machine at the import"
     }
 
-    /// Variables that the program itself will have with another value than supervisord: they have supervisord's.
+    /// Variables whose value in the program's environment differs from supervisord's. The import uses supervisord's
+    /// value.
     var hidden: Set<String> = []
     /// The values that `[supervisord] environment` sets.
     var ofSupervisord = OrderedTable<String>()

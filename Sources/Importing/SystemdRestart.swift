@@ -39,8 +39,9 @@ struct SystemdRestart {
         }
     }
 
-    /// Sets which exits count as success: those that systemd and the unit count, and those for which
-    /// `RestartPreventExitStatus=` forbids a restart, but not those for which `RestartForceExitStatus=` demands one.
+    /// Sets which exits count as success: those that systemd itself or the unit's `SuccessExitStatus=` treats as
+    /// success, and those after which `RestartPreventExitStatus=` forbids a restart. Exits after which
+    /// `RestartForceExitStatus=` demands a restart do not count.
     private func success(_ rule: String, _ program: inout ImportedProgram) {
         let unit = service.unit
         let isOnFailure = program["restart"] == .string("on-failure")

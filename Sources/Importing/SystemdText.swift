@@ -205,7 +205,7 @@ struct SystemdCommand {
     /// The command in the form of an app's `exec`.
     var plain: [String] { Late.command(words) }
 
-    /// The command in the form of a hook. If its failure is ignored, a shell makes it succeed.
+    /// The command in the form of a hook. If systemd ignores the command's failure, a shell runs it and succeeds.
     var hook: [String] {
         isForgiven ? ["/bin/sh", "-c", words.map(Late.shell).joined(separator: " ") + " || :"] : plain
     }

@@ -98,7 +98,7 @@ enum TOMLValue: Sendable {
             case "\\", "\"": result += "\\" + String(scalar)
             case "\n": result += keepsLines ? "\n" : "\\n"
             case "\t": result += "\\t"
-            // People read the file in a terminal.
+            // Escape characters that could control the terminal in which a user reads the file.
             case _ where scalar.steersTerminals:
                 let digits = String(scalar.value, radix: 16, uppercase: true)
                 result += "\\u" + String(repeating: "0", count: 4 - digits.count) + digits

@@ -29,8 +29,8 @@ extension ImportedConfiguration {
         }
     }
 
-    /// Names the programs that get the rights of root without a word in the source, if torpord has them. Compose has a
-    /// remark of its own, and a container has the user of its image.
+    /// Adds a remark about programs that will run as root if torpord does, although the source does not say so. Skips
+    /// compose files, which get a remark of their own, and containers, which run as their image's user.
     private mutating func remarkOnRoot(_ system: ConfigurationSystem) {
         guard system.effectiveUserID == 0, kind != .compose else { return }
         let names = programs.filter { program in

@@ -5,9 +5,10 @@ import WireText
 /// Finds containers that only work for other containers, such as job queues, and listen on no port. No connection can
 /// wake them.
 ///
-/// An image tells nothing about that before it is pulled, and a container that sleeps but is not woken by connections
-/// does harm. So only two kinds count: containers without a network, and containers that run their own command in a
-/// server's image and that nothing else in the configuration names.
+/// Before an image is pulled, nothing shows whether its program listens on a port. A wrong guess does harm, because
+/// nothing would wake a suspended container to which clients connect. So only two kinds count: containers without a
+/// network, and containers that run their own command in a server's image and that nothing else in the configuration
+/// names.
 struct Workers {
     private let programs: [ImportedProgram]
     private let servers: Set<WireText>

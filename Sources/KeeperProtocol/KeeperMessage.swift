@@ -40,7 +40,7 @@ public enum KeeperMessage: Sendable {
         public var resumeVersion: UInt32
         /// Whether the keeper can open the files of a launch by path.
         public var opensFiles: Bool
-        /// Whether the keeper gives sandboxed apps IPC namespaces, and has denials logged.
+        /// Whether torpor-keeper gives sandboxed apps their own IPC namespaces, and makes the kernel log denials.
         public var hasWalls: Bool
     }
 

@@ -58,10 +58,11 @@ public struct LaunchRequest: Sendable {
         public var ruleset: Int32?
         /// The instructions of a seccomp filter, at least one.
         public var filter: [(code: UInt16, ifTrue: UInt8, ifFalse: UInt8, value: UInt32)]
-        /// Whether the child gets an IPC namespace of its own, where the kernel allows that: System V shared memory,
-        /// semaphores and message queues of other processes are out of its reach. An older keeper gives none.
+        /// Whether the child gets its own IPC namespace, if the kernel permits it, so that it cannot reach System V
+        /// shared memory, semaphores and message queues of other processes. An older keeper ignores this.
         public var hasOwnIPC = false
-        /// Whether the kernel logs to audit what the ruleset denies, if it can. An older keeper does not ask it to.
+        /// Whether the kernel must log to audit the accesses that the ruleset denies, if the kernel can. An older
+        /// keeper ignores this.
         public var logsDenials = false
 
         /// Creates a sandbox.

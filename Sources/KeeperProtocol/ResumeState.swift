@@ -12,7 +12,7 @@ public struct ResumeState: Sendable {
     /// Held descriptors by name. They must stay open across exec.
     public var held: [(name: String, descriptors: [Int32])]
 
-    /// Creates one from its parts.
+    /// Memberwise initializer.
     public init(
         instance: UInt32,
         appDescriptorLimit: (soft: UInt64, hard: UInt64)?,

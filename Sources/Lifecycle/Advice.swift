@@ -81,7 +81,7 @@ extension Coordinator {
         return graph.dependentsFirst(apps).filter(wanted.contains)
     }
 
-    /// The same apps; each one comes after those of them that are launched before it (`requires` and `after`).
+    /// The same apps, sorted: each app comes after those that must be launched before it (`requires` and `after`).
     public func earlierFirst(_ apps: [AppID]) -> [AppID] {
         let wanted = Set(apps)
         return graph.earlierFirst(apps).filter(wanted.contains)
@@ -174,6 +174,7 @@ extension Coordinator {
             return goal == .active ? .foreground : .background
         case .suspended:
             if machine.awaitsVerdict { throw RequestError("stays awake until its health check has come to a verdict") }
+            if machine.isBusyWithMessage { throw RequestError("stays awake until it has answered a message") }
             try requireUnneeded(app, "suspended")
             return .suspend
         case .notRunning:

@@ -11,6 +11,9 @@ extension AppMachine {
     ]
     private static let inactiveToBackground: [Step] = [.tell(.didEnterBackground, .background), .enter(.background)]
     private static let launchedIntoBackground: [Step] = [.tell(.didEnterBackground, .background)]
+    /// didEnterBackground again, before an app is suspended that has run in the background since it was last told.
+    /// Missing this deadline does not end the app: it was prepared once, and may be busy with a message.
+    static let savingAgain: [Step] = [.tell(.didEnterBackground, .transition)]
     private static let backgroundToActive: [Step] = [
         .tell(.willEnterForeground, .transition), .enter(.inactive),
         .tell(.didBecomeActive, .transition), .enter(.active),
@@ -32,6 +35,7 @@ extension AppMachine {
     static let edges: [[Step]] = [
         [], activating, deactivating, activeToBackground, inactiveToBackground, launchedIntoBackground,
         backgroundToActive, backgroundToInactive, resuming, leaving, activatingWithURL, backgroundToActiveWithURL,
+        savingAgain,
     ]
 
     /// Starts one edge (state transition) after the other until the app has reached its goal, an edge waits for an
@@ -90,6 +94,13 @@ extension AppMachine {
                 {
                     return
                 }
+                if isUnsaved || hasUnsavedScenes {
+                    saveAgain(into: &actions, now: now)
+                    // Messages to scenes are sent one after the other, and each answer continues this walk.
+                    if rules.hasScenes { moveScenes(into: &actions, now: now) }
+                    if hasBusyScenes { return }
+                    continue
+                }
                 beginSuspending(into: &actions, now: now)
             case (.suspended, .active), (.suspended, .inactive), (.suspended, .background):
                 beginResuming(into: &actions, now: now)
@@ -112,9 +123,29 @@ extension AppMachine {
             grant = nil
             grantIsOver = false
             isPrepared = false
+            rememberUnsavedScenes()
+            isUnsaved = false
+            isToldOnlyAtLaunch = false
             dropSnapshot()
         }
         advance(into: &actions, now: now)
+    }
+
+    /// Tells an app didEnterBackground again, or its scenes sceneDidEnterBackground, before it is suspended: what it
+    /// has done in the background since is lost otherwise, if it is evicted.
+    private mutating func saveAgain(into actions: inout [Action], now: Duration) {
+        if rules.hasScenes { letScenesSaveAgain() }
+        isUnsaved = false
+        isToldOnlyAtLaunch = false
+        if rules.hasScenes { return }
+        isPrepared = false
+        begin(.enteringBackground, Self.savingAgain, into: &actions, now: now)
+    }
+
+    /// Whether the app is being told didEnterBackground again, before it is suspended.
+    public var isSavingAgain: Bool {
+        guard case .running(let running) = phase, let edge = running.edge else { return false }
+        return edge.steps == Self.savingAgain
     }
 
     func isAwaited(_ message: Message) -> Bool { hasDelegate || rules.answeredMessages.contains(message) }
@@ -137,7 +168,8 @@ extension AppMachine {
                 if state == .background { beginStay() }
                 actions.append(.entered(state))
             case .tell(let message, let kind):
-                if message == .didEnterBackground { declinesSnapshot = false }
+                // An app that is told again shows nothing new, and may have declined snapshots in the background.
+                if message == .didEnterBackground, edge.steps != Self.savingAgain { declinesSnapshot = false }
                 if rules.hasScenes, Self.isForScenes(message) {
                     edge.awaiting = message
                     running.edge = edge
@@ -159,6 +191,8 @@ extension AppMachine {
         }
         running.edge = nil
         phase = .running(running)
+        // The app is on its way to its suspension, and gets no further background time.
+        if edge.steps == Self.savingAgain { return }
         if running.state == .background, edge.transition == .enteringBackground || edge.transition == .resuming {
             // An app that was launched for an event gets the background time that belongs to the event.
             let forEvent = launchReason == .event && edge.steps == Self.launchedIntoBackground && !settlesIn
@@ -167,6 +201,7 @@ extension AppMachine {
             if grant == nil {
                 grantIsOver = false
                 grant = Deadline(.backgroundTime, time, now: now)
+                if time == nil { workedSinceLaunch() }
             }
             if edge.transition == .enteringBackground { takeSnapshot(into: &actions, now: now) }
         }
@@ -182,6 +217,9 @@ extension AppMachine {
         } else {
             phase = .running(Running(state: .background))
             beginStay()
+            // didEnterBackground follows the launch directly. What the app was launched for comes after it.
+            isUnsaved = launchReason == .event
+            isToldOnlyAtLaunch = true
             begin(.enteringBackground, Self.launchedIntoBackground, into: &actions, now: now)
         }
         walk(into: &actions, now: now)
@@ -233,7 +271,16 @@ extension AppMachine {
         walk(into: &actions, now: now)
     }
 
+    /// Called when the background time is over. If the app was told didEnterBackground only as the end of its launch,
+    /// it has worked since.
+    mutating func workedSinceLaunch() {
+        guard isToldOnlyAtLaunch, !settlesIn else { return }
+        isToldOnlyAtLaunch = false
+        isUnsaved = true
+    }
+
     mutating func beginResuming(into actions: inout [Action], now: Duration) {
+        isUnsaved = true
         endSuspension(now: now)
         actions.append(.continueProcesses)
         armWatchdog(now: now)
@@ -243,6 +290,7 @@ extension AppMachine {
     /// Records that the app's suspension is over and that the app runs again.
     mutating func endSuspension(now: Duration) {
         if let since = suspendedSince {
+            pauseMessage(from: since, to: now)
             lastGap = now - since
             suspendedSince = nil
         }

@@ -111,6 +111,7 @@ extension AppMachine {
         grantIsOver = false
         forgetLocks()
         leakTasks()
+        forgetMessage()
         leaveScenes()
         return (was.0, was.1, hasProcess)
     }

@@ -45,6 +45,9 @@ extension AppMachine {
         case .delivered(let message): delivered(message, now: now)
         case .lockHeld: lockHeld(into: &actions, now: now)
         case .awaitsVerdict(let isAwaited): awaitVerdict(isAwaited, into: &actions, now: now)
+        case .messageSent: messageSent(now: now)
+        case .messagePending(let time): extendMessage(to: time, now: now)
+        case .messageAnswered: endMessage(into: &actions, now: now)
         case .showsNew: takeSnapshot(into: &actions, now: now)
         case .declinedSnapshot: declineSnapshot(into: &actions, now: now)
         case .snapshotOver: endSnapshot(into: &actions, now: now)
@@ -152,7 +155,7 @@ extension AppMachine {
         switch deadline.kind {
         case .transition, .background, .willTerminate:
             edgeDeadline = Deadline(deadline.kind, deadline.at - deadline.started, now: now)
-        case .launch, .suspend, .grace, .kill, .restart, .watchdog, .backgroundTime, .task: break
+        case .launch, .suspend, .grace, .kill, .restart, .watchdog, .backgroundTime, .task, .message: break
         }
     }
 
@@ -182,12 +185,13 @@ extension AppMachine {
         guard isAlive, hasDelegate != attached else { return }
         hasDelegate = attached
         guard !attached else { return }
+        endMessage(into: &actions, now: now)
         releaseScenes(into: &actions, now: now)
         switch phase {
         case .running(let running):
             guard let message = running.edge?.awaiting, !isAwaited(message) else { return }
             // The delegate disconnected before it could decline the snapshot, so no snapshot is taken.
-            if message == .didEnterBackground { declinesSnapshot = true }
+            if message == .didEnterBackground, !isSavingAgain { declinesSnapshot = true }
             advance(into: &actions, now: now)
             walk(into: &actions, now: now)
         case .terminating(let terminating):
@@ -226,6 +230,7 @@ extension AppMachine {
             running.state = .background
             phase = .running(running)
             setGoal(.background)
+            isUnsaved = true
             endSuspension(now: now)
             armWatchdog(now: now)
             grant = Deadline(.backgroundTime, rules.backgroundTime, now: now)
@@ -238,7 +243,7 @@ extension AppMachine {
         guard var deadline = edgeDeadline else { return }
         switch deadline.kind {
         case .launch, .transition, .background, .willTerminate, .grace: break
-        case .suspend, .kill, .restart, .watchdog, .backgroundTime, .task: return
+        case .suspend, .kill, .restart, .watchdog, .backgroundTime, .task, .message: return
         }
         guard let limit = rules.extensionLimit ?? baseAllowance(of: deadline.kind).map({ $0 * 10 }) else { return }
         deadline.extend(to: time, limit: limit, now: now)
@@ -253,6 +258,7 @@ extension AppMachine {
         case .transition: rules.transitionDeadline
         case .background: rules.backgroundDeadline
         case .willTerminate, .grace: rules.grace
+        case .message: rules.messageDeadline
         case .suspend, .kill, .restart, .watchdog, .backgroundTime, .task: nil
         }
     }
@@ -267,6 +273,7 @@ extension AppMachine {
             watchdogDeadline?.pause(from: since, to: now)
             grant?.pause(from: since, to: now)
             pauseScenes(from: since, to: now)
+            pauseMessage(from: since, to: now)
             if let clock = backgroundTime?.value.clock {
                 changeBackgroundTime { $0.clock = clock + (now - max(since, clock)) }
             }
@@ -310,8 +317,9 @@ extension AppMachine {
         }
         if let deadline = grant, deadline.at <= now {
             grant = nil
-            if isHeld || awaitsVerdict && !settlesIn {
+            if isHeld || (awaitsVerdict || isBusyWithMessage) && !settlesIn {
                 grantIsOver = true
+                workedSinceLaunch()
             } else if settlesIn {
                 walk(into: &actions, now: now)
             } else {
@@ -353,7 +361,7 @@ extension AppMachine {
         case (.grace, .terminating(let terminating)), (.kill, .terminating(let terminating)):
             escalate(terminating, into: &actions, now: now)
         case (.launch, _), (.transition, _), (.background, _), (.suspend, _), (.willTerminate, _), (.grace, _),
-            (.kill, _), (.restart, _), (.watchdog, _), (.backgroundTime, _), (.task, _):
+            (.kill, _), (.restart, _), (.watchdog, _), (.backgroundTime, _), (.task, _), (.message, _):
             break  // No deadline outlives the phase that armed it.
         }
     }

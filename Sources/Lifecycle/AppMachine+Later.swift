@@ -13,13 +13,14 @@ extension AppMachine {
         if grantIsOver { flags |= 8 }
         if isForced { flags |= 16 }
         // Bit 32 is retired: it meant that a URL waits to be opened.
-        if backgroundTime != nil { flags |= 64 }
+        let time = backgroundTime?.value
+        if time?.isRecorded ?? false { flags |= 64 }
         if comesBack { flags |= 128 }
         record.put(flags)
         var awaiting: Message?
         if case .launching(let launching) = phase { awaiting = launching.awaiting }
         record.put(awaiting)
-        guard let time = backgroundTime?.value else { return }
+        guard let time, time.isRecorded else { return }
         record.put(time.lastToken)
         record.put(time.used)
         record.put(time.budgetUsed)
@@ -68,11 +69,13 @@ extension AppMachine {
         record.put(modes.rawValue)
         // Older versions read this byte as one flag, `declinesSnapshot`. If any bit is set, they skip one snapshot,
         // which does no harm.
-        record.put(UInt8((declinesSnapshot ? 1 : 0) | (settlesIn ? 2 : 0) | (rules.hasScenes ? 4 : 0)))
+        record.put(UInt8((declinesSnapshot ? 1 : 0) | (settlesIn ? 2 : 0) | (rules.hasScenes ? 4 : 0) | unsavedFlags))
         record.put(backgroundTime?.value.snapshotDue)
         record.put(ownership.rawValue)
         record.put(ownedUntil)
     }
+
+    private var unsavedFlags: Int { (isUnsaved ? 8 : 0) | (isToldOnlyAtLaunch ? 16 : 0) }
 
     /// Reads the record fields for wake events and snapshots.
     public mutating func restoreWake(from record: inout RecordReader) {
@@ -83,6 +86,8 @@ extension AppMachine {
         let flags = record.take(UInt8.self)
         declinesSnapshot = flags & 1 != 0
         settlesIn = flags & 2 != 0
+        isUnsaved = flags & 8 != 0
+        isToldOnlyAtLaunch = flags & 16 != 0
         // The running incarnation may have been launched with an older definition, so the record says whether it has
         // scenes.
         if isAlive { rules.hasScenes = flags & 4 != 0 }

@@ -88,6 +88,8 @@ extension AppMachine {
         isDone = false
         hasDelegate = false
         isPrepared = false
+        isUnsaved = false
+        isToldOnlyAtLaunch = false
         phase = .launching(Launching())
         edgeDeadline = Deadline(.launch, rules.launchDeadline, now: now)
         runningSince = now

@@ -78,7 +78,7 @@ extension AppMachine {
                 scenes?.value[index].answered(isPrepared: false)
                 continue
             }
-            let deadline = sceneDeadline(of: message, now: now)
+            let deadline = sceneDeadline(of: message, sceneMachines[index], now: now)
             scenes?.value[index].deadline = deadline
             actions.append(.tellScene(sceneMachines[index].id, message))
         }
@@ -88,8 +88,8 @@ extension AppMachine {
     private func nextOfScenes(under ceiling: SceneState) -> (index: Int, message: Message)? {
         let all = sceneMachines
         guard !all.contains(where: { $0.awaiting != nil }) else { return nil }
-        // While the app is entering the foreground, a scene with the goal `active` is not connected yet, so that it
-        // connects directly in the foreground.
+        // If the app is on its way to the foreground, do not connect a scene with the goal `active` yet: it connects in
+        // the foreground, instead of first in the background.
         let waitsForApp = ceiling == .background && (effectiveGoal == .active || effectiveGoal == .inactive)
         // Of the scenes that must become less active, the most active goes first, so that no scene stays active while
         // others are already in the background.
@@ -104,9 +104,12 @@ extension AppMachine {
         return (index, message)
     }
 
-    private func sceneDeadline(of message: Message, now: Duration) -> Deadline? {
+    private func sceneDeadline(of message: Message, _ scene: SceneMachine, now: Duration) -> Deadline? {
         switch message {
         case .sceneWillConnect: Deadline(.launch, rules.launchDeadline, now: now)
+        // A scene that is in the background already saves again: a miss does not end the app.
+        case .sceneDidEnterBackground where scene.state == .background:
+            Deadline(.transition, rules.transitionDeadline, now: now)
         case .sceneDidEnterBackground: Deadline(.background, rules.backgroundDeadline, now: now)
         default: Deadline(.transition, rules.transitionDeadline, now: now)
         }
@@ -213,6 +216,25 @@ extension AppMachine {
         }
     }
 
+    /// Has every connected scene told sceneDidEnterBackground again, before the app is suspended.
+    mutating func letScenesSaveAgain() {
+        for index in sceneMachines.indices where sceneMachines[index].state == .background {
+            if isUnsaved || sceneMachines[index].isUnsaved { scenes?.value[index].savesAgain = true }
+        }
+    }
+
+    /// Whether a scene in the background has not saved its state since its app was resumed.
+    var hasUnsavedScenes: Bool { sceneMachines.contains { $0.isUnsaved && $0.state == .background } }
+
+    /// Remembers which scenes have to save their state again, because the app comes to the foreground, perhaps without
+    /// them.
+    mutating func rememberUnsavedScenes() {
+        guard isUnsaved else { return }
+        for index in sceneMachines.indices where sceneMachines[index].state == .background {
+            scenes?.value[index].isUnsaved = true
+        }
+    }
+
     /// Stops waiting for answers from scenes, because the app starts to terminate.
     mutating func leaveScenes() {
         for index in sceneMachines.indices {
@@ -257,10 +279,11 @@ extension AppMachine {
             dropScenes()
         case .delivered(let message):
             guard sceneMachines[index].awaiting == message else { return }
-            let deadline = sceneDeadline(of: message, now: now)
+            let deadline = sceneDeadline(of: message, sceneMachines[index], now: now)
             scenes?.value[index].deadline = deadline
         case .extends(let time):
-            guard var deadline = sceneMachines[index].deadline, deadline.kind != .background,
+            guard var deadline = sceneMachines[index].deadline,
+                sceneMachines[index].awaiting != .sceneDidEnterBackground,
                 let limit = rules.extensionLimit ?? baseAllowance(of: deadline.kind).map({ $0 * 10 })
             else { return }
             deadline.extend(to: time, limit: limit, now: now)
@@ -284,7 +307,7 @@ extension AppMachine {
             else { continue }
             scenes?.value[index].deadline = nil
             switch message {
-            case .sceneDidEnterBackground:
+            case .sceneDidEnterBackground where deadline.kind == .background:
                 // A scene cannot be terminated alone, so terminate the app.
                 return terminate(.backgroundDeadline, politely: false, into: &actions, now: now)
             case .sceneWillConnect:
@@ -319,7 +342,8 @@ extension AppMachine {
         var restored = restored
         for index in restored.indices {
             if isRunning {
-                restored[index].deadline = restored[index].awaiting.flatMap { sceneDeadline(of: $0, now: now) }
+                let scene = restored[index]
+                restored[index].deadline = scene.awaiting.flatMap { sceneDeadline(of: $0, scene, now: now) }
             } else {
                 restored[index].detach()
             }

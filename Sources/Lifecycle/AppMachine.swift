@@ -58,12 +58,18 @@ public struct AppMachine: Sendable {
     var wokenFor: Duration?
     /// Whether the app is suspended even if tasks, holds or modes would keep it in the background.
     public internal(set) var isForced = false
+    /// Whether the app may have changed since it was last told didEnterBackground: it was resumed, an event or a
+    /// message reached it in the background, or it was launched there. It is told again before it is suspended.
+    public internal(set) var isUnsaved = false
+    /// Whether the app was told didEnterBackground only as the end of its launch, so that ``isUnsaved`` becomes true
+    /// when its first background time is over.
+    var isToldOnlyAtLaunch = false
     /// Whether the app declined snapshots until it enters the background again.
     public internal(set) var declinesSnapshot = false
 
     /// Whether this machine owns the app; only matters if the rules say that an app needs an owner.
     public internal(set) var ownership: Ownership = .none
-    /// Backs ``ownedUntil``.
+    /// The stored value of ``ownedUntil``.
     @OptionallyPacked var lease: Duration? = nil
 
     var phase: Phase = .notRunning(.resting)
@@ -89,8 +95,8 @@ public struct AppMachine: Sendable {
     public internal(set) var lastGap: Duration = .zero
     /// The number of consecutive restarts, since the app last ran for `stable_after`.
     var attempt = 0
-    /// Whether the app has ended at least twice in a row without running for `stable_after`, and its next restart
-    /// waits for a delay.
+    /// Whether the app is in a crash loop: it has ended at least twice in a row without running for `stable_after`, and
+    /// waits for the delay of its next restart.
     public var isCrashLooping: Bool {
         if case .notRunning(.delayed) = phase { attempt > 1 } else { false }
     }
@@ -299,10 +305,11 @@ public struct AppMachine: Sendable {
         }
     }
 
-    /// The armed deadlines of the transition, the watchdog, the background time and the tasks. Deadlines of
+    /// The armed deadlines of the transition, the watchdog, the background time, the tasks and the message that
+    /// the app works on. Deadlines of
     /// snapshots, holds, locks and scenes are not included, but ``nextDeadline`` takes them into account.
     public var deadlines: [Deadline] {
-        [edgeDeadline, watchdogDeadline, grant, taskDeadline].compactMap { $0 }
+        [edgeDeadline, watchdogDeadline, grant, taskDeadline, messageDeadline].compactMap { $0 }
     }
 
     /// When the caller must send ``AppEvent/deadline``; `nil` for never. While a debugger is attached, all deadlines

@@ -66,6 +66,10 @@ struct BackgroundTime: Sendable, Hashable {
     @OptionallyPacked var lockRetry: Duration?
     /// The deadline of the snapshot in progress; nil if there is none.
     @OptionallyPacked var snapshotDue: Duration?
+    /// When the message that the app works on was sent, and when its answer is late: nil without such a message, or
+    /// without a deadline. Not recorded: a new torpord gives the message its full time again.
+    @OptionallyPacked var messageSince: Duration?
+    @OptionallyPacked var messageDue: Duration?
     /// Whether a health check of the app is under way or failed last. Not recorded: a new torpord repeats the check.
     var awaitsVerdict = false
 
@@ -80,7 +84,16 @@ struct BackgroundTime: Sendable, Hashable {
     var isEmpty: Bool {
         tasks.isEmpty && holds.isEmpty && modes.isEmpty && leaked.isEmpty && budgetBegan == nil && lockedSince == nil
             && lockRetry == nil && snapshotDue == nil && !awaitsVerdict && used == .zero && clock == nil
-            && lastToken == 0
+            && lastToken == 0 && messageSince == nil && messageDue == nil
+    }
+
+    /// Whether a record has something to store of this.
+    var isRecorded: Bool {
+        var recorded = self
+        recorded.awaitsVerdict = false
+        recorded.messageSince = nil
+        recorded.messageDue = nil
+        return !recorded.isEmpty
     }
 
     /// How much longer tasks may run, all together; nil for no limit.
@@ -179,6 +192,8 @@ extension AppMachine {
         var next = time.lockRetry
         func sooner(_ at: Duration) { next = next.map { min($0, at) } ?? at }
         if let due = time.snapshotDue { sooner(due) }
+        // While the app is suspended, the time to answer stands still.
+        if let due = time.messageDue, suspendedSince == nil { sooner(due) }
         for hold in time.holds { if let until = hold.until { sooner(until) } }
         if let end = taskDeadline?.at {
             sooner(time.tasks.contains { !$0.isWarned } ? end - rules.expiryWarning : end)
@@ -230,7 +245,7 @@ extension AppMachine {
     /// Called after a task, hold, mode or health check has ended. Moves the app towards its goal if nothing else keeps
     /// it awake.
     mutating func released(into actions: inout [Action], now: Duration) {
-        guard !isHeld, !awaitsVerdict else { return }
+        guard !isHeld, !awaitsVerdict, !isBusyWithMessage else { return }
         walk(into: &actions, now: now)
         guard grantIsOver, case .running(let running) = phase, running.state == .background, running.edge == nil else {
             return
@@ -328,6 +343,7 @@ extension AppMachine {
 
     mutating func backgroundDeadline(into actions: inout [Action], now: Duration) {
         missSnapshot(into: &actions, now: now)
+        missMessage(into: &actions, now: now)
         guard let time = backgroundTime?.value else { return }
         if let retry = time.lockRetry, retry <= now {
             changeBackgroundTime { $0.lockRetry = nil }
@@ -409,6 +425,8 @@ extension AppMachine {
             time.lockedSince = nil
             time.lockRetry = nil
             time.snapshotDue = nil
+            time.messageSince = nil
+            time.messageDue = nil
             time.awaitsVerdict = false
         }
     }

@@ -416,7 +416,7 @@ public final class Coordinator {
     /// Whether the app has failed and has no process, so that only a user can start it again.
     func isLost(_ app: AppID) -> Bool { isResting(app) && nodes[app].machine.failed }
 
-    /// Whether the app is being launched or restarted, so that a launch of an app that comes after it waits.
+    /// Whether the app is being launched or restarted. If so, launches of apps that must come after it wait.
     func isAboutToLaunch(_ app: AppID) -> Bool {
         let machine = nodes[app].machine
         if machine.isWaitingForPermission || machine.transition == .launching { return true }

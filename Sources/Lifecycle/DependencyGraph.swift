@@ -95,11 +95,12 @@ struct DependencyGraph: Sendable {
     /// The given apps and all apps that require them, directly or not; each app comes after the apps that require it.
     func dependentsFirst(_ apps: [Int]) -> [Int] { Self.order(apps, behind: requiredBy) }
 
-    /// The given apps and all apps that must be launched before them, directly or not; each app comes after those.
+    /// The given apps and all apps that must be launched before them, directly or indirectly. Each app comes after
+    /// those that must be launched before it.
     func earlierFirst(_ apps: [Int]) -> [Int] { Self.order(apps, behind: after) }
 
-    /// The given apps and all that can be reached from them. Each one comes after those that `others` has for it, and
-    /// otherwise as early as possible.
+    /// The given nodes and all nodes that can be reached from them through `others`. Each node comes after its
+    /// `others`, and otherwise as early as possible.
     private static func order(_ apps: [Int], behind others: [[Int]]) -> [Int] {
         var isSeen = Array(repeating: false, count: others.count)
         var order: [Int] = []

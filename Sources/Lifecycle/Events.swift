@@ -52,6 +52,12 @@ public enum AppEvent: Sendable, Hashable {
     /// A health check of the app has begun, or has failed (`true`): the app must not fall asleep by itself before the
     /// verdict. Or its last check succeeded (`false`).
     case awaitsVerdict(Bool)
+    /// A message was sent to the delegate that no transition waits for, such as mail.
+    case messageSent
+    /// The app answered that message with `pending`: it needs this long from now.
+    case messagePending(Duration)
+    /// The delegate has no such message any longer.
+    case messageAnswered
     /// The app changed what it shows while it is in the background.
     case showsNew
     /// The app wants no snapshot of what it shows.
@@ -244,6 +250,9 @@ public enum Notice: Sendable, Hashable {
     case keepsRunning
     /// An operator's hold has expired.
     case holdEnded
+    /// The app did not answer a message in time that no transition waits for. If it is in the background, it is
+    /// terminated.
+    case messageMissed
     /// The condition of a background mode is true: it keeps the app in the background.
     case modeBegan(BackgroundMode)
     /// The condition of a background mode is no longer true.
@@ -280,4 +289,6 @@ public enum DeadlineKind: String, Sendable, Hashable, CaseIterable {
     case backgroundTime = "background-time"
     /// The end of the time that the app's background tasks share.
     case task
+    /// The answer to a message that no transition waits for, such as mail.
+    case message
 }

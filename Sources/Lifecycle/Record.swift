@@ -200,7 +200,7 @@ extension LaunchReason: RecordCoded {
 extension DeadlineKind: RecordCoded {
     static let recordOrder: [DeadlineKind?] = [
         .launch, .transition, .background, .suspend, .willTerminate, .grace, .kill, .restart, .watchdog,
-        .backgroundTime, .task,
+        .backgroundTime, .task, .message,
     ]
 }
 

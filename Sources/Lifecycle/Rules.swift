@@ -30,6 +30,8 @@ public struct AppRuleValues: Sendable, Hashable {
     public var transitionDeadline: Duration? = .seconds(5)
     /// Time to answer didEnterBackground.
     public var backgroundDeadline: Duration? = .seconds(5)
+    /// Time to answer a message that no transition waits for, such as mail and performFetch.
+    public var messageDeadline: Duration? = .seconds(30)
     /// The longest time until every process of a suspending app is confirmed stopped.
     public var suspendDeadline: Duration? = .seconds(2)
     /// Time between SIGTERM and SIGKILL.
@@ -52,7 +54,7 @@ public struct AppRuleValues: Sendable, Hashable {
     public var expiryWarning: Duration = .seconds(5)
     /// Time to take a snapshot; `nil` if none is taken.
     public var snapshotDeadline: Duration?
-    /// What happens if the app is to be suspended while it holds a file lock for which another process waits.
+    /// What happens if the app must be suspended while it holds a file lock that another process waits for.
     public var onLock: LockRule = .defer
     /// Whether the app is terminated instead of entering the background.
     public var exitsOnSuspend = false
@@ -128,8 +130,8 @@ public enum OwnerRule: String, Sendable, Hashable, CaseIterable {
     case external
 }
 
-/// The values of `on_lock`: what happens if the app is to be suspended while it holds a file lock that another
-/// process waits for.
+/// The values of `on_lock`: what happens if the app must be suspended while it holds a file lock that another process
+/// waits for.
 public enum LockRule: String, Sendable, Hashable, CaseIterable {
     /// The app keeps running until it releases the lock, at most for `task_time`; then torpord terminates it.
     case `defer`

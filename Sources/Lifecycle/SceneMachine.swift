@@ -61,6 +61,11 @@ public struct SceneMachine: Sendable, Hashable {
     /// Whether killing the app loses no state of the scene: the scene saved its state and has not come to the
     /// foreground since.
     public internal(set) var isPrepared = false
+    /// Whether the app ran in the background since the scene saved its state, and then came to the foreground without
+    /// the scene. Not recorded.
+    var isUnsaved = false
+    /// Whether the scene is to save its state again before its app is suspended. Not recorded.
+    var savesAgain = false
     /// When the awaited answer is too late; nil if no answer is awaited or there is no limit.
     public internal(set) var deadline: Deadline?
 
@@ -104,7 +109,7 @@ public struct SceneMachine: Sendable, Hashable {
     func next(under ceiling: SceneState) -> Message? {
         guard awaiting == nil else { return nil }
         let target = min(goal.state, ceiling)
-        if state == target { return nil }
+        if state == target { return savesAgain && state == .background ? .sceneDidEnterBackground : nil }
         switch state {
         case .unattached: return .sceneWillConnect
         case .background: return target == .unattached ? .sceneDidDisconnect : .sceneWillEnterForeground
@@ -116,6 +121,8 @@ public struct SceneMachine: Sendable, Hashable {
     /// Records that `message` is being sent.
     mutating func tell(_ message: Message, under ceiling: SceneState) {
         awaiting = message
+        savesAgain = false
+        isUnsaved = false
         if message == .sceneWillConnect { connectsInForeground = min(goal.state, ceiling) > .background }
         if message == .sceneWillEnterForeground { isPrepared = false }
     }
@@ -153,6 +160,8 @@ public struct SceneMachine: Sendable, Hashable {
     mutating func detach() {
         awaiting = nil
         deadline = nil
+        savesAgain = false
+        isUnsaved = false
         state = .unattached
         isPrepared = false
     }

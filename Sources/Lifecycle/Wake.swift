@@ -74,7 +74,8 @@ extension AppMachine {
                 sleepsAgain = true
                 walk(into: &actions, now: now)
             }
-            if grant != nil || running.state == .suspended {
+            if running.state == .background { isUnsaved = true }
+            if grant != nil || running.state == .suspended || isSavingAgain {
                 let time = wake.time ?? rules.eventTime
                 // If the app has more background time left than the event grants, keep the longer time.
                 if running.state != .suspended, let left = grant?.at, let time, left > now + time { return }
@@ -125,6 +126,7 @@ extension AppMachine {
     /// Handles the end of the background time while nothing keeps the app awake. If the app was woken only for an
     /// event or a dependent, it is suspended again; otherwise torpord reports that the time is used up.
     mutating func backgroundTimeIsOver(into actions: inout [Action], now: Duration) {
+        workedSinceLaunch()
         guard sleepsAgain, goal == .background, case .running(let running) = phase, running.state == .background
         else { return actions.append(.report(.backgroundTimeUsed)) }
         actions.append(.report(.sleepsAgain))

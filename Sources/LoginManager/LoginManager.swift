@@ -10,7 +10,7 @@ import SystemBus
 /// Nothing blocks and nothing is required: without a bus or logind, the machine counts as awake and the session as
 /// unlocked. Either may come and go at any time; the state is then queried again.
 public final class LoginManager {
-    /// What to follow.
+    /// What of logind's state to follow.
     public let subject: Subject
     /// Called when ``state`` has changed.
     public var onChange: (() -> Void)?
@@ -41,14 +41,14 @@ public final class LoginManager {
     /// A restarted logind is back within this time; after that the state counts as unknown.
     static let absence = Duration.seconds(5)
 
-    /// What to follow.
+    /// What of logind's state to follow.
     public struct Subject: Hashable, Sendable {
         /// Whether to follow the machine's sleep.
         public var sleep: Bool
         /// Whose lock to follow; nil for none.
         public var session: SessionChoice?
 
-        /// Creates one from its parts.
+        /// Memberwise initializer.
         public init(sleep: Bool, session: SessionChoice?) {
             self.sleep = sleep
             self.session = session
@@ -70,8 +70,8 @@ public final class LoginManager {
 
     /// The known state.
     public struct State: Hashable, Sendable {
-        /// Whether logind has reported all of this, or has been missing for five seconds. Until then draw no
-        /// conclusions from it.
+        /// Whether logind has reported all of this state, or has been missing for five seconds. Until then, the other
+        /// values mean nothing.
         public var isKnown = false
         /// The machine is about to sleep or sleeps; false again when it has woken.
         public var isAsleep = false
@@ -79,7 +79,7 @@ public final class LoginManager {
         public var isLocked = false
         /// The id of the session that is followed.
         public var session: String?
-        /// The user of that session.
+        /// The user of the session that is followed.
         public var user: UInt32?
         /// Whether a user has logged in to that session; false for a login screen.
         public var isUsers = false
@@ -188,9 +188,9 @@ public final class LoginManager {
         owner != nil && (sleep?.isKnown ?? true) && (session?.isKnown ?? true)
     }
 
-    /// logind has reported something.
+    /// Handles a change that logind has reported.
     func changed() {
-        // Keep the previous state until everything is known again.
+        // While logind restarts, keep the previous state until the new one is complete.
         guard isAnswered else { return }
         absenceTimer?.disarm()
         var new = State(isKnown: true)

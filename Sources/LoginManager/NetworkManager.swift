@@ -10,7 +10,7 @@ import SystemBus
 public final class MeteredLink {
     private let property: BusProperty<Bool>
 
-    /// Whether it is metered; nil until a service has answered or is known to be missing.
+    /// Whether the network connection is metered; nil until a service has answered or is known to be missing.
     public var isMetered: Bool? { property.isKnown ? property.value ?? false : nil }
     /// Called when ``isMetered`` has changed.
     public var onChange: (() -> Void)? {

@@ -21,7 +21,7 @@ final class SessionWatch {
     private(set) var user: UInt32?
     /// Whether a user has logged in to the session; false for a login screen, and while that is not known.
     private(set) var isUsers = false
-    /// Why the chosen session is not followed. A user without a session is normal.
+    /// Why the chosen session is not followed; nil if it is followed, or if the user has no session, which is normal.
     private(set) var trouble: String?
 
     private var arrivals: [BusSlot?] = []
@@ -31,11 +31,11 @@ final class SessionWatch {
     private var holder: (path: String, changes: BusSlot?)?
     /// The session, and the subscriptions to it.
     private var followed: (id: String, path: String, slots: [BusSlot?])?
-    /// The pending request for its `LockedHint`.
+    /// The pending request for the session's `LockedHint`.
     private var hint: BusSlot?
-    /// The pending request for its `User`.
+    /// The pending request for the session's `User`.
     private var userQuestion: BusSlot?
-    /// The pending request for its `Class`.
+    /// The pending request for the session's `Class`.
     private var classQuestion: BusSlot?
 
     private static let session = "org.freedesktop.login1.Session"
@@ -72,7 +72,7 @@ final class SessionWatch {
         }
     }
 
-    /// Finds the session that a property of a user or seat names.
+    /// Finds the session that is named by a property of a user or of a seat.
     private func find(_ method: String, _ argument: BusArgument, _ interface: String, _ property: String) {
         search = call(method, argument) { [weak self] path in
             guard let self else { return }
@@ -141,11 +141,11 @@ final class SessionWatch {
         }
         followed = (session.id, session.path, slots)
         isUsers = false
-        // Answered before the hint is, so that all three are known at once.
+        // Ask for the class before `LockedHint`, so that it is known when the answer about the lock arrives.
         classQuestion = connection.get(LoginManager.service, session.path, Self.session, "Class") {
             [weak self] answer in
             guard let self, let kind = (try? answer.get())?.variant("s", { $0.text() }) else { return }
-            // The others are `greeter`, `lock-screen`, `background` and `manager`.
+            // The other classes are `greeter`, `lock-screen`, `background` and `manager`.
             self.isUsers = kind.utf8.starts(with: "user".utf8)
             if self.isKnown { self.manager.changed() }
         }
@@ -162,7 +162,8 @@ final class SessionWatch {
         hint = connection.get(LoginManager.service, path, Self.session, "LockedHint") { [weak self] answer in
             guard let self else { return }
             if let isLocked = (try? answer.get())?.variant("b", { $0.boolean() }) { return self.locked(isLocked) }
-            // Not known to be unlocked: until its next signal there is no session that anybody could have unlocked.
+            // Whether the session is locked is unknown, so it counts as missing until its next signal: an unknown
+            // session must not count as unlocked.
             hint = nil
             name = nil
             trouble = "the session's LockedHint cannot be read"
@@ -171,7 +172,7 @@ final class SessionWatch {
     }
 
     private func locked(_ isLocked: Bool) {
-        // A pending answer would be older than this signal.
+        // Drop a pending request: its answer would be older than this signal.
         hint = nil
         self.isLocked = isLocked
         name = followed?.id

@@ -18,11 +18,11 @@ final class SleepWatch {
     private(set) var isAsleep = false
     /// The lock: while it is open the machine delays sleep, up to ``longestDelay``.
     private(set) var inhibitor: Descriptor?
-    /// `InhibitDelayMaxUSec`.
+    /// How long a lock delays sleep at most: logind's property `InhibitDelayMaxUSec`; nil until logind has answered.
     private(set) var longestDelay: Duration?
     /// Why sleep is not delayed.
     private(set) var trouble: String?
-    /// When the machine will sleep in any case.
+    /// The time at which the machine will sleep even if this process does not release the lock.
     private(set) var sleepsAt: Duration?
 
     /// logind's default (logind.conf(5)).

@@ -14,7 +14,7 @@ package struct MemoryAdmission {
     /// Memory reserved for apps that were just launched: how many bytes an app will need (`memory_needed`) but does
     /// not use yet, and when its reservation ends.
     var promised: [AppID: (bytes: UInt64, until: Duration)] = [:]
-    /// Fires when waiting launches are to be checked again.
+    /// Fires when it is time to check the waiting launches again.
     package var timer: TimerSource?
     /// Armed after an app has ended, until the kernel's statistics show the memory that it freed. Until then, no step
     /// begins for a waiting launch.
@@ -149,8 +149,8 @@ extension MemoryWatch {
                 admission.promised[id] = nil
                 continue
             }
-            // A suspended app has had the memory that it needs, although a part may be in swap now. So remove its
-            // reservation: the app needs no more until it is resumed.
+            // Since the app was suspended, it has got the memory that it needed, although a part may be in swap now. So
+            // remove its reservation: the app needs no further memory until it is resumed.
             if machine.state == .suspended {
                 admission.promised[id] = nil
                 continue

@@ -18,8 +18,8 @@ package protocol MemoryHost: AnyObject {
 
     /// The policy that orders evictions; nil if there is none.
     var evictionPolicy: String? { get }
-    /// Asks policies for the order in which apps are to be terminated. The result begins with the first app to
-    /// terminate; `reason` is the policy's reason for that app's place.
+    /// Asks policies for the order in which to terminate apps. The result begins with the first app to terminate;
+    /// `reason` is the policy's reason for that app's place.
     func evictionOrder(_ completion: @escaping ([(app: AppRuntime, policy: String, reason: String)]) -> Void)
 
     /// Whether the app gets the memory warning over its socket to torpord, instead of as a signal.

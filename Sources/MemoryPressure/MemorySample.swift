@@ -70,7 +70,7 @@ extension MemoryReading {
         return tenths >= 100 || tenths % 10 == 0 ? "\((tenths + 5) / 10) %" : "\(tenths / 10).\(tenths % 10) %"
     }
 
-    /// A number of bytes as text, such as `61 MiB` or `4.2 GiB`. It is rounded, as in tables of **torpor memory**.
+    /// A number of bytes as text, such as `61 MiB` or `4.2 GiB`, rounded as in the tables of **torpor memory**.
     package static func size(_ bytes: UInt64) -> String {
         if bytes < 10 << 10 { return "\(bytes) bytes" }
         if bytes < 10 << 20 { return "\((bytes + (1 << 9)) >> 10) KiB" }

@@ -12,8 +12,9 @@ public struct LogLimits: Hashable, Sendable {
     /// when its last write is older than this. nil for no limit.
     public var maxAge: Duration?
 
-    /// Creates limits. By default a file is rotated at 10 MiB, 5 rotated files are kept, and age does not matter.
-    public init(maxSize: UInt64? = 10 << 20, maxFiles: Int = 5, maxAge: Duration? = nil) {
+    /// Creates limits. The defaults are those of the configuration: a file is rotated at 16 MiB, 5 rotated
+    /// files are kept, and age does not matter.
+    public init(maxSize: UInt64? = 16 << 20, maxFiles: Int = 5, maxAge: Duration? = nil) {
         self.maxSize = maxSize
         self.maxFiles = max(0, maxFiles)
         self.maxAge = maxAge

@@ -40,11 +40,11 @@ public final class PathWatcher {
     private var memory: [String: [String: Found]]
     /// Places that need a walk.
     private var dirty: Set<String> = []
-    /// Places for which a report was requested.
+    /// Places for which a report was requested, whether or not anything has changed.
     private var asked: Set<String> = []
     /// Paths with events, by place.
     private var happened: [String: Set<String>] = [:]
-    /// Places with events that are not known in detail.
+    /// Places where events happened whose paths are not known.
     private var missed: Set<String> = []
     private var underWay: Set<String> = []
     private var walkedAt = Duration.zero
@@ -86,7 +86,7 @@ public final class PathWatcher {
                 forget(key)
                 continue
             }
-            // With other permissions something else may be found: that is reported.
+            // With other permissions, the walk may find something else, so walk again.
             entries[key]?.place = place
             dirty.insert(key)
         }
@@ -144,7 +144,7 @@ public final class PathWatcher {
 
     private func handle(_ news: Inotify.News, _ key: String, _ mark: Walk.Mark) {
         guard let name = news.name else {
-            // The file was removed or has changed: the walk will tell.
+            // The file was removed or replaced: the next walk finds out.
             dirty.insert(key)
             guard let leaf = mark.leaf, !mark.events.isDisjoint(with: news.events) else { return }
             if entries[key]?.place.interest != .content { note(leaf, key) }
@@ -173,7 +173,7 @@ public final class PathWatcher {
     private func walk() {
         guard underWay.isEmpty else { return }
         guard !dirty.isEmpty else {
-            // The dirty places are no longer watched.
+            // All dirty places were removed from the watcher, so no walk is needed: read events again.
             source?.setEvents(.readable)
             return
         }
@@ -186,7 +186,7 @@ public final class PathWatcher {
         walkedAt = now
         let due = dirty.filter { entries[$0].map { $0.restsUntil <= now } ?? true }
         guard !due.isEmpty else {
-            // Until then read events of the other places.
+            // Until the next walk is due, read the events of the other places.
             source?.setEvents(.readable)
             timer?.arm(at: dirty.compactMap { entries[$0]?.restsUntil }.min() ?? now)
             return
@@ -225,7 +225,7 @@ public final class PathWatcher {
         let news = outcomes.compactMap(take)
         source?.setEvents(.readable)
         if !news.isEmpty { onNews?(news) }
-        // Only now: if torpord dies in between, the change is found again.
+        // Store what was found only after the report: if torpord dies in between, the next one finds the change again.
         onRemember?()
         walk()
     }
@@ -233,7 +233,7 @@ public final class PathWatcher {
     private func take(_ outcome: Walk.Outcome) -> PathNews? {
         let key = outcome.key
         guard var entry = entries[key] else {
-            // It was removed from the watcher during the walk.
+            // The place was removed from the watcher during the walk.
             for watch in outcome.marks.keys where watches[watch] == nil { inotify.unwatch(watch) }
             return nil
         }
@@ -269,7 +269,7 @@ public final class PathWatcher {
         )
     }
 
-    /// Whether the place's condition is known not to hold now.
+    /// Whether it is known that the place's condition does not hold now, or the place is unknown.
     public func isOver(_ key: String) -> Bool { entries[key].map { $0.isKnown && $0.holds == nil } ?? true }
 
     // MARK: Over a restart
@@ -300,7 +300,7 @@ public final class PathWatcher {
 }
 
 extension PathWatcher.Entry {
-    /// The path where the place's condition holds now.
+    /// The path by which the place's condition holds; nil if it does not hold.
     fileprivate var holds: String? {
         switch place.interest {
         case .existence: found.keys.min()

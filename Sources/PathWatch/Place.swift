@@ -6,7 +6,7 @@ public import Linux
 public struct Place: Hashable, Sendable {
     /// Which events count.
     public enum Interest: Hashable, Sendable {
-        /// Whether it exists.
+        /// Whether something exists at the path.
         case existence
         /// Whether the directory has entries.
         case entries
@@ -85,12 +85,12 @@ public struct Found: Hashable, Sendable {
 public struct PathNews: Sendable {
     /// The key of the place.
     public let key: String
-    /// The paths with events, up to a limit.
+    /// The paths where events happened, up to ``PathWatcher/mostPaths``.
     public let paths: [String]
     /// Whether anything happened; `paths` may be empty if the details were lost.
     public let isNew: Bool
-    /// The path that exists (`existence`), or the directory that has entries (`entries`).
+    /// The path that exists (`existence`), or the directory that has entries (`entries`); nil if there is none.
     public let holds: String?
-    /// Why it cannot be watched, as a sentence.
+    /// Why the place cannot be watched, as a sentence; nil if it can.
     public let trouble: String?
 }

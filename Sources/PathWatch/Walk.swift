@@ -15,11 +15,11 @@ import WireText
 struct Walk {
     /// The purpose of a watch.
     struct Mark: Hashable, Sendable {
-        /// The name to watch for in the directory, or a pattern; nil for all names.
+        /// The name for whose appearance the directory is watched, or a pattern; nil for all names.
         var awaited: String?
         /// The events of names that count for `awaited`.
         var names: Inotify.Events = []
-        /// The path to report, if the watch is on the file itself.
+        /// If the file itself is watched: the path to report for its events.
         var leaf: String?
         /// The events of that file to report.
         var events: Inotify.Events = []
@@ -36,7 +36,7 @@ struct Walk {
 
     private struct Part {
         let name: String
-        /// Whether it is a component of the place's path, not of a symlink's target.
+        /// Whether the name is a component of the watched path itself, not of a symlink's target.
         let isShown: Bool
     }
 
@@ -206,7 +206,8 @@ struct Walk {
 
     private mutating func complain(_ trouble: String) { if outcome.trouble == nil { outcome.trouble = trouble } }
 
-    /// The place's user may not inspect or list it. That changes with its mode, so watch its attributes.
+    /// Records that the place's user may not inspect or list a path. The path's mode may change, so watch its
+    /// attributes.
     private mutating func deny(_ path: String) {
         if let rights = place.rights {
             complain(

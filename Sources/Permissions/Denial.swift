@@ -2,34 +2,36 @@
 
 import WireText
 
-/// Something that Landlock denied to a process, as the kernel's audit describes it.
+/// An access that Landlock denied to a process, as described by the kernel's audit record.
 public struct Denial: Hashable, Sendable {
-    /// The rights that were missing, in the kernel's words: `fs.read_file`, `net.connect_tcp`, `scope.signal`.
+    /// The rights that the process lacked, in the kernel's words, such as `fs.read_file`, `net.connect_tcp` or
+    /// `scope.signal`.
     public var blockers: [String]
-    /// What the process wanted to use.
+    /// What the process tried to access.
     public var object: Object
 
-    /// What a process can be denied.
+    /// The kinds of objects to which access can be denied.
     public enum Object: Hashable, Sendable {
-        /// A file; for a right to make or remove one, the folder that it is in. At most ``longestPath`` characters.
+        /// A file by its path; if creating or removing a file was denied, the folder of that file. The path has at most
+        /// ``longestPath`` characters.
         case path(String)
         /// A TCP port.
         case port(UInt16)
-        /// A process, by its number.
+        /// A process by its pid.
         case process(Int32)
         /// An abstract Unix socket, by its name.
         case abstract(String)
-        /// Nothing that the kernel names.
+        /// None, because the kernel's record names no object.
         case nothing
     }
 
-    /// The longest path that is kept, in characters; the rest of a longer one is cut off.
+    /// The maximum length of a stored path, in characters. Longer paths are cut.
     public static let longestPath = 1024
 
     /// Memberwise initializer.
     public init(_ blockers: [String], _ object: Object) { (self.blockers, self.object) = (blockers, object) }
 
-    /// Half a sentence, after "may not": `write /etc/passwd`.
+    /// The denied access as text that follows "may not", such as `write /etc/passwd`.
     public var text: String {
         let verbs = blockers.map { Self.verbs[$0] ?? $0 }
         let verb = verbs.reduce("") { $0.isEmpty ? $1 : $0.contains($1) ? $0 : $0 + " or " + $1 }
@@ -53,7 +55,7 @@ public struct Denial: Hashable, Sendable {
         "scope.abstract_unix_socket": "connect to the abstract socket",
     ]
 
-    /// A name as people may see it: without characters that steer a terminal, and not too long.
+    /// The name in a form that is safe to display: without terminal control characters, and with limited length.
     private static func shown(_ name: String) -> String {
         var result = ""
         var count = 0
@@ -69,12 +71,13 @@ public struct Denial: Hashable, Sendable {
         return result
     }
 
-    /// Whether only reading, listing or running was denied.
+    /// Whether the denied rights are only those to read files, list folders or run programs.
     private var isReading: Bool {
         blockers.allSatisfy { ["fs.execute", "fs.read_file", "fs.read_dir"].contains($0) }
     }
 
-    /// The name of the permission that would allow it, such as `camera` or `files:/srv/media:ro`; nil if none would.
+    /// The name of the permission that would allow the access, such as `camera` or `files:/srv/media:ro`; nil if no
+    /// permission would.
     public var permission: String? {
         switch object {
         case .path(let path):
@@ -86,7 +89,7 @@ public struct Denial: Hashable, Sendable {
         }
     }
 
-    /// The declarations that would allow it if they were granted.
+    /// Those of the declared permissions that would allow the access if users granted them.
     public func covering(_ declarations: [PermissionDeclaration]) -> [PermissionDeclaration] {
         declarations.filter { declaration in
             switch (declaration.permission, object) {
@@ -104,8 +107,8 @@ public struct Denial: Hashable, Sendable {
         return Permission.Device.allCases.first { $0.nodes.contains { covers($0, path) } }
     }
 
-    /// Whether a pattern matches a path or a folder that the path is in. A `*` matches slashes too, so that this is true
-    /// for a few paths too many, and never for too few.
+    /// Whether a pattern matches the path or a folder above it. Here `*` matches slashes too, so the result may be true
+    /// for some paths that the permission does not allow, but it is never false for a path that it allows.
     private static func covers(_ pattern: String, _ path: String) -> Bool {
         pattern == "/" || Glob.matches(pattern, path) || Glob.matches(pattern + "/*", path)
     }
@@ -113,13 +116,13 @@ public struct Denial: Hashable, Sendable {
 
 /// A record of the kernel's audit about Landlock (Documentation/admin-guide/LSM/landlock.rst).
 ///
-/// A domain is what the kernel makes of a ruleset when a process restricts itself: all that this process starts is in
-/// it too. The kernel describes a domain once, after its first denial.
+/// When a process restricts itself, the kernel creates a domain from the ruleset. All processes that it starts later
+/// are in the domain too. The kernel describes each domain only once, after the domain's first denial.
 public enum DenialRecord: Hashable, Sendable {
-    /// A process in the domain was denied something.
+    /// An access was denied to a process in the domain.
     case denied(domain: UInt64, Denial)
-    /// The process that restricted itself, and its program.
-    case made(domain: UInt64, process: Int32, program: String)
+    /// The process that restricted itself, its user and its program.
+    case made(domain: UInt64, process: Int32, user: UInt32, program: String)
     /// No process is in the domain any longer.
     case gone(domain: UInt64)
 
@@ -128,7 +131,7 @@ public enum DenialRecord: Hashable, Sendable {
     /// AUDIT_LANDLOCK_DOMAIN.
     public static let domain: UInt16 = 1424
 
-    /// Reads a record; nil for one of another kind, or that is not as the kernel writes it.
+    /// Parses a record; nil if it is not about Landlock or is invalid.
     public init?(type: UInt16, _ text: [UInt8]) {
         guard type == Self.access || type == Self.domain else { return nil }
         let fields = Fields(text)
@@ -136,8 +139,10 @@ public enum DenialRecord: Hashable, Sendable {
         if type == Self.domain {
             switch fields.word("status") {
             case "allocated":
-                guard let process = fields.word("pid").flatMap({ Int32($0) }), process > 0 else { return nil }
-                self = .made(domain: domain, process: process, program: fields.text("exe") ?? "")
+                guard let process = fields.word("pid").flatMap({ Int32($0) }), process > 0,
+                    let user = fields.word("uid").flatMap({ UInt32($0) })
+                else { return nil }
+                self = .made(domain: domain, process: process, user: user, program: fields.text("exe") ?? "")
             case "deallocated": self = .gone(domain: domain)
             default: return nil
             }
@@ -146,13 +151,17 @@ public enum DenialRecord: Hashable, Sendable {
         guard let words = fields.word("blockers") else { return nil }
         let blockers = words.split(separator: ",").map(String.init)
         let isPlain = blockers.allSatisfy { word in
-            word.utf8.allSatisfy { (97...122).contains($0) || $0 == UInt8(ascii: "_") || $0 == UInt8(ascii: ".") }
+            word.utf8.count <= Self.longestBlocker
+                && word.utf8.allSatisfy {
+                    (97...122).contains($0) || $0 == UInt8(ascii: "_") || $0 == UInt8(ascii: ".")
+                }
         }
         guard !blockers.isEmpty, blockers.count <= Self.mostBlockers, isPlain else { return nil }
         self = .denied(domain: domain, Denial(blockers, Self.object(fields, blockers)))
     }
 
     private static let mostBlockers = 32
+    private static let longestBlocker = 64
 
     private static func object(_ fields: Fields, _ blockers: [String]) -> Denial.Object {
         if let pid = fields.word("opid").flatMap({ Int32($0) }) { return .process(pid) }
@@ -165,13 +174,14 @@ public enum DenialRecord: Hashable, Sendable {
         return .nothing
     }
 
-    /// The fields of a record: `name=word`, `name="text"`, or `name=6865…` for a text with other characters than the
-    /// printable ones of ASCII. No value has a space, so a hostile name cannot make a field.
+    /// The fields of a record: `name=word`, `name="text"`, or hexadecimal digits (`name=6865…`) if the text contains
+    /// other characters than printable ASCII. No value contains a space, so a hostile file name cannot forge another
+    /// field.
     private struct Fields {
         private var values: [String: ArraySlice<UInt8>] = [:]
 
         init(_ bytes: [UInt8]) {
-            // Past `audit(TIME:NUMBER): `. The kernel ends some texts with a NUL.
+            // Skip the prefix `audit(TIME:NUMBER): `. The kernel ends some texts with a NUL.
             let text = bytes.prefix { $0 != 0 }
             guard text.starts(with: "audit(".utf8), let colon = text.firstIndex(of: UInt8(ascii: " ")) else { return }
             for part in text[(colon + 1)...].split(separator: UInt8(ascii: " ")).prefix(DenialRecord.mostFields) {

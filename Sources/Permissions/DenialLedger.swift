@@ -1,26 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Which denials of an app are told: the same one once in ``window``, and at most ``most`` in that time. The others are
-/// counted. Bounded, whatever the app does.
+/// Decides which denials of an app are reported: the same denial once in each ``window``, and at most ``most`` denials
+/// per window. The others are only counted. The ledger's size is limited.
 public struct DenialLedger: Sendable {
-    /// The time in which the same denial is told once.
+    /// The period in which the same denial is reported only once.
     public static let window = Duration.seconds(60)
-    /// The most denials that are told in ``window``.
+    /// The most denials that are reported per ``window``.
     public static let most = 20
 
-    /// How many there were.
+    /// The number of all denials so far.
     public private(set) var total = 0
     private var untold = 0
-    /// The denials told in this window and the one before, and when.
+    /// When each denial was last reported, for reports in this window and the previous one.
     private var told: [Denial: Duration] = [:]
     private var began: Duration?
     private var count = 0
 
-    /// Creates the ledger of an app without denials.
+    /// Creates an empty ledger, for an app without denials.
     public init() {}
 
-    /// Takes in a denial that came so many times. Returns how many were not told before it; nil if it is not told
-    /// either.
+    /// Records a denial that occurred `times` times. If the denial must be reported, returns how many denials were not
+    /// reported since the last report; otherwise nil.
     public mutating func take(_ denial: Denial, times: Int = 1, now: Duration) -> Int? {
         total += times
         if began.map({ now - $0 >= Self.window }) ?? true {

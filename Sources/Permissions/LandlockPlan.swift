@@ -20,12 +20,12 @@ public struct LandlockRights: OptionSet, Hashable, Sendable {
     static let makeSymlink = LandlockRights(rawValue: 1 << 12)
     /// Since version 2 of Landlock; in version 1, no file can be linked or renamed into another folder.
     static let refer = LandlockRights(rawValue: 1 << 13)
-    /// Since version 3 of Landlock.
+    /// Since version 3 of Landlock: truncate(2).
     static let truncate = LandlockRights(rawValue: 1 << 14)
     /// Since version 5 of Landlock: ioctl(2) on devices.
     static let deviceControl = LandlockRights(rawValue: 1 << 15)
 
-    /// The rights of a rule that lets files be read and executed.
+    /// The rights to read and execute files, and to list folders.
     public static let reading: LandlockRights = [.execute, .readFile, .readFolder]
     static let read = reading
     static let write: LandlockRights = [
@@ -59,7 +59,8 @@ public struct SandboxPlaces: Hashable, Sendable {
     public var bundle: String?
     /// The state directory and the data folders: the app may write to them.
     public var writable: [String] = []
-    /// The folders with the app's saved state, and with what its subscriptions have fetched: the app may read them.
+    /// Folders that the app may read: those with its saved state and with the content that its subscriptions have
+    /// fetched.
     public var readable: [String] = []
     /// Patterns (glob(7)) of further such folders.
     public var readablePatterns: [String] = []
@@ -82,7 +83,7 @@ public struct LandlockPlan: Hashable, Sendable {
         public var isPattern = false
         /// Whether the configuration names the path, so that a message reports if it is missing.
         public var isDeclared = false
-        /// Whether only a bundle's manifest asks for the path, so that it must not lead to torpord's own files.
+        /// Whether only a bundle's manifest requests the path. Such a path must not lead to torpord's own files.
         public var isOfBundle = false
     }
 

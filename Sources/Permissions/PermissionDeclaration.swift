@@ -20,8 +20,8 @@ public struct PermissionDeclaration: Hashable, Sendable {
     public var initial = Default.ask
     /// The TCP ports that `network` opens, sorted; empty for all of them, and for other permissions.
     public var ports: [UInt16] = []
-    /// Whether only a bundle's manifest asks for these files: then they must not be torpord's own, whatever they are
-    /// called. Always false for other permissions.
+    /// Whether only a bundle's manifest requests the files. If so, the path must not lead to torpord's own files under
+    /// any name. Always false for permissions other than `files`.
     public var isOfBundle = false
 
     /// The most permissions that an app may declare.
@@ -76,27 +76,28 @@ public enum PermissionState: String, CaseIterable, Sendable {
 public enum SandboxMode: String, CaseIterable, Sendable {
     /// The app may do only what its permissions allow.
     case permissions = "true"
-    /// The app is confined as untrusted code: it also may make no namespaces and keys, and has limits of its own.
+    /// The app is confined like untrusted code: it also cannot create namespaces and kernel keys, and has limits of its
+    /// own.
     case agent
 }
 
-/// The values of `on_denied`: what follows if the kernel denies something to a sandboxed app, and reports that.
+/// The values of `on_denied`: what torpord does if the kernel reports that it has denied an access to a sandboxed app.
 public enum DenialRule: String, CaseIterable, Sendable {
     /// torpord records an event.
     case log
-    /// torpord also ends the app if it declares no permission for that.
+    /// torpord records an event. If the app declares no permission for the access, torpord also ends the app.
     case end
-    /// The kernel is not asked to report it.
+    /// The kernel is not asked to report denials.
     case ignore
 }
 
 /// The sandbox of an app, as it is configured.
 public struct Sandbox: Hashable, Sendable {
-    /// How the app is confined; nil for an app without a sandbox.
+    /// How the app is confined; nil if the app has no sandbox.
     public var mode: SandboxMode?
     /// What the app asks for, sorted by name.
     public var declarations: [PermissionDeclaration] = []
-    /// What follows if the kernel denies something to the app, and reports that.
+    /// What torpord does if the kernel reports that it has denied an access to the app.
     public var onDenied = DenialRule.log
 
     /// Creates the sandbox of an app that has none.
@@ -112,8 +113,8 @@ public struct Sandbox: Hashable, Sendable {
     static func state(of declaration: PermissionDeclaration, _ answers: [PermissionAnswer]) -> PermissionState {
         let name = declaration.name
         if let answer = answers.last(where: { $0.name.utf8.elementsEqual(name.utf8) }) {
-            // A denial of some ports also denies a declaration with more. An approval does not: users are asked about
-            // more ports.
+            // If a user has denied some ports, a declaration with more ports is denied too. An approval does not cover
+            // further ports: users are asked again.
             if !answer.isAllowed { return .denied }
             if declaration.isCovered(by: answer.scope) { return .allowed }
             return declaration.initial == .deny ? .denied : .asked
@@ -161,7 +162,7 @@ public struct PermissionGrants: Hashable, Sendable {
         public var path: String
         /// Whether the app may only read the files.
         public var isReadOnly: Bool
-        /// Whether only a bundle's manifest asks for the files.
+        /// Whether only a bundle's manifest requests the files.
         public var isOfBundle: Bool
 
         /// Creates an entry from its parts.
@@ -185,8 +186,8 @@ public struct PermissionGrants: Hashable, Sendable {
         }
     }
 
-    /// Whether both grants allow the app's processes the same. Gifts are not compared: torpord itself carries them
-    /// out.
+    /// Whether both grants give the app's processes the same rights. Gifts are not compared, since torpord itself
+    /// carries them out.
     public func isSame(besidesGifts other: PermissionGrants) -> Bool {
         files == other.files && network == other.network && devices == other.devices
     }

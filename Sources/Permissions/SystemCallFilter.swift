@@ -88,20 +88,21 @@ public struct SystemCallFilter: Hashable, Sendable {
         Call("open_tree_attr", 467, 467),
     ]
 
-    /// Calls that set how processes are scheduled, each with the index of its argument for the process; 0 is the
-    /// caller. Untrusted code could slow down all other processes of its user. A filter cannot tell the app's own
-    /// processes and threads from others, so their numbers are refused too.
+    /// Calls that set how processes are scheduled, each with the index of the argument that names the process (0: the
+    /// caller). With them, untrusted code could slow down all other processes of its user, so only the value 0 is
+    /// allowed. A filter cannot know which other numbers are the app's own processes and threads, so these are refused
+    /// too.
     static let scheduling: [(call: Call, who: UInt32)] = [
         (Call("setpriority", 141, 140), 1), (Call("ioprio_set", 251, 30), 1), (Call("sched_setparam", 142, 118), 0),
         (Call("sched_setscheduler", 144, 119), 0), (Call("sched_setattr", 314, 274), 0),
         (Call("sched_setaffinity", 203, 122), 0),
     ]
-    /// The calls above that can mean all processes of a user, also by the number 0, with the value for that of their
-    /// first argument: PRIO_USER and IOPRIO_WHO_USER.
+    /// Those of the calls above that can affect all processes of a user, even with the number 0. `which` is the value
+    /// of their first argument that means this: PRIO_USER or IOPRIO_WHO_USER.
     static let ofUsers: [(name: String, which: UInt32)] = [("setpriority", 2), ("ioprio_set", 3)]
 
-    /// Calls for System V shared memory, semaphores and message queues, and for POSIX message queues. They are refused
-    /// to untrusted code that cannot have an IPC namespace of its own: it would reach those of its user's other
+    /// Calls for System V shared memory, semaphores and message queues, and for POSIX message queues. Untrusted code
+    /// may use them only in an IPC namespace of its own: otherwise it could access the objects of its user's other
     /// processes.
     public static let sharedWithOthers: [Call] = [
         Call("shmget", 29, 194), Call("shmat", 30, 196), Call("shmctl", 31, 195), Call("semget", 64, 190),
@@ -178,7 +179,8 @@ public struct SystemCallFilter: Hashable, Sendable {
                 refuse(call.number(architecture), argument: flags, bits: Self.fastOpen, Self.noOperation)
             }
         }
-        // Otherwise an app could lower the resource limits of other processes, even of torpord, until they fail.
+        // Without this check, an app could lower resource limits of other processes, even of torpord, and make them
+        // fail.
         among(Self.limits.number(architecture), argument: 0, [0], Self.notPermitted, isRefused: false)
         among(Self.socketPair.number(architecture), argument: 0, [1], Self.accessDenied, isRefused: false)
         if mode == .agent {

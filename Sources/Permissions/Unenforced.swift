@@ -2,7 +2,7 @@
 
 /// The parts of a sandbox that a kernel does not enforce.
 public enum Unenforced {
-    /// One sentence for each thing that the app can do although it was not allowed.
+    /// One sentence for each access that the app has although no permission allows it.
     ///
     /// - Parameters:
     ///   - version: the version of Landlock, from 1; 0 if the kernel has none.

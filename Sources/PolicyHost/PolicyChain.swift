@@ -61,7 +61,7 @@ public final class PolicyChain {
         var event: torpor_policy_event
         /// The only policy to ask about the event; nil for all.
         var only: PolicySlot?
-        /// Gets the policies' advice about the event, which is then not applied; nil if the advice is to be applied.
+        /// Gets the policies' advice about the event, which is then not applied; nil if the advice must be applied.
         var completion: (([PolicyDecision]) -> Void)?
     }
 

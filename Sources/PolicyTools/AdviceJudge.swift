@@ -9,7 +9,7 @@ struct AdviceJudge {
     private(set) var pieces = 0
     /// Invalid advice with its count, in the order of the first occurrence.
     private(set) var faults: [Finding] = []
-    /// Advice that is valid but useless, likewise.
+    /// Advice that is valid but useless, with its count, in the order of the first occurrence.
     private(set) var remarks: [Finding] = []
 
     /// A problem with advice.
@@ -17,7 +17,7 @@ struct AdviceJudge {
         let sentence: String
         /// The first occurrence.
         let example: String?
-        /// How often it occurred.
+        /// How often the problem occurred.
         var count: Int
 
         var text: String {
@@ -41,7 +41,7 @@ struct AdviceJudge {
                 "\(answer.advice.count) pieces to a question with \(view.count) apps"
             )
         }
-        // A flood is one fault; a sample of it shows what it is about.
+        // A flood counts as one fault. Judge only the first pieces of the advice, which show what it is about.
         for advice in answer.advice.prefix(answer.advice.count > limit ? min(limit, Self.sample) : limit) {
             pieces += 1
             judge(advice, to: events[advice.event], in: view)
@@ -62,7 +62,8 @@ struct AdviceJudge {
         if advice.app == UInt32.max {
             fault("\(word) about no app")
         } else if !view.isPresent(Int(advice.app)) {
-            // The app of an event may be gone when the question is asked.
+            // Even the app of the event may be gone when the question is asked: a policy must check that its app
+            // exists.
             fault("\(word) about a place where there is no app", "place \(advice.app) of \(view.count)")
         }
         switch kind {

@@ -6,13 +6,13 @@ import TorporPolicyABI
 /// What a supervisor would do with advice, judged by the view alone: a supervisor knows more and can refuse more.
 struct AdviceRules {
     enum Verdict: Hashable {
-        /// It changes something.
+        /// The advice changes something.
         case change
-        /// It is already so, or is the default without advice.
+        /// The app is in the advised state already, or would reach it without any advice.
         case idle
-        /// The same was advised before, and the app has not changed since.
+        /// The policy has given the same advice before, and the app's state has not changed since.
         case repeated
-        /// It would not be followed, for this reason.
+        /// The supervisor would not follow the advice, for this reason.
         case refused(String)
     }
 

@@ -5,7 +5,7 @@ package import Linux
 package import Policies
 import TorporPolicyABI
 
-/// The checks that ask many questions.
+/// Checks that ask a policy many questions.
 extension Conformance {
     private static let seed: UInt64 = 20_260_101
     private var determinismQuestions: Int { min(2000, max(200, questions)) }
@@ -84,7 +84,7 @@ extension Conformance {
                 asked = PolicyWords.event(kind)
                 for event in events { _ = try ask(host, [event], view) }
             }
-            // All events in one question.
+            // Ask about all events in one question.
             let all = kinds.flatMap { absurd.events($0, in: view) }.prefix(HostMessages.mostEvents)
             asked = "everything at once"
             if !all.isEmpty { _ = try ask(host, Array(all), view) }
@@ -184,7 +184,7 @@ extension Conformance {
         judgeMemory(sizes, seconds)
     }
 
-    /// Compares the sizes before, in the middle and after.
+    /// Compares the sizes of the process's memory before the questions, after half of them and after all of them.
     private func judgeMemory(_ sizes: [Int64], _ seconds: Double) {
         let growth = sizes[2] - sizes[1]
         let perQuestion = Double(growth) / Double(max(1, questions - questions / 2))

@@ -30,9 +30,9 @@ package final class Conformance {
     package private(set) var results: [ConformanceResult] = []
     /// The policy's description of itself; nil if it cannot be started.
     package private(set) var description: PolicyDescription?
-    /// Called with each result.
+    /// Called with each result of the check.
     package var onResult: (ConformanceResult) -> Void = { _ in }
-    /// Called with the progress, a text for a line that is overwritten.
+    /// Called with a text about the progress, for a line that the next text overwrites.
     package var onProgress: (String) -> Void = { _ in }
 
     package var library: TrustedLibrary!
@@ -40,8 +40,8 @@ package final class Conformance {
     /// Measurements, for programs.
     package var measured: [(name: String, value: Double)] = []
 
-    /// How long to wait for an answer: longer than the deadline, to tell a late answer from none. After one answer
-    /// did not come, only the deadline.
+    /// How long to wait for an answer: longer than the deadline, to distinguish a late answer from a missing one. Once
+    /// an answer did not come, only as long as the deadline.
     var patience: Duration { isSilent ? deadline : max(deadline * 20, .seconds(2)) }
     private var isSilent = false
 
@@ -61,7 +61,8 @@ package final class Conformance {
         describe(description)
         refuseUnknownOptions(description)
         do throws(Errno) {
-            // The answers are compared last: by then, a policy that depends on the clock sees another time.
+            // The two processes' answers are compared last: until then time passes, so that a policy that depends on
+            // the clock gives different answers.
             let first = try answers(description)
             for absurd in AbsurdView.all { try show(absurd, description) }
             try time(description)
@@ -138,7 +139,7 @@ package final class Conformance {
                 "loading",
                 .ok,
                 "\(description.name) \(description.version), ABI \(description.abi), confined by "
-                    + (bounds.isEmpty ? "nothing: this machine lacks the means" : bounds.joined(separator: ", "))
+                    + (bounds.isEmpty ? "nothing: this machine cannot confine it" : bounds.joined(separator: ", "))
             )
             if case .ended(.exited(0), _) = failure {
                 report("ending", .ok, "it is destroyed without an error")
@@ -148,7 +149,7 @@ package final class Conformance {
             return description
         } catch {
             var message = "\(error)"
-            // An error that does not name the library is the policy's own complaint about its options.
+            // If the error does not name the library, it is the policy's own complaint about its options.
             if case .refused = error, !message.contains(library.path) { message += " (set its options with --option)" }
             report("loading", .failed, message + Self.remedy(message))
             return nil
@@ -184,7 +185,7 @@ package final class Conformance {
         if alien != 0, description.abi <= TORPOR_POLICY_ABI {
             remarks.append("its events have unknown bits (0x\(String(alien, radix: 16)))")
         }
-        // TORPOR_NEEDS_MEMORY, _CPU, _CONNECTIONS and _SYSTEM.
+        // The bits of TORPOR_NEEDS_MEMORY, _CPU, _CONNECTIONS and _SYSTEM.
         let needs: UInt64 = 0b1111
         if description.needs & ~needs != 0, description.abi <= TORPOR_POLICY_ABI {
             remarks.append(

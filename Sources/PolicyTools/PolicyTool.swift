@@ -52,7 +52,8 @@ package struct PolicyTool {
         settings = try Self.settings(host: tool.host)
     }
 
-    /// A file with that name; if there is none here, one in the default folder of policies.
+    /// The path of the library with that name: in the current folder if it is there, otherwise in the default folder of
+    /// policies.
     private static func find(_ library: String) -> String {
         guard !library.contains("/"), !File.exists(library) else { return library }
         let defaults = DefaultPaths(environment: ThisProcess.variables, userID: Users.effectiveUID)
@@ -62,7 +63,7 @@ package struct PolicyTool {
 
     private static func settings(host: String?) throws(Failure) -> HostProcess.Settings {
         var settings = HostProcess.Settings(program: try program(host))
-        // As in torpord.
+        // Use the same limit as torpord.
         settings.adviceLimit = PolicyAnswer.limit(events: 1, apps: PolicyView.capacity)
         let user = HostProcess.unprivilegedUser()
         settings.user = user?.user
@@ -127,8 +128,8 @@ package struct PolicyTool {
 
     // MARK: The process
 
-    /// Why a supervisor would refuse it as configured: its library, or the policy's complaint about its options. Also
-    /// nil if that cannot be tested.
+    /// Why a supervisor would refuse the policy with these options: for its library, or because the policy complains
+    /// about its options. Nil if a supervisor would not refuse it, or if that cannot be tested.
     package var refusal: String? {
         guard let view = try? PolicyView() else { return nil }
         do throws(PolicyFailure) {

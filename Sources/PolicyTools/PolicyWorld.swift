@@ -27,7 +27,7 @@ struct PolicyWorld {
     let view: PolicyView
     private var random: SeededNumbers
     private let kinds: [UInt32]
-    /// The rare kinds among them.
+    /// The kinds of events, among `kinds`, that occur rarely.
     private let rareKinds: [UInt32]
 
     private static let never = Int64.min
@@ -38,7 +38,7 @@ struct PolicyWorld {
     init(apps: Int, seed: UInt64, wants: UInt64) throws(Errno) {
         view = try PolicyView()
         random = SeededNumbers(seed: seed)
-        // A policy is started once; apps are added and removed rarely.
+        // The event STARTED occurs only once. Apps are added and removed rarely.
         let rare = [TORPOR_EVENT_APPS, TORPOR_EVENT_PRESSURE, TORPOR_EVENT_TIMER].map(\.rawValue)
         let all = Self.kinds(of: wants).filter { $0 != TORPOR_EVENT_STARTED.rawValue }
         kinds = all.filter { !rare.contains($0) }
@@ -79,7 +79,7 @@ struct PolicyWorld {
         move(place, to: states[random.below(states.count)].rawValue)
     }
 
-    /// A question about at most `count` events, after they have happened. As in a supervisor, few of them concern all
+    /// Simulates at most `count` events, and returns a question about them. As in a supervisor, few events concern all
     /// apps.
     mutating func question(events count: Int) -> [torpor_policy_event] {
         var events: [torpor_policy_event] = []
@@ -103,7 +103,7 @@ struct PolicyWorld {
         return some.isEmpty ? event(TORPOR_EVENT_STARTED.rawValue) : happen(some[random.below(some.count)])
     }
 
-    /// Lets something of that kind happen.
+    /// Simulates something that causes an event of that kind.
     mutating func happen(_ kind: UInt32) -> torpor_policy_event {
         guard view.count > 0 else { return event(kind) }
         let place = random.below(view.count)
@@ -111,7 +111,7 @@ struct PolicyWorld {
             if view.isPresent(place), random.chance(30) { view.remove(place) } else { add(place) }
             return event(kind)
         }
-        // Events happen to apps that exist.
+        // An event concerns an app, so add one if the place is empty.
         if !view.isPresent(place) { add(place) }
         measure(place)
         let state = view[place].state

@@ -6,15 +6,15 @@ import Policies
 import TorporAPI
 import TorporPolicyABI
 
-/// A change that advice asks for, with app names: two are equal if they have the same effect.
+/// A change that advice asks for, with names of apps. Two changes are equal if they have the same effect.
 package struct SimulatedChange: Hashable {
     /// A word of ``PolicyWords/advice``.
     package let kind: String
-    /// The app; for an order of eviction all apps, the first to be evicted first.
+    /// The name of the app; for an order of eviction the names of all apps, the first one to be evicted first.
     package let apps: [String]
     /// The state of a goal or a profile.
     var state: UInt32 = 0
-    /// Microseconds.
+    /// The time of the advice in microseconds, whose meaning depends on the kind.
     package var time: Int64 = 0
 
     package init(kind: String, app: String, value: UInt32, time: Int64) {
@@ -32,7 +32,7 @@ package struct SimulatedChange: Hashable {
         apps = order
     }
 
-    /// Of two changes in the same matter only one can be made.
+    /// The matter of the decision, such as a restart of an app. Two decisions in the same matter exclude each other.
     var matter: String {
         let subject =
             switch kind {
@@ -43,7 +43,7 @@ package struct SimulatedChange: Hashable {
         return kind == "order" ? subject : subject + " " + apps[0]
     }
 
-    /// In words.
+    /// The decision in words.
     package var text: String {
         let app = apps.first ?? "no app"
         switch kind {
@@ -71,15 +71,15 @@ package struct SimulatedDecision {
     package enum Difference: String {
         /// The recording has the same decision.
         case same
-        /// The recording does not have it.
+        /// The recording does not contain the decision.
         case new
-        /// The recording has it, and the policy does not make it.
+        /// The recording contains the decision, but the simulated policy does not make it.
         case missing
-        /// The policy makes it, but a supervisor would not follow it.
+        /// The simulated policy makes the decision, but a supervisor would not follow it.
         case refused
     }
 
-    /// Microseconds: `at` on the recording's monotonic clock, `realtime` since 1970.
+    /// The time of the decision in microseconds: `at` on the recording's monotonic clock, `realtime` since 1970.
     package let at: Int64
     package let realtime: Int64
     /// The last line of the recording that was read.
@@ -89,7 +89,7 @@ package struct SimulatedDecision {
     package var difference: Difference
     /// Further details of the difference.
     package var note: String?
-    /// The policy in the recording that gave the same advice, or (if missing) this one.
+    /// The name of the recorded policy that gave the same advice; if the decision is missing, of the one that gave it.
     package var then: String?
 }
 

@@ -7,9 +7,9 @@ package import TorporAPI
 import TorporPolicyABI
 import Varlink
 
-/// Replays a recording to a policy under a virtual clock, which jumps from line to line: the policy sees what the
-/// recorded policies saw, is asked the same questions, and is asked again when it wants to be. Its advice has no
-/// effect: what happens is what was recorded.
+/// Replays a recording to a policy under a virtual clock, which jumps from line to line. The policy sees the same views
+/// as the recorded policies and is asked the same questions; if it requests to be asked again, it is. Its advice has no
+/// effect: what happens next is what the recording contains.
 package final class Simulation {
     private let tool: PolicyTool
     private let library: TrustedLibrary
@@ -22,9 +22,9 @@ package final class Simulation {
 
     /// The policy's description of itself.
     package private(set) var description: PolicyDescription
-    /// Its decisions, in order.
+    /// The decisions of the simulated policy, in order.
     package private(set) var decisions: [SimulatedDecision] = []
-    /// Advice of the policy that asked for what was already so.
+    /// Advice of the simulated policy that asked for a state which already existed.
     private(set) var idle: [SimulatedDecision] = []
     /// The advice of the recorded policies, in order.
     private(set) var recorded: [RecordedDecision] = []
@@ -45,7 +45,7 @@ package final class Simulation {
 
     /// How long to wait for an answer; whether it is in time is checked separately.
     private static let patience = Duration.seconds(10)
-    /// As in torpord.
+    /// The limits of torpord for the time until a policy is asked again, in microseconds.
     private static let shortestWait: Int64 = 100_000
     private static let longestWait: Int64 = 366 * 86_400_000_000
 
@@ -71,7 +71,8 @@ package final class Simulation {
             case .header(let header):
                 if let instance {
                     totals.interruptions += 1
-                    // A new torpord starts with policies that remember nothing.
+                    // Another torpord wrote the lines from here on. That torpord started its policies again, so restart
+                    // the simulated policy.
                     if instance != header.instance { try restart() }
                 }
                 instance = header.instance
@@ -108,7 +109,7 @@ package final class Simulation {
             isStarted = true
             try ask([event(TORPOR_EVENT_STARTED)])
         }
-        // Timers that were due in the gap before this line.
+        // First ask the policy at the times that it requested before this line.
         try passTime(until: round.at)
         let asked = round.events.compactMap { Self.event($0) }.filter(isAsked)
         for start in stride(from: 0, to: asked.count, by: HostMessages.mostEvents) {
@@ -131,7 +132,8 @@ package final class Simulation {
 
     private func wants(_ kind: UInt32) -> Bool { kind < 64 && description.events >> UInt64(kind) & 1 != 0 }
 
-    /// Events of start and timers belong to the recorded policies.
+    /// Whether to ask the simulated policy about a recorded event. Events of kind STARTED and TIMER concern only the
+    /// recorded policies.
     private func isAsked(_ event: torpor_policy_event) -> Bool {
         event.kind != TORPOR_EVENT_STARTED.rawValue && event.kind != TORPOR_EVENT_TIMER.rawValue && wants(event.kind)
     }

@@ -2,15 +2,15 @@
 
 import Policies
 
-/// Finds the recorded counterpart of each decision of a simulation.
+/// Finds, for each decision of a simulation, the recorded decision that equals it.
 ///
-/// Decisions are the same if they have the same effect and are less than a second apart: the clock that asks a policy
-/// again is less exact in a recording than in a simulation.
+/// Two decisions are equal if they have the same effect and are less than a second apart. Their times may differ
+/// because a recording shows less exactly than a simulation when a policy was asked again.
 package struct SimulationComparison {
     /// All decisions to show, in order.
     package private(set) var decisions: [SimulatedDecision]
     private var recorded: [RecordedDecision]
-    /// Indices of recorded decisions by their change, in order.
+    /// For each change, the indices of the recorded decisions with that change, in order.
     private var byChange: [SimulatedChange: [Int]] = [:]
 
     private static let window: Int64 = 1_000_000
@@ -20,7 +20,8 @@ package struct SimulationComparison {
         recorded = simulation.recorded
         for (index, decision) in recorded.enumerated() { byChange[decision.change, default: []].append(index) }
         decisions = decisions.map { compared($0) }
-        // Advice that found its goal reached may equal recorded advice that reached it a moment earlier.
+        // Advice that changed nothing may correspond to recorded advice that was given a moment earlier and had the
+        // effect.
         for var decision in simulation.idle {
             guard let match = match(for: decision, onlyTaken: true) else { continue }
             recorded[match].isMatched = true
@@ -58,7 +59,8 @@ package struct SimulationComparison {
         return decision
     }
 
-    /// Among those near enough: one that was taken, else the nearest.
+    /// The index of the recorded decision that equals `decision` and is near enough in time: one that was followed if
+    /// possible, otherwise the nearest.
     private func match(for decision: SimulatedDecision, onlyTaken: Bool = false) -> Int? {
         var best: (index: Int, rank: (Int, Int64))?
         for index in byChange[decision.change] ?? [] {
@@ -71,7 +73,7 @@ package struct SimulationComparison {
         return best?.index
     }
 
-    /// What the recording decided instead.
+    /// A text about another recorded decision in the same matter at about the same time; nil if there is none.
     private func other(than decision: SimulatedDecision) -> String? {
         let found = recorded.first {
             $0.isTaken && abs($0.at - decision.at) <= Self.window && $0.change.matter == decision.change.matter

@@ -29,7 +29,7 @@ package final class TraceReader {
     private var isAtEnd = false
     private var lastTime = Int64.min
 
-    /// Longest line in bytes: a supervisor with the most apps possible writes some 20 MB.
+    /// The maximum length of a line in bytes. A supervisor with the most apps possible writes lines of about 20 MB.
     private static let longest = 128 << 20
 
     package init(path: String) throws(Failure) {
@@ -47,7 +47,8 @@ package final class TraceReader {
         Failure(status: .failed, message: "\(path):\(line): \(problem)")
     }
 
-    /// The next line; nil at the end. A round updates the view; after a header everything is sent again.
+    /// Reads the next line; returns nil at the end. A line with a round updates the view. After a header, the recording
+    /// contains the whole view again.
     func next() throws(Failure) -> PolicyTraceLine? {
         guard let bytes = try nextLine() else {
             if line == 0 { throw Failure(status: .failed, message: "\(path) is empty: \(Self.hint)") }
@@ -134,7 +135,8 @@ package final class TraceReader {
         return numbers
     }
 
-    /// nil if the value is not a number; `.some(nil)` for never and unknown.
+    /// Reads a number. The result is nil if the value is not a number, and `.some(nil)` for null, which means never or
+    /// unknown.
     private static func number(_ value: JSON) -> Int64?? {
         if value.isNull { return .some(nil) }
         return value.intValue.map { .some($0) }

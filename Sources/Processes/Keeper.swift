@@ -46,7 +46,7 @@ public final class Keeper {
     private let opensFiles: Bool
     /// Whether the keeper can launch programs in a sandbox.
     public let confines: Bool
-    /// Whether the keeper gives sandboxed apps IPC namespaces, and has denials logged.
+    /// Whether torpor-keeper gives sandboxed apps their own IPC namespaces, and makes the kernel log denials.
     public let hasWalls: Bool
     /// The keeper's pid.
     public let pid: Int32

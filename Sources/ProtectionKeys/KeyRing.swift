@@ -14,7 +14,8 @@ public struct KeyError: Error, CustomStringConvertible {
     public init(_ description: String) { self.description = description }
 }
 
-/// Bytes that a key has sealed (XChaCha20-Poly1305): nobody without it can read or change them.
+/// A secret that was encrypted and authenticated with a key (XChaCha20-Poly1305): without the key, it can be neither
+/// read nor changed.
 struct Sealed: Hashable {
     static let nonceLength = 24
     static let tagLength = 16
@@ -23,7 +24,7 @@ struct Sealed: Hashable {
 
     init(nonce: [UInt8], bytes: [UInt8]) { (self.nonce, self.bytes) = (nonce, bytes) }
 
-    /// Seals a secret. `context` is not part of what is sealed, and must be the same to open it.
+    /// Seals a secret. `context` is not stored, but the same context is needed to open the result.
     init(_ secret: Secret, with key: Secret, context: String) {
         var nonce = [UInt8](repeating: 0, count: Self.nonceLength)
         randombytes_buf(&nonce, nonce.count)
@@ -43,7 +44,7 @@ struct Sealed: Hashable {
         self.init(nonce: nonce, bytes: bytes)
     }
 
-    /// Opens it; nil if the key or the context is another one, or if it was changed.
+    /// Decrypts the secret; nil if the key or the context is wrong, or if the bytes were changed.
     func open(with key: Secret, context: String) -> Secret? {
         guard nonce.count == Self.nonceLength, bytes.count >= Self.tagLength, key.count == 32 else { return nil }
         let secret = Secret(count: bytes.count - Self.tagLength)
@@ -92,15 +93,15 @@ enum Hexadecimal {
     }
 }
 
-/// The class keys, one for each value of `protected`, which seal the keys of apps.
+/// The class keys: one for each value of `protected`. They seal the keys of apps.
 public struct ClassKeys {
-    /// In the order of ``names``, 32 bytes each.
+    /// The keys, 32 bytes each, in the order of ``names``.
     let secret: Secret
     static let names = ["complete", "first-unlock"]
 
     init(_ secret: Secret) { self.secret = secret }
 
-    /// Makes new ones.
+    /// Creates new random keys.
     public init() { self.init(.random(count: 32 * Self.names.count)) }
 
     func key(_ name: String) -> Secret? {
@@ -122,14 +123,16 @@ public struct KeyRing: Sendable {
     private static let passes: UInt64 = 3
     private static let memory = 64 << 20
     private static let saltLength = 16
-    /// More than this is no passphrase that this version made, but a file that wants to fill the memory.
+    /// Limits for the numbers in the file. This version never writes larger ones: they would be an attempt to use up
+    /// time or memory.
     private static let most = (passes: UInt64(64), memory: 4 << 30)
 
-    /// The keys below the folder of all protected folders. `root` must belong to this user, and be writable by no other.
+    /// Uses the keys in the folder of all protected folders. `root` must belong to this user, and no other user may be
+    /// able to write to it.
     public init(_ root: String) throws(KeyError) {
         folder = root + "/" + ProtectedPlace.keys
         do throws(Errno) {
-            // torpord makes it when it first closes or opens a folder.
+            // If the folder is missing, torpord creates it when it first closes or opens a protected folder.
             guard try File.kind(root) != nil else { return }
             let status = try File.status(root, followLinks: false)
             guard status.kind == .directory, status.uid == Users.effectiveUID, status.mode & 0o022 == 0 else {
@@ -144,7 +147,7 @@ public struct KeyRing: Sendable {
         }
     }
 
-    /// Makes the folder of all protected folders where torpord has not made it yet.
+    /// Creates the folder of all protected folders, if torpord has not created it yet.
     public static func prepare(_ root: String) throws(KeyError) {
         do throws(Errno) {
             guard try File.kind(root) == nil else { return }
@@ -156,7 +159,7 @@ public struct KeyRing: Sendable {
         }
     }
 
-    /// Whether there are keys.
+    /// Whether the key ring exists.
     public var isThere: Bool { File.exists(path) }
 
     // MARK: The ring
@@ -234,7 +237,7 @@ public struct KeyRing: Sendable {
         return content
     }
 
-    /// Makes class keys. Returns them, and the recovery key, which is kept nowhere.
+    /// Creates the class keys. Returns them together with the recovery key, which is not stored anywhere.
     public func make(_ passphrase: Secret) throws(KeyError) -> (keys: ClassKeys, recovery: Secret) {
         do throws(Errno) {
             try File.makeDirectories(folder, mode: 0o700)
@@ -242,7 +245,8 @@ public struct KeyRing: Sendable {
         } catch {
             throw KeyError("\(folder) cannot be made: \(error)")
         }
-        // Two at the same time would print two recovery keys, of which one opens nothing.
+        // Take the lock: if two processes did this at the same time, both would print a recovery key, but only one of
+        // these would be valid.
         let lock = try lock()
         defer { lock.close() }
         guard !isThere else { throw KeyError("there are keys already: \(path)") }
@@ -252,7 +256,7 @@ public struct KeyRing: Sendable {
         return (keys, recovery)
     }
 
-    /// Opens the class keys with the passphrase.
+    /// Decrypts the class keys with the passphrase.
     public func open(passphrase: Secret) throws(KeyError) -> ClassKeys {
         let content = try read()
         let key = try Self.stretch(passphrase, content.passes, content.memory, content.salt)
@@ -262,7 +266,7 @@ public struct KeyRing: Sendable {
         return ClassKeys(secret)
     }
 
-    /// Opens the class keys with the recovery key.
+    /// Decrypts the class keys with the recovery key.
     public func open(recovery: Secret) throws(KeyError) -> ClassKeys {
         guard let key = recovery.fromHexadecimal, key.count == 32,
             let secret = try read().byRecovery.open(with: key, context: Self.head)
@@ -283,7 +287,7 @@ public struct KeyRing: Sendable {
         }
     }
 
-    /// Seals the class keys by another passphrase. The recovery key stays.
+    /// Seals the class keys with another passphrase. The recovery key stays the same.
     public func change(_ keys: ClassKeys, to passphrase: Secret) throws(KeyError) {
         let lock = try lock()
         defer { lock.close() }
@@ -292,8 +296,8 @@ public struct KeyRing: Sendable {
 
     // MARK: The keys of apps
 
-    /// Gives the kernel the key of an app, which is made at the first time. Returns its identifier; nil if the kernel had
-    /// it before.
+    /// Gives the kernel the key of an app; creates the key at the first call. Returns the key's identifier; nil if the
+    /// kernel had the key before.
     public func add(
         _ app: String,
         kind: String,
@@ -335,10 +339,12 @@ public struct KeyRing: Sendable {
         let identifier = try give(key, root)
         let sealed = Sealed(key, with: classKey, context: Self.context(app, kind))
         do throws(KeyError) {
-            // On the disk before any folder is encrypted with it: torpor-protect reads its identifier there.
+            // Write the key to disk before any folder is encrypted with it. torpor-protect reads the identifier in the
+            // first line.
             try write(path, Hexadecimal.text(identifier) + "\n" + ([kind] + sealed.words).joined(separator: " ") + "\n")
         } catch {
-            // Only the kernel names a key, so that it has it before the disk does.
+            // Only the kernel can compute a key's identifier, so it must get the key before the file is written. If the
+            // writing failed, remove the key.
             _ = try? Encryption.remove(identifier, from: root)
             throw error
         }

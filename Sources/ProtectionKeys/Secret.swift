@@ -3,16 +3,17 @@
 import CSodium
 public import Linux
 
-/// Bytes that must not be left behind: in memory of their own that is not swapped, and is wiped when it is let go of.
+/// Secret bytes that must not leave traces: they are in memory of their own that is not swapped, and that is wiped when
+/// it is freed.
 public final class Secret {
     private let start: UnsafeMutableRawPointer
     /// The number of bytes.
     public let count: Int
 
-    /// Makes room for so many bytes, all zero.
+    /// Allocates memory for `count` bytes, filled with zeros.
     public init(count: Int) {
         _ = sodium_init()
-        // NULL if memory is short: nothing can go on then.
+        // The result is NULL if memory is short. Then the process cannot continue.
         start = sodium_malloc(max(1, count))!
         sodium_memzero(start, count)
         self.count = count
@@ -38,18 +39,18 @@ public final class Secret {
 
     var pointer: UnsafeMutablePointer<UInt8> { start.bindMemory(to: UInt8.self, capacity: count) }
 
-    /// The bytes from `first` on, as a secret of its own.
+    /// A copy of the bytes from `first` on, as another secret.
     func part(from first: Int, count: Int) -> Secret {
         Secret(copying: UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(bytes)[first..<(first + count)]))
     }
 
     /// Reads a line from a descriptor, up to a newline, a NUL or the end.
     ///
-    /// - Returns: nil for one of more than 1024 bytes.
+    /// - Returns: the line; nil if it has more than 1024 bytes.
     public static func line(from descriptor: Int32) throws(Errno) -> Secret? {
         let buffer = Secret(count: 1024)
         var filled = 0
-        // One byte at a time: what follows the line is for the next one who reads.
+        // Read one byte at a time, so that the bytes after the line stay in the descriptor for the next reader.
         while true {
             let next = UnsafeMutableRawBufferPointer(rebasing: buffer.bytes[filled..<(filled + 1)])
             guard let count = try Descriptor.read(descriptor, into: next), count > 0, next[0] != 0x0a, next[0] != 0
@@ -61,7 +62,7 @@ public final class Secret {
         }
     }
 
-    /// The bytes that hexadecimal digits stand for, without regard to dashes and spaces; nil for other text.
+    /// The bytes that the text encodes in hexadecimal; dashes and spaces are ignored. Nil for any other text.
     public var fromHexadecimal: Secret? {
         let result = Secret(count: count / 2)
         var (filled, high) = (0, UInt8?.none)
@@ -85,7 +86,7 @@ public final class Secret {
         return high == nil ? result.part(from: 0, count: filled) : nil
     }
 
-    /// Hexadecimal digits in groups of four, for persons.
+    /// The bytes as hexadecimal digits in groups of four, for people to read and type.
     public var groups: Secret {
         let text = Secret(count: count * 2 + (count + 1) / 2 - 1)
         let digits = Array("0123456789abcdef".utf8)

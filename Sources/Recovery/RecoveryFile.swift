@@ -3,11 +3,11 @@
 public import Linux
 import WireText
 
-/// What a torpord leaves for the next one: a record for each app, in a mapped file in the runtime directory, updated
-/// in place.
+/// What each torpord stores for the next one: a record for each app, in a mapped file in the runtime directory, which
+/// is updated in place.
 ///
-/// A file instead of anonymous memory, so that it is found by its path even if the keeper died too. The runtime
-/// directory is on a tmpfs, so that writing never waits for a disk. Nothing in it survives a reboot.
+/// A file is used instead of anonymous memory, so that it can be found by its path even if the keeper has died too. The
+/// runtime directory is on a tmpfs, so writing never waits for a disk, and nothing survives a reboot.
 ///
 /// Layout, in the machine's byte order. One page of header:
 ///
@@ -33,15 +33,15 @@ import WireText
 ///     68   4  actions that are not carried out yet (bits of the owner)
 ///     80   …  the record: 4 bytes checksum, 4 bytes length, the bytes
 ///
-/// A record is written to the header and is valid from the moment that the header names its slot; then it is copied
-/// to the slot. A process that is killed at any instant leaves the old record or the new one; the next to open the
-/// file completes the copy.
+/// A record is first written to the header. It becomes valid when the header names its slot, and is then copied to the
+/// slot. So if the process is killed at any moment, either the old record or the new one is valid, and the next process
+/// that opens the file completes the copy.
 ///
 /// History of versions
 ///   1  each slot has two records, and 1 or 2 at 64 says which is valid; none is in the header. Not converted to 2.
 ///   2  as above
 public final class RecoveryFile {
-    /// The newest version of the records. A file with a newer one is refused.
+    /// The newest version of the records. A file with a newer version is refused.
     public static let version: UInt32 = 2
     /// The longest name of an app, in bytes.
     public static let longestName = 63
@@ -66,11 +66,11 @@ public final class RecoveryFile {
 
     /// Why a file cannot be used.
     public enum Refusal: Error, Hashable, Sendable, CustomStringConvertible {
-        /// It is not a recovery file, truncated, or damaged.
+        /// The file is not a recovery file, or it is truncated or damaged.
         case unusable
-        /// A newer torpord wrote it.
+        /// The file was written by a newer torpord.
         case newer(UInt32)
-        /// It was written before the machine or the container last booted: its processes are gone.
+        /// The file was written before the last boot of the machine or container, so its processes are gone.
         case otherBoot
         /// A system call failed.
         case failed(Errno)
@@ -104,7 +104,7 @@ public final class RecoveryFile {
         slotBytes = Self.recordsOffset + copies * record
         guard slotBytes <= Self.mostSlotBytes(copies) else { throw .invalidArgument }
         self.capacity = capacity
-        // The file gets its name only when complete, so that no process finds it half written.
+        // Give the file its name only when it is complete, so that no process finds an incomplete file.
         let draft = path + ".new"
         try? File.remove(draft)
         descriptor = try File.open(draft, [.readWrite, .create, .exclusive], mode: 0o600)
@@ -174,8 +174,8 @@ public final class RecoveryFile {
         (slotBytes, self.capacity, freeSlots) = (fresh.slotBytes, fresh.capacity, fresh.freeSlots)
     }
 
-    /// When process 1 started, in clock ticks after boot: tells runs of a container apart, since its files survive a
-    /// run.
+    /// When process 1 started, in clock ticks after boot. It distinguishes the runs of a container, whose files survive
+    /// a restart.
     public static let firstProcess = (try? ProcFS.stat(1))?.startTime ?? 0
 
     // MARK: The header
@@ -186,13 +186,13 @@ public final class RecoveryFile {
         set { mapping.publish(newValue, at: 76) }
     }
 
-    /// Another number for the owner, of a user.
+    /// A second number for the owner of the file, which the owner uses for a user.
     public var person: UInt32 {
         get { mapping.bytes.load(fromByteOffset: 88, as: UInt32.self) }
         set { mapping.publish(newValue, at: 88) }
     }
 
-    /// Bits for the owner.
+    /// Flags. The owner of the file defines them.
     public var flags: UInt32 {
         get { mapping.bytes.load(fromByteOffset: 20, as: UInt32.self) }
         set { mapping.publish(newValue, at: 20) }
@@ -220,7 +220,8 @@ public final class RecoveryFile {
         public let name: String
         /// The actions that were not carried out (bits of the owner).
         public let undone: UInt32
-        /// Its record; nil if it has none or it is damaged. Valid until the slot is written again.
+        /// The app's record; nil if there is none or it is damaged. The bytes are valid until the slot is written
+        /// again.
         public let record: UnsafeRawBufferPointer?
     }
 
@@ -242,8 +243,8 @@ public final class RecoveryFile {
         }
     }
 
-    /// A consistent copy of a record, for reading a file to which its torpord still writes; nil if there is none or
-    /// it is damaged.
+    /// A consistent copy of a record, for a file to which another torpord is still writing; nil if there is no record
+    /// or it is damaged.
     public func snapshot(_ slot: Int) -> [UInt8]? {
         // Writing takes less than a microsecond, unless the writer is preempted in the middle.
         for attempt in 0..<2000 {
@@ -259,7 +260,7 @@ public final class RecoveryFile {
         return nil
     }
 
-    /// A slot for an app that has none; grows the file if it is full.
+    /// Reserves a slot for an app that has none. If the file is full, makes it larger.
     ///
     /// - Throws: ENOSPC when growing fails, EINVAL for a name that is empty or too long.
     public func add(_ name: String) throws(Errno) -> Int {
@@ -269,7 +270,7 @@ public final class RecoveryFile {
         let start = offset(of: slot)
         mapping.publish(0, at: start + 64)
         mapping.publish(0, at: start + 68)
-        // The first byte comes last: until then the slot is free.
+        // Write the first byte last: until then, the slot counts as free.
         let bytes = Array(name.utf8)
         for i in (0...Self.longestName).reversed() { mapping.bytes[start + i] = i < bytes.count ? bytes[i] : 0 }
         return slot
@@ -297,7 +298,7 @@ public final class RecoveryFile {
         mapping.bytes.storeBytes(of: UInt32(used), toByteOffset: at + 4, as: UInt32.self)
         let sum = Self.checksum(UnsafeRawBufferPointer(rebasing: memory[..<used]))
         mapping.bytes.storeBytes(of: sum, toByteOffset: at, as: UInt32.self)
-        // These actions are undone from now on, whichever record is read.
+        // Set the new actions before the record becomes valid, so that they count with the old record too.
         let before = mapping.bytes.load(fromByteOffset: start + 68, as: UInt32.self)
         if copies == 1 {
             mapping.publish(before | undone, at: Self.underWayOffset + 4)
@@ -322,14 +323,14 @@ public final class RecoveryFile {
 
     private static func copies(in version: UInt32) -> Int { version == 1 ? 2 : 1 }
 
-    /// The slot whose record is in the header, if that is complete.
+    /// The slot whose record is in the header; nil if that record is incomplete or there is none.
     private var slotUnderWay: Int? {
         let slot = Int(mapping.bytes.load(fromByteOffset: Self.underWayOffset, as: UInt32.self)) - 1
         guard copies == 1, slot >= 0, slot < capacity, checked(Self.underWayOffset + 8) != nil else { return nil }
         return slot
     }
 
-    /// Copies the record from the header to its slot. An interrupted copy has to be repeated.
+    /// Copies the record from the header to its slot. An interrupted copy must be repeated.
     private func finish(_ slot: Int) {
         let start = offset(of: slot)
         let from = Self.underWayOffset
@@ -349,7 +350,7 @@ public final class RecoveryFile {
         return place(in: slot).flatMap { checked($0) }
     }
 
-    /// The offset of the slot's record; nil if it has none.
+    /// The offset of the slot's record in the file; nil if the slot has no record.
     private func place(in slot: Int) -> Int? {
         let start = offset(of: slot)
         let current = mapping.bytes.load(fromByteOffset: start + 64, as: UInt32.self)
@@ -357,7 +358,7 @@ public final class RecoveryFile {
         return start + Self.recordsOffset + Int(current - 1) * recordBytes
     }
 
-    /// The bytes of the record at that offset; nil if it is damaged.
+    /// The bytes of the record at an offset; nil if the record is damaged.
     private func checked(_ at: Int) -> UnsafeRawBufferPointer? {
         let length = Int(mapping.bytes.load(fromByteOffset: at + 4, as: UInt32.self))
         guard length <= recordBytes - Self.recordHead else { return nil }
@@ -373,13 +374,13 @@ public final class RecoveryFile {
         try File.allocate(descriptor.raw, size: UInt64(size))
         let larger = try Mapping(descriptor: descriptor.raw, size: size, writable: true)
         mapping = larger
-        // Slots beyond the old end are zero, which means free. They exist from here on.
+        // The file grows with zeros, so the new slots are free. They count once this number is written.
         mapping.publish(UInt32(more), at: 16)
         freeSlots = Array((capacity..<more).reversed())
         capacity = more
     }
 
-    /// Processes eight bytes per step, so that it takes little time compared with writing.
+    /// The checksum of a record. It processes eight bytes per step, so that it takes less time than writing the record.
     static func checksum(_ bytes: UnsafeRawBufferPointer) -> UInt32 {
         var sum: UInt64 = 0x9e37_79b9_7f4a_7c15 ^ UInt64(bytes.count)
         var at = 0

@@ -6,10 +6,10 @@ import WireText
 
 /// Why a request to systemd failed, as half a sentence.
 public struct ServiceManagerError: Error, Hashable, Sendable, CustomStringConvertible {
-    /// Half a sentence.
+    /// The reason, as half a sentence.
     public let description: String
 
-    /// Creates one with that text.
+    /// Creates an error with a description.
     public init(_ description: String) { self.description = description }
 }
 

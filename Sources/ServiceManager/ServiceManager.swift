@@ -4,14 +4,14 @@ import CSystemd
 import Linux
 import WireText
 
-/// The systemd instance that manages this process, for a service's requests: why it is being stopped, and a scope for
-/// processes that should outlive the service.
+/// The systemd instance that manages this process, to which a service may send requests: to learn why the service is
+/// being stopped, and to create a scope for processes that must outlive the service.
 ///
 /// Requests block for up to two seconds each: use them at the start and the end of a service only.
 public struct ServiceManager: Hashable, Sendable {
     /// The unit of this process, such as `torpord.service`.
     public let unit: String
-    /// Whether it belongs to a user's systemd instance.
+    /// Whether the unit belongs to a user's systemd instance.
     public let isUser: Bool
 
     /// The service whose main process is `process`; nil if there is none. A process in another service's cgroup, such
@@ -92,7 +92,7 @@ public struct ServiceManager: Hashable, Sendable {
                 isAskedFor = true
                 if let group = try Self.group(of: name, connection) { return group }
             } catch {
-                // An earlier scope of that name may still be going away.
+                // An earlier scope of this name may not be removed completely yet.
                 guard !isAskedFor, Clock.monotonic() < end else { throw error }
             }
             guard Clock.monotonic() < end else { throw ServiceManagerError("\(name) does not come up") }

@@ -2,11 +2,11 @@
 
 /// Why a document cannot be read or made.
 package struct DocumentFault: Error, CustomStringConvertible {
-    /// The reason, a sentence.
+    /// The reason as a sentence.
     package let description: String
-    /// The error of a call to the supervisor, if one failed.
+    /// The underlying error, if a call to the supervisor failed.
     package let call: (any Error)?
-    /// Whether the document that was given is wrong.
+    /// Whether the fault is in the document that the user has given.
     package let isInput: Bool
 
     package init(_ sentence: String, isInput: Bool = false) {

@@ -5,30 +5,30 @@ import Bundles
 package import Varlink
 import WireText
 
-/// The form of documents that move something to another machine: a line with a JSON object, bytes, a line break, and a
-/// line with the SHA-256 of everything before, in hexadecimal.
+/// The format of documents that move something to another machine: a line with a JSON object, then bytes, a line break,
+/// and a line with the SHA-256 of everything before it, in hexadecimal.
 package struct SealedDocument {
-    /// What a document says of its own form.
+    /// The properties of one kind of document.
     package struct Form: Sendable {
         /// The member `format` of the header.
         let format: String
         let version: Int64
         /// The command that writes such documents.
         let writer: String
-        /// What any other document is, such as `no exported state`.
+        /// What to call a document of any other kind in an error message, such as `no exported state`.
         let wrong: String
 
         package init(format: String, version: Int64, writer: String, wrong: String) {
             (self.format, self.version, self.writer, self.wrong) = (format, version, writer, wrong)
         }
 
-        /// The error for a document that is not accepted.
+        /// The error for a document that is not accepted, for the reason `why`.
         package func bad(_ why: String) -> DocumentFault {
             DocumentFault("the input \(why): it must be what ‘\(writer)’ wrote", isInput: true)
         }
     }
 
-    /// The line break, the digest and another line break at the end.
+    /// The length of the end of a document: a line break, the digest and another line break.
     private static let tailBytes = 66
 
     package let header: JSON
@@ -52,7 +52,7 @@ package struct SealedDocument {
         body = bytes[(line + 1)..<end]
     }
 
-    /// A document of this form with the members of the header and the bytes.
+    /// Encodes a document: the members of its JSON object, and the bytes.
     package static func encoded(_ members: JSONObject, _ body: [UInt8], _ form: Form) -> [UInt8] {
         var header: JSONObject = ["format": .string(form.format), "version": .int(form.version)]
         for member in members.members { header[member.name] = member.value }

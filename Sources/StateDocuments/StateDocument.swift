@@ -8,9 +8,9 @@ import WireText
 
 /// An app's saved state and its mail, as a document for another machine (``SealedDocument``).
 package struct StateDocument: Sendable {
-    /// The largest document: the largest state, and as much mail.
+    /// The largest document, in bytes: the largest state, and mail of the same size.
     package static let mostBytes = 2 * StatePart.mostState
-    /// The largest message: the largest payload, and room for its names.
+    /// The largest mail message in a document: the largest payload, plus room for the other members.
     private static let mostBytesOfMessage = JSON.payloadSizeLimit + (64 << 10)
     private static let form = SealedDocument.Form(
         format: "torpor-state",
@@ -22,9 +22,9 @@ package struct StateDocument: Sendable {
     package var app: String
     /// When the state was saved, microseconds since 1970; nil if the app has none.
     package var savedAt: Int64?
-    /// The state; nil if the document says nothing about it.
+    /// The app's state; nil if the document is not about the state.
     package var state: [UInt8]?
-    /// The messages that wait for the app; nil if the document says nothing about them.
+    /// The messages that are queued for the app; nil if the document is not about messages.
     package var mail: [MailInfo]?
 
     /// What the document contains, for programs.
@@ -55,7 +55,8 @@ package struct StateDocument: Sendable {
             if fields["mail"].map({ !$0.isNull }) ?? false {
                 mail = try fields.list("mail") { json throws(FieldError) in try MailInfo(json: json) }
             }
-            // torpord ends the connection of who sends it a larger message, and the call would be repeated in vain.
+            // Refuse larger messages here: torpord would close the connection, and the call would be repeated without
+            // success.
             for message in mail ?? [] where message.json.serialised().count > Self.mostBytesOfMessage {
                 throw FieldError(field: "mail", problem: "has a message that is larger than any app gets")
             }
@@ -88,7 +89,8 @@ package struct StateDocument: Sendable {
 
     /// A document with the bytes of a state, and without mail.
     ///
-    /// - Throws: ``DocumentFault`` with a sentence if the state is larger than any that can be given to an app.
+    /// - Throws: ``DocumentFault`` with a sentence if the state is empty, or larger than the largest that an app can
+    ///   get.
     package init(app: String, state: [UInt8]) throws(DocumentFault) {
         guard !state.isEmpty else { throw DocumentFault("the file is empty: name one with a state", isInput: true) }
         guard state.count <= StatePart.mostState else {
@@ -124,11 +126,20 @@ package struct StateDocument: Sendable {
         return document
     }
 
+    /// When the app saved its state, as its supervisor says, and the size of that in bytes; nil if there is none. Unlike
+    /// ``read(_:_:withState:withMail:)`` this reads no byte of it.
+    package static func found(_ app: String, _ call: Call) throws(DocumentFault) -> (savedAt: Int64, bytes: Int64)? {
+        // No state that is exported has a byte there.
+        let reply = try call(.exportState(app: app, offset: Int64(StatePart.mostState)))
+        let part = try Self.read { () throws(FieldError) in try StatePart(json: reply) }
+        return part.savedAt.map { ($0, part.bytes) }
+    }
+
     /// The messages that may be posted on another machine: others are about this one.
     private static let posted: Set<String> = ["didReceiveEvent", "didReceiveRemoteNotification"]
 
     private static func state(of app: String, _ call: Call) throws(DocumentFault) -> (Int64?, [UInt8]) {
-        // No app saves ten states in so short a time.
+        // If the app saves another state during the export, start again. No app saves ten states in so short a time.
         for _ in 0..<10 {
             var (state, first): ([UInt8], StatePart?) = ([], nil)
             while true {
@@ -150,17 +161,26 @@ package struct StateDocument: Sendable {
         throw DocumentFault("\(app) saves its state again and again: stop it first")
     }
 
+    /// The SHA-256 of the state in hexadecimal; of no bytes if there is none.
+    package var digest: String {
+        String(wire: Hex.text((state ?? []).withUnsafeBytes { Digest.sha256($0) }))
+    }
+
     /// Gives the state and the mail to the app's supervisor.
-    package func give(_ call: Call) throws(DocumentFault) {
+    ///
+    /// - Parameter isClaimed: another token says that the state is the newest, so that its digest is not told.
+    package func give(_ call: Call, isClaimed: Bool = false) throws(DocumentFault) {
         if let state {
             var offset = 0
+            let digest = isClaimed ? nil : digest
             repeat {
                 let part = state[offset..<min(state.count, offset + StatePart.mostBytes)]
                 let request = ImportStateRequest(
                     app: app,
                     offset: Int64(offset),
                     bytes: Int64(state.count),
-                    data: Array(part)
+                    data: Array(part),
+                    digest: digest
                 )
                 _ = try call(.importState(request))
                 offset += part.count
@@ -179,7 +199,8 @@ package struct StateDocument: Sendable {
         }
     }
 
-    /// The same for the same message, so that a document that is imported twice posts it once.
+    /// A token that is computed from the message, so that a document which is imported twice posts each message only
+    /// once.
     private func token(of message: MailInfo) -> RequestToken? {
         let bytes = Array("\(app) \(message.json)".utf8)
         let digest = bytes.withUnsafeBytes { Digest.sha256($0) }

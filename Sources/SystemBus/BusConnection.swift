@@ -44,7 +44,7 @@ package final class BusConnection {
     ///
     /// - Parameter monitors: whether to become a monitor (``BusMonitor``).
     package init(_ loop: EventLoop, address: String, monitors: Bool = false) throws(BusError) {
-        // Other kinds of addresses are resolved or started synchronously.
+        // For other kinds of addresses, sd-bus would resolve names or start a bus, and block.
         guard address.hasPrefix("unix:") else {
             throw BusError("\(address) is not the address of a Unix socket")
         }
@@ -147,7 +147,8 @@ package final class BusConnection {
 
     /// Calls a method; the answer or error comes later, unless the handle is released before.
     ///
-    /// - Parameter isPatient: wait for the answer as long as the receiver is on the bus, not only for some seconds.
+    /// - Parameter isPatient: whether to wait for the answer as long as the receiver is on the bus, instead of some
+    ///   seconds.
     package func call(
         _ destination: String,
         _ path: String,
@@ -163,11 +164,11 @@ package final class BusConnection {
         var message: OpaquePointer?
         defer { sd_bus_message_unref(message) }
         var result = sd_bus_message_new_method_call(bus, &message, destination, path, interface, member)
-        // Do not start a service for this.
+        // Do not let the bus start a service for this call.
         if result >= 0 { result = sd_bus_message_set_auto_start(message, 0) }
         for argument in arguments where result >= 0 { result = argument.append(to: message) }
         if result >= 0 {
-            // 0 stands for the timeout of the connection.
+            // sd-bus takes 0 as the default timeout of the connection.
             let timeout: UInt64 = isPatient ? .max : 0
             result = slot.fill { sd_bus_call_async(bus, &$0, message, BusSlot.callback, $1, timeout) }
         }
@@ -179,7 +180,7 @@ package final class BusConnection {
         return slot
     }
 
-    /// Sends a signal to all that want to hear it.
+    /// Sends a signal to all clients that subscribe to it.
     package func emit(_ path: String, _ interface: String, _ member: String, _ arguments: [BusArgument]) {
         var message: OpaquePointer?
         defer { sd_bus_message_unref(message) }

@@ -173,8 +173,8 @@ package struct BusMessage {
         variant("(uo)") { message in message.container("r", "uo") { message.smallNumber() } }
     }
 
-    /// Whether a PropertiesChanged signal names that property, as changed or invalidated; and its value if it is
-    /// contained and a boolean.
+    /// Whether a PropertiesChanged signal names a property, as changed or as invalidated. If the signal contains the
+    /// property's value and this is a boolean, also returns the value.
     package func change(of property: String) -> (isNamed: Bool, value: Bool?) {
         guard text() != nil else { return (false, nil) }
         var found: (isNamed: Bool, value: Bool?) = (false, nil)

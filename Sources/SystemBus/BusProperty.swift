@@ -89,7 +89,7 @@ package final class BusProperty<Value: Equatable> {
             connection = made
             unheard = Set(places.indices)
             for index in places.indices { follow(index, made) }
-            // The connection waits for a bus that starts later.
+            // The connection waits for its bus. If the bus is not even installed, do not wait for an answer.
             if !made.isReady, !isBusThere { return publish(nil) }
             if !isKnown { timer?.arm(after: Self.patience) }
         } catch {
@@ -167,7 +167,7 @@ package final class BusProperty<Value: Equatable> {
     }
 
     private func publish(_ value: Value?) {
-        // Ignore repeated reports that the bus is gone.
+        // Do not restart the timer if the loss of the bus is reported again.
         if value == nil, keepTimer != nil { return }
         keepTimer?.cancel()
         keepTimer = nil

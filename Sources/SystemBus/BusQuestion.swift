@@ -28,7 +28,7 @@ extension BusService {
 /// A question to a service about its state, asked again whenever that changes: one call at a time, and one more after it
 /// if something changed while it was pending.
 package final class BusQuestion {
-    /// Called with the first value of the answer, nil after an error.
+    /// Called with the first value of the answer; nil after an error.
     package var onAnswer: (BusValue?) -> Void = { _ in }
 
     private let service: BusService
@@ -50,7 +50,7 @@ package final class BusQuestion {
         (self.member, self.arguments) = (member, arguments)
     }
 
-    /// Asks; does nothing while the service is not on the bus.
+    /// Asks the service. Does nothing while the service is not on the bus.
     package func ask() {
         guard pending == nil else {
             isUnsure = true

@@ -6,16 +6,17 @@ import Linux
 /// Follows a service on a message bus by its well-known name: which client owns it now, also after the bus was lost.
 /// Nothing blocks, and no service is started.
 package final class BusService {
-    /// A connection to the bus was begun: subscribe on it.
+    /// Called when a new connection to the bus was made, so that the handler can subscribe on it.
     package var onConnect: ((BusConnection) -> Void)?
-    /// The service is present, with a new unique name: query its state again.
+    /// Called when the service has appeared under a new unique name: its state must be read again.
     package var onAppear: ((BusConnection) -> Void)?
-    /// The service or the bus is gone.
+    /// Called when the service or the bus is gone.
     package var onDisappear: (() -> Void)?
 
-    /// The bus was lost, or has said who owns the name, if anybody does.
+    /// Called when the connection to the bus was lost, and when the bus has reported the owner of the name, or that
+    /// there is none.
     package var onChange: (() -> Void)?
-    /// The bus has said who owns the name.
+    /// Whether the bus has reported the owner of the name, or that there is none.
     package private(set) var isAnswered = false
 
     /// The unique name of the service's owner; messages of other senders are ignored.
@@ -34,7 +35,8 @@ package final class BusService {
     private var retry: TimerSource?
     private var delay = BusService.firstDelay
     private var connectedAt = Duration.zero
-    /// Nil for a connection that waits for its bus for any time.
+    /// Fires when a connection has waited too long for its bus, so that another one must be made; nil if connections
+    /// may wait without limit.
     private var renewal: TimerSource?
     private var patience = BusService.firstPatience
 
@@ -48,15 +50,16 @@ package final class BusService {
     ///
     /// - Parameters:
     ///   - address: a D-Bus address; nil: the system bus.
-    ///   - renews: begin another connection if there is no bus for some seconds. A connection waits for the socket of its
-    ///     bus by itself, but misses one whose folder is replaced, or that is not yet listened on when it is there.
+    ///   - renews: whether to make another connection if there is no bus for some seconds. A connection waits for the
+    ///     socket of its bus by itself. But it does not notice a socket whose folder was replaced, or a socket on which
+    ///     the bus begins to listen only after the socket has appeared.
     package init(_ loop: EventLoop, _ name: String, address: String? = nil, renews: Bool = false) {
         self.loop = loop
         self.name = name
         self.address = address ?? Self.systemBus
         retry = try? loop.timer { [weak self] in self?.connect() }
         if renews { renewal = try? loop.timer { [weak self] in self?.renew() } }
-        // The creator has not set its handlers yet.
+        // Connect later, since the creator of this object has not set its handlers yet.
         loop.later { [weak self] in self?.connect() }
     }
 
@@ -83,7 +86,7 @@ package final class BusService {
             if renewal == nil { trouble = nil }
             renewal?.arm(after: patience)
             ask(made)
-            // After the question for the owner, which is answered first.
+            // Call this after the request for the owner, so that the owner is known before any other reply arrives.
             onConnect?(made)
         } catch {
             lost(error)
@@ -102,7 +105,8 @@ package final class BusService {
             connection.call(Self.bus, "/org/freedesktop/DBus", Self.bus, "GetNameOwner", [.text(name)]) {
                 [weak self] answer in
                 guard let self else { return }
-                // Without an owner, the bus answers with an error of its own.
+                // If the name has no owner, the bus replies with a D-Bus error, which has a name. An error without a
+                // name means that the bus did not reply.
                 if case .failure(let error) = answer, error.name == nil { return }
                 self.renewal?.disarm()
                 (self.trouble, self.patience, self.isAnswered) = (nil, Self.firstPatience, true)
@@ -126,7 +130,7 @@ package final class BusService {
         onAppear?(connection)
     }
 
-    /// The bus has not answered.
+    /// Called when the bus has not answered in time.
     private func renew() {
         renewal?.disarm()
         guard !isAnswered else { return }

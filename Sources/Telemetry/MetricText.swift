@@ -4,7 +4,7 @@ public import TorporAPI
 
 /// Text formats of metrics for Prometheus and compatible tools.
 public enum MetricText: String, CaseIterable, Sendable {
-    /// https://prometheus.io/docs/specs/om/open_metrics_spec/
+    /// The OpenMetrics format (https://prometheus.io/docs/specs/om/open_metrics_spec/).
     case openMetrics = "openmetrics"
     /// The older format, which the textfile collector of node_exporter and `promtool check metrics` read.
     /// https://prometheus.io/docs/instrumenting/exposition_formats/

@@ -2,7 +2,7 @@
 
 /// Amounts in few columns.
 public enum Amounts {
-    /// `512B`, `9.8K`, `123M`, `1.5G`: at most five columns.
+    /// A number of bytes as text, such as `512B`, `9.8K`, `123M` or `1.5G`: at most five columns.
     public static func memory(_ bytes: Int64) -> String {
         guard bytes >= 1000 else { return "\(max(0, bytes))B" }
         var value = Double(bytes)

@@ -6,7 +6,7 @@ import Linux
 public enum DisplayText {
     /// The characters that may be shown.
     public enum Characters: Hashable, Sendable {
-        /// Everything that has a width.
+        /// All characters whose width is known.
         case unicode
         /// ASCII only, for locales without UTF-8.
         case ascii
@@ -16,7 +16,7 @@ public enum DisplayText {
     public struct Piece: Hashable, Sendable {
         /// The character's text.
         public var text: String
-        /// 1 or 2 columns.
+        /// The width of the character, 1 or 2 columns.
         public var width: Int
 
         /// Creates a piece.

@@ -26,7 +26,7 @@ public struct Glyphs: Hashable, Sendable {
     let moving: String
     let down: String
 
-    /// For terminals with Unicode.
+    /// The characters for terminals with Unicode.
     public static let unicode = Glyphs(
         active: "●",
         inactive: "◐",
@@ -51,7 +51,7 @@ public struct Glyphs: Hashable, Sendable {
         down: "▼"
     )
 
-    /// For all other terminals.
+    /// The characters for all other terminals.
     public static let ascii = Glyphs(
         active: "A",
         inactive: "I",

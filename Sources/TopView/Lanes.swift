@@ -5,7 +5,7 @@ import TorporAPI
 /// An app changed its state, or failed.
 struct StateChange: Hashable, Sendable {
     var sequence: Int64
-    /// Microseconds since 1970.
+    /// When the state changed, in microseconds since 1970.
     var at: Int64
     /// The state before, if the event has it.
     var from: ShownState?
@@ -35,7 +35,7 @@ struct StateChange: Hashable, Sendable {
     }
 }
 
-/// One column of a lane.
+/// One column of an app's lane in the timeline.
 struct LaneCell: Hashable, Sendable {
     /// The state the app was in for most of the column's time; nil: unknown.
     var state: ShownState?

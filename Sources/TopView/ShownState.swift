@@ -9,7 +9,7 @@ public enum ShownState: Int, CaseIterable, Hashable, Sendable, Comparable {
     case background
     case suspended
     case notRunning
-    /// Not running, and no restart follows.
+    /// The app does not run, and no restart follows.
     case failed
 
     /// The state of that name; nil for a name that only later versions have.

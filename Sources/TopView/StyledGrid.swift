@@ -3,21 +3,21 @@
 /// The meaning of a piece of text; the screen chooses the colour for it.
 public enum Color: UInt8, CaseIterable, Hashable, Sendable {
     case plain
-    /// Less important.
+    /// Text that is less important.
     case dim
     case active
     case inactive
     case background
     case suspended
-    /// Not running.
+    /// The state not-running.
     case gone
     /// Failed, an unrequested exit, an error.
     case failed
     /// A warning, or something in progress.
     case warning
-    /// All is well.
+    /// A state in which all is well.
     case good
-    /// Keys, titles.
+    /// Keys and titles.
     case accent
 }
 

@@ -67,7 +67,7 @@ extension TopLayout {
         }
         for (row, line) in zip(regions.body, model.detailPage.dropFirst(model.scroll)) {
             put(line: line, row: row, Style(line.hasSuffix(":") && !line.hasPrefix(" ") ? .accent : .plain))
-            // Dim the names of facts.
+            // The line consists of the name of a fact and its value: show the name dim.
             if model.shift == 0, let name = Self.name(ofFact: line) { put(line: name, row: row, Style(.dim)) }
         }
         snapshot()

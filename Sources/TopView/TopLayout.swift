@@ -6,13 +6,13 @@ import TorporAPI
 public struct TopLayout {
     /// The rows of the screen's parts.
     struct Regions: Hashable, Sendable {
-        /// The machine and the supervisor.
+        /// The rows about the machine and the supervisor.
         var header: Range<Int>
-        /// The heads of columns, or the title of a page.
+        /// The row of the columns' heads, or of a page's title.
         var head: Int
-        /// Apps, or lines of a page.
+        /// The rows of the apps, or of the lines of a page.
         var body: Range<Int>
-        /// The status line, and keys if there is room.
+        /// The rows of the status line, and of the keys if there is room.
         var footer: Range<Int>
 
         init(_ size: TopModel.Size, _ mode: TopModel.Mode) {

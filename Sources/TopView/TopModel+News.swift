@@ -146,7 +146,7 @@ extension TopModel {
         knownSince = min(knownSince, since)
     }
 
-    /// Records from when on events were requested at the start, in microseconds since 1970.
+    /// Records that all events since this time are known, in microseconds since 1970.
     public mutating func know(since: Int64) { knownSince = min(knownSince, since) }
 
     /// Adds lines of an app's log; `isFirst`: replaces the lines before them.

@@ -6,7 +6,7 @@ import Varlink
 /// The state of `torpor top`: apps, events, the selection. It does no input or output: replies, keys and the time
 /// come from outside.
 public struct TopModel: Sendable {
-    /// What fills the screen.
+    /// What the whole screen shows.
     public enum Mode: Hashable, Sendable { case list, timeline, details, log, events, help }
 
     /// The sort key of the list.
@@ -40,9 +40,9 @@ public struct TopModel: Sendable {
         public enum Kind: Hashable, Sendable { case done, busy, error }
         /// The kind of message.
         public var kind: Kind
-        /// The sentence.
+        /// The sentence that is shown.
         public var text: String
-        /// When it was said, in microseconds since 1970.
+        /// When the message was shown, in microseconds since 1970.
         public var at: Int64
     }
 
@@ -112,7 +112,7 @@ public struct TopModel: Sendable {
 
     // MARK: What is shown
 
-    /// What fills the screen.
+    /// What the whole screen shows.
     public internal(set) var mode = Mode.list
     /// The mode that help returns to.
     var modeBefore = Mode.list

@@ -5,7 +5,7 @@ import WireText
 
 /// The snapshot that an app saved when it last went to the background, shown beside its details.
 public struct TopSnapshot: Hashable, Sendable {
-    /// What a terminal can show.
+    /// The kinds of snapshots, by what a terminal can show.
     public enum Content: Hashable, Sendable {
         /// The first lines of a text.
         case text([String])

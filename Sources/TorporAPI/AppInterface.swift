@@ -14,6 +14,8 @@ public enum AppInterface {
         public static let alreadyAttached = name + ".AlreadyAttached"
         /// The error if the app answers a message for which torpord expects no answer.
         public static let notInFlight = name + ".NotInFlight"
+        /// The call came on the connection of Attach, which only carries messages to the delegate.
+        public static let wrongConnection = name + ".WrongConnection"
         /// The message was already answered.
         public static let alreadyAnswered = name + ".AlreadyAnswered"
         /// There is no task with this token, or it has ended.
@@ -137,14 +139,15 @@ public enum AppInterface {
           first_at: int,
           last_at: int,
           wake: ?string,
-          in_flight: bool
+          in_flight: bool,
+          attempts: ?int
         )
 
         # Makes the caller the app's delegate, and streams messages to it, each once the one before is answered. The
         # first reply has no message but the state of the app. A delegate that comes back, because the supervisor was
         # replaced or the connection broke, gives the incarnation, the id of the last message that it got (after) and
         # the tokens of the tasks that it still has (tasks): it gets no message twice, and loses neither messages nor
-        # tasks.
+        # tasks. Nothing else may be sent on this connection: call Answer on another one.
         method Attach(incarnation: ?int, after: ?int, tasks: ?[]int) -> (
           message: ?Message,
           app: ?string,
@@ -345,6 +348,10 @@ public enum AppInterface {
         # The app already has a delegate, the process pid. That may be the caller's own process, if it has not closed
         # its other connection.
         error AlreadyAttached (pid: int, message: string)
+
+        # The last reply to Attach: the delegate called something (method, null if it cannot be read) on the connection of
+        # Attach. Every call needs another connection, answers to messages too.
+        error WrongConnection (method: ?string, message: string)
 
         # The message is not in flight; expected is the id of the one that is.
         error NotInFlight (id: int, expected: ?int, message: string)

@@ -156,7 +156,7 @@ public enum Suspender: String, Hashable, Sendable {
     case asked
     /// A policy may suspend the app when its background time is used up.
     case policy
-    /// No policy is in use, so the app is suspended only if a user requests it.
+    /// No policy is in use, so only a user's request suspends the app.
     case nobody
 }
 
@@ -292,6 +292,11 @@ public struct AppStatus: Hashable, Sendable {
     public var mailbox: Int64 = 0
     /// How many messages to the app were handled by no app.
     public var unhandled: Int64 = 0
+    /// The message that the app works on; nil if there is none, or if a transition of the app waits for its answer.
+    public var work: WorkInfo? {
+        get { places.work }
+        set { places.work = newValue }
+    }
     /// How many of the app's transfers have not ended.
     public var transfers: Int64 = 0
     /// The folder that contains the app's data folders; nil if the app has none.
@@ -400,6 +405,7 @@ public struct AppStatus: Hashable, Sendable {
         forceQuit = try fields.optionalString("force_quit")
         mailbox = try fields.optionalInt("mailbox") ?? 0
         unhandled = try fields.optionalInt("unhandled") ?? 0
+        work = try WorkInfo.optional(fields, "work")
         transfers = try fields.optionalInt("transfers") ?? 0
         dataFolder = try fields.optionalString("data_folder")
         bundle = try fields.optionalString("bundle")
@@ -452,6 +458,7 @@ public struct AppStatus: Hashable, Sendable {
         object.append("force_quit", .optional(forceQuit))
         object.append("mailbox", .int(mailbox))
         object.append("unhandled", .int(unhandled))
+        object.append("work", work?.json ?? .null)
         object.append("transfers", .int(transfers))
         object.append("data_folder", .optional(dataFolder))
         object.append("bundle", .optional(bundle))
@@ -485,16 +492,5 @@ public struct AppStatus: Hashable, Sendable {
         object.append("reports", .array(reports.map(\.json)))
         object.append("launch", launch?.json ?? .null)
         return .object(object)
-    }
-}
-
-extension AppStatus {
-    /// Where the app's data is, which bundle the app comes from, and where other programs find the app on the network.
-    fileprivate struct Places: Hashable, Sendable {
-        var data: String?
-        var bundle: String?
-        var bundleVerified: String?
-        var bundlePutBack: String?
-        var announcements: [AnnouncementInfo] = []
     }
 }

@@ -126,6 +126,8 @@ public struct AppSummary: Hashable, Sendable {
     public var ownedMilliseconds: Int64?
     /// How many scenes the app has inside, and how many are connected; nil for an app without scenes inside it.
     public var scenesInside: SceneCount?
+    /// Whether the app runs in a sandbox.
+    public var isSandboxed = false
 
     /// Memberwise initializer.
     public init(
@@ -210,6 +212,13 @@ public struct AppSummary: Hashable, Sendable {
         owner = try fields.optionalString("owner")
         ownedMilliseconds = try fields.optionalInt("owned_ms")
         if let count = fields["scenes"], !count.isNull { scenesInside = try SceneCount(json: count) }
+        isSandboxed = try fields.optionalBool("sandboxed") ?? false
+    }
+
+    /// How the app's last run ended, as text (``LastExit/sentence``). If an app in a sandbox failed, the text says
+    /// where: what the sandbox denies, a program reports in its own words or not at all.
+    public var exitSentence: String? {
+        lastExit.map { $0.sentence + (isSandboxed && $0.reason == "exit-failure" ? " in its sandbox" : "") }
     }
 
     /// Encodes a JSON object.
@@ -271,5 +280,6 @@ public struct AppSummary: Hashable, Sendable {
         } else {
             members.add("scenes", nil as String?)
         }
+        members.add("sandboxed", isSandboxed)
     }
 }

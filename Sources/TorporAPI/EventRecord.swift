@@ -80,7 +80,7 @@ public struct DoctorCheck: Hashable, Sendable {
     public var name: String
     /// Whether the check passed.
     public var ok: Bool
-    /// What the check found.
+    /// The value that the check has found.
     public var value: String?
     /// What does not work if the check failed, and how to repair that; one line per remedy.
     public var message: String?

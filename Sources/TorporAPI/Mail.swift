@@ -21,7 +21,7 @@ public struct PostRequest: Hashable, Sendable {
     public var sender: String?
     /// Whether the message was pushed from outside the machine: the app then gets it as didReceiveRemoteNotification.
     public var remote = false
-    /// Whether to refuse the message for an app of several machines that this machine does not own.
+    /// Whether to refuse the message if several machines can own the app and this machine does not own it.
     public var owned = false
     /// Makes the request idempotent: torpord posts the message once, however often it receives the same token.
     public var token: RequestToken?
@@ -123,6 +123,8 @@ public struct MailInfo: Hashable, Sendable {
     public var wake: String?
     /// Whether the message was delivered to the app, but not answered yet.
     public var inFlight = false
+    /// In how many runs of the app the message was delivered and not answered, including the present one.
+    public var attempts: Int64 = 0
 
     /// Memberwise initializer.
     public init(
@@ -161,6 +163,7 @@ public struct MailInfo: Hashable, Sendable {
         lastAt = try fields.int("last_at")
         wake = try fields.optionalString("wake")
         inFlight = try fields.optionalBool("in_flight") ?? false
+        attempts = try fields.optionalInt("attempts") ?? 0
     }
 
     /// Encodes a JSON object.
@@ -169,6 +172,7 @@ public struct MailInfo: Hashable, Sendable {
             "id": .int(id), "topic": .string(topic), "name": .string(name), "key": .optional(key), "payload": payload,
             "sender": .string(sender), "count": .int(count), "first_at": .int(firstAt), "last_at": .int(lastAt),
             "wake": .optional(wake), "in_flight": .bool(inFlight),
+            "attempts": .int(attempts),
         ]
     }
 }
@@ -209,6 +213,8 @@ public struct MailboxStatus: Hashable, Sendable {
     public var bytes: Int64
     /// The most bytes that may be queued; nil for no limit.
     public var bytesLimit: Int64?
+    /// How many messages to the app are no longer delivered.
+    public var unhandled: Int64 = 0
 
     /// Memberwise initializer.
     public init(mail: [MailInfo], limit: Int64, bytes: Int64, bytesLimit: Int64?) {
@@ -225,13 +231,14 @@ public struct MailboxStatus: Hashable, Sendable {
         limit = try fields.int("limit")
         bytes = try fields.int("bytes")
         bytesLimit = try fields.optionalInt("bytes_limit")
+        unhandled = try fields.optionalInt("unhandled") ?? 0
     }
 
     /// Encodes the reply.
     public var json: JSON {
         [
             "mail": .array(mail.map(\.json)), "limit": .int(limit), "bytes": .int(bytes),
-            "bytes_limit": .optional(bytesLimit),
+            "bytes_limit": .optional(bytesLimit), "unhandled": .int(unhandled),
         ]
     }
 }

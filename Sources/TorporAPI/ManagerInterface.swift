@@ -37,8 +37,9 @@ public enum ManagerInterface {
         type SceneCount (sessions: int, live: int)
 
         # Whether this machine owns an app of several machines: owner is that of App. saved: its saved state has changed, was
-        # removed, or may have.
-        type Ownership (app: string, owner: string, saved: bool)
+        # removed, or may have. imported: the digest of the state that was imported since this machine last owned the app, if
+        # ImportState had one; what the app has saved since then follows from that state.
+        type Ownership (app: string, owner: string, saved: bool, imported: ?string)
 
         # One app, as "torpor list" shows it. stranded: it should always run, but was evicted, and nothing launches it
         # again. done: it is a oneshot that has finished its work. socket_trouble says why one of its sockets is not
@@ -48,7 +49,8 @@ public enum ManagerInterface {
         # categories where menus list it, language the locale that it gets as LANG. For a scene, template names its template, and scene is its own name. picture_at is when the picture in its snapshot
         # was taken, in microseconds since 1970; null without a snapshot, or if it is a text. scenes is null for an app
         # that has none inside. owner is null for an app that needs none, here if this machine owns it, for owned_ms or until
-        # that is ended, forced if it runs all the same, and none.
+        # that is ended, forced if it runs all the same, and none. sandboxed: it may do
+        # only what its permissions allow.
         type App (
           name: string,
           state: string,
@@ -85,7 +87,8 @@ public enum ManagerInterface {
           badge: ?int,
           owner: ?string,
           owned_ms: ?int,
-          scenes: ?SceneCount
+          scenes: ?SceneCount,
+          sandboxed: ?bool
         )
 
         # One process of an app; state is the letter of /proc/PID/stat.
@@ -93,6 +96,19 @@ public enum ManagerInterface {
 
         # A running deadline; remaining_ms is null while its clock is paused.
         type Deadline (name: string, limit_ms: ?int, remaining_ms: ?int)
+
+        # A message that an app works on although no transition waits for the answer. message: its number in the mailbox;
+        # attempt: in how many runs of the app it was delivered; working_ms: time in which the app ran; remaining_ms: null
+        # without a limit, or if the answer is late.
+        type Work (
+          name: string,
+          message: ?int,
+          topic: ?string,
+          attempt: ?int,
+          working_ms: int,
+          remaining_ms: ?int,
+          late: bool
+        )
 
         # One line of an app's output.
         type LogLine (at: ?int, incarnation: ?int, stream: ?string, text: string)
@@ -246,8 +262,8 @@ public enum ManagerInterface {
         )
 
         # Everything about one app: the fields of App, and more. mailbox: how many messages are queued for it;
-        # unhandled: how many were not handled; transfers: how many are not over; data_folder: where its data folders
-        # are (data_folders = true); bundle: the bundle that it comes from and its version; bundle_verified: "by the
+        # unhandled: how many were not handled; work: the message that it works on; transfers: how many are not over;
+        # data_folder: where its data folders are (data_folders = true); bundle: the bundle that it comes from and its version; bundle_verified: "by the
         # kernel" or "at launch", null while it does not run; bundle_failed: the version in whose
         # place the one before was put back; unfit_settings: the settings whose values do
         # not fit their declaration. With journal, its output is there, and log is empty.
@@ -288,6 +304,7 @@ public enum ManagerInterface {
           owner: ?string,
           owned_ms: ?int,
           scenes: ?SceneCount,
+          sandboxed: ?bool,
           state_since: ?int,
           suspended_by: ?string,
           woken_by: []string,
@@ -304,6 +321,7 @@ public enum ManagerInterface {
           force_quit: ?string,
           mailbox: int,
           unhandled: int,
+          work: ?Work,
           transfers: int,
           data_folder: ?string,
           bundle: ?string,
@@ -624,7 +642,8 @@ public enum ManagerInterface {
         )
 
         # A message that waits in an app's mailbox, or is being delivered (in_flight). name is the message of its
-        # delegate; count: how many messages were merged into it; wake: background or foreground if it wakes the app.
+        # delegate; count: how many messages were merged into it; wake: background or foreground if it wakes the app;
+        # attempts: in how many runs of the app it was delivered and not answered, including the present one.
         type Mail (
           id: int,
           topic: string,
@@ -636,7 +655,8 @@ public enum ManagerInterface {
           first_at: int,
           last_at: int,
           wake: ?string,
-          in_flight: bool
+          in_flight: bool,
+          attempts: ?int
         )
 
         # An app that opens something; by says why it fits: host, scheme, name or type.
@@ -820,8 +840,9 @@ public enum ManagerInterface {
 
         # Saves a state of at most 16 MiB for the next launch of an app that does not run, in parts of at most 256 KiB; the
         # part that completes it is answered when the state is durable. bytes is the size of the whole; with 0, the
-        # state of the app is removed. offset 0 begins again.
-        method ImportState(app: string, offset: int, bytes: int, data: string) -> (bytes: int)
+        # state of the app is removed. offset 0 begins again. digest is the SHA-256 of the whole, in hexadecimal, for those who
+        # call Owners: it is not checked.
+        method ImportState(app: string, offset: int, bytes: int, data: string, digest: ?string) -> (bytes: int)
 
         # The apps with owner = "external". Called with "more", a reply follows with each that is owned, disowned or saves
         # its state, and one with all after the configuration has changed; whole says that a reply has all.
@@ -887,8 +908,9 @@ public enum ManagerInterface {
 
         # The messages that are queued for an app, and the limits. With take, the returned messages are removed; with
         # drop, the ids of messages, only these are returned and removed. A message that is being delivered stays.
+        # unhandled: how many messages to the app are no longer delivered (see Unhandled).
         method Mailbox(app: string, take: ?bool, drop: ?[]int) ->
-          (mail: []Mail, limit: int, bytes: int, bytes_limit: ?int)
+          (mail: []Mail, limit: int, bytes: int, bytes_limit: ?int, unhandled: ?int)
 
         # Messages that no app handled, or during which the app ended, the oldest first: of these apps, or with these
         # ids, or all. With payload, their payloads are included.
@@ -1039,23 +1061,23 @@ public enum ManagerInterface {
 
     /// The names of the interface's errors.
     public enum ErrorName {
-        /// Parameters: `name`, and `nearest`, an existing app with a similar name.
+        /// There is no app of that name. Parameters: `name`, and `nearest`, an existing app with a similar name.
         public static let unknownApp = "io.torpor.Manager.UnknownApp"
         /// No app opens the URL or file.
         public static let noHandler = "io.torpor.Manager.NoHandler"
-        /// Parameters: `app`, `topic`, `message`.
+        /// The app does not accept the topic. Parameters: `app`, `topic`, `message`.
         public static let notSubscribed = "io.torpor.Manager.NotSubscribed"
-        /// Parameters: `app`, `message`.
+        /// The app's mailbox is full. Parameters: `app`, `message`.
         public static let mailboxFull = "io.torpor.Manager.MailboxFull"
-        /// Parameters: `app`, `message`.
+        /// This machine does not own the app. Parameters: `app`, `message`.
         public static let notOwned = "io.torpor.Manager.NotOwned"
-        /// Parameters: `message`.
+        /// The user may not make the request. Parameters: `message`.
         public static let notPermitted = "io.torpor.Manager.NotPermitted"
-        /// Parameters: `message`.
+        /// The request failed for another reason. Parameters: `message`.
         public static let failed = "io.torpor.Manager.Failed"
-        /// Parameters: `app`, `journal`, `message`.
+        /// The app's output is in systemd's journal, not in a log of torpord. Parameters: `app`, `journal`, `message`.
         public static let inJournal = "io.torpor.Manager.InJournal"
-        /// Parameters: `diagnostics`.
+        /// The configuration is not valid. Parameters: `diagnostics`.
         public static let invalidConfiguration = "io.torpor.Manager.InvalidConfiguration"
     }
 }

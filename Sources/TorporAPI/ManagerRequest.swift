@@ -75,7 +75,7 @@ public enum ManagerRequest: Hashable, Sendable {
     case exportState(app: String, offset: Int64)
     /// Save a state for an app's next launch.
     case importState(ImportStateRequest)
-    /// List the apps of several machines, and follow who owns them and when they save their states.
+    /// List the apps that several machines can own, and report when an owner changes or an app saves its state.
     case owners
     /// Return a part of an app's snapshot, starting at the byte `offset`.
     case snapshot(app: String, offset: Int64)

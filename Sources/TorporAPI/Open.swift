@@ -4,7 +4,7 @@ public import Varlink
 
 /// The parameters of Open and Handlers: either a URL or a file.
 public struct OpenRequest: Hashable, Sendable {
-    /// What is to be opened.
+    /// What the app must open: a URL or a file.
     public enum Target: Hashable, Sendable {
         case url(String)
         /// The file's absolute path, and its media type if known.

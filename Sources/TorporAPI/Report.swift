@@ -103,7 +103,7 @@ public struct Report: Hashable, Sendable {
     public var reason: String
     /// The reason's code, such as 0x8badf00d.
     public var code: Int64?
-    /// What happened, a sentence for people.
+    /// What happened, as a sentence for people.
     public var text: String?
     /// The exit status, if the app exited by itself.
     public var exitCode: Int32?

@@ -10,9 +10,10 @@ public struct SandboxInfo: Hashable, Sendable {
     public var permissions: [PermissionInfo] = []
     /// The parts of the sandbox that this machine does not enforce, one sentence each.
     public var unenforced: [String] = []
-    /// How often the app was denied something since torpord started; nil if that was not seen.
+    /// How many accesses were denied to the app since torpord started; nil if torpord cannot see denials, or has seen
+    /// none.
     public var denials: Int64?
-    /// What the app was denied last; nil if that was not seen.
+    /// The last access that was denied to the app; nil if torpord has seen none.
     public var lastDenial: DenialInfo?
 
     /// Creates a sandbox without permissions.
@@ -42,11 +43,11 @@ public struct SandboxInfo: Hashable, Sendable {
     }
 }
 
-/// Something that a sandboxed app was denied.
+/// An access that was denied to a sandboxed app.
 public struct DenialInfo: Hashable, Sendable {
-    /// When that was, in microseconds since 1970.
+    /// When the access was denied, in microseconds since 1970.
     public var at: Int64
-    /// What it was, as a sentence without its subject, the app.
+    /// What was denied, as a sentence without its subject, which is the app.
     public var text: String
 
     /// Memberwise initializer.

@@ -50,13 +50,19 @@ public struct ImportStateRequest: Hashable, Sendable {
     public var bytes: Int64
     /// The bytes of the part.
     public var data: [UInt8]
+    /// The SHA-256 of the whole state, in hexadecimal, as its sender says; nil if it does not say.
+    public var digest: String?
+
+    /// The length of a digest in hexadecimal.
+    private static let digestLength = 64
 
     /// Memberwise initializer.
-    public init(app: String, offset: Int64, bytes: Int64, data: [UInt8]) {
+    public init(app: String, offset: Int64, bytes: Int64, data: [UInt8], digest: String? = nil) {
         self.app = app
         self.offset = offset
         self.bytes = bytes
         self.data = data
+        self.digest = digest
     }
 
     init(fields: Fields) throws(FieldError) {
@@ -69,32 +75,50 @@ public struct ImportStateRequest: Hashable, Sendable {
         guard let data = Base64.decode(try fields.string("data")), data.count <= StatePart.mostBytes else {
             throw FieldError(field: "data", problem: "must be Base64 of at most \(StatePart.mostBytes) bytes")
         }
-        // No range: one whose end is below its start would end torpord.
+        // Do not compare with a range `0...x` here: Swift traps if x is negative, and torpord would crash.
         guard offset >= 0, offset <= bytes - Int64(data.count) else {
             throw FieldError(field: "offset", problem: "must be from 0 to bytes, with room for data")
         }
         guard !data.isEmpty || bytes == 0 else { throw FieldError(field: "data", problem: "must not be empty") }
         self.data = data
+        digest = try fields.optionalString("digest")
+        let digits = digest?.utf8
+        guard digits.map({ $0.count == Self.digestLength && $0.allSatisfy(Self.isHexadecimal) }) ?? true else {
+            throw FieldError(field: "digest", problem: "must be the SHA-256 of the state, in hexadecimal")
+        }
+    }
+
+    private static func isHexadecimal(_ byte: UInt8) -> Bool {
+        (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte) || (UInt8(ascii: "a")...UInt8(ascii: "f")).contains(byte)
     }
 
     var parameters: JSON {
         [
             "app": .string(app), "offset": .int(offset), "bytes": .int(bytes), "data": .string(Base64.encode(data)),
+            "digest": .optional(digest),
         ]
     }
 }
 
-/// Whether this machine owns an app of several machines: an element of the replies of Owners.
+/// Whether this machine owns an app that several machines can own. An element of the replies to the request Owners.
 public struct Ownership: Hashable, Sendable {
     /// The name of the app.
     public var app: String
     /// `here`, `none`, or `forced` if the app runs although this machine does not own it.
     public var owner: String
-    /// Whether the state that the app saved has changed, was removed, or may have.
+    /// Whether the app's saved state has changed or was removed, or may have been.
     public var saved: Bool
+    /// The digest of the state that was imported since this machine last owned the app; nil if none was, or if the
+    /// sender did not say it. What the app has saved since then follows from that state.
+    public var imported: String?
 
     /// Memberwise initializer.
-    public init(app: String, owner: String, saved: Bool) { (self.app, self.owner, self.saved) = (app, owner, saved) }
+    public init(app: String, owner: String, saved: Bool, imported: String? = nil) {
+        self.app = app
+        self.owner = owner
+        self.saved = saved
+        self.imported = imported
+    }
 
     /// Decodes an element; throws if a field is missing or has the wrong type.
     public init(json: JSON) throws(FieldError) {
@@ -102,10 +126,13 @@ public struct Ownership: Hashable, Sendable {
         self.init(
             app: try fields.string("app"),
             owner: try fields.string("owner"),
-            saved: try fields.optionalBool("saved") ?? false
+            saved: try fields.optionalBool("saved") ?? false,
+            imported: try fields.optionalString("imported")
         )
     }
 
     /// Encodes the element.
-    public var json: JSON { ["app": .string(app), "owner": .string(owner), "saved": .bool(saved)] }
+    public var json: JSON {
+        ["app": .string(app), "owner": .string(owner), "saved": .bool(saved), "imported": .optional(imported)]
+    }
 }

@@ -11,7 +11,7 @@ public struct ContinuedActivity: Hashable, Sendable {
     public var type: String { parameters["type"]?.stringValue ?? "" }
     /// What users see; empty for nothing.
     public var title: String { parameters["title"]?.stringValue ?? "" }
-    /// What the app whose activity it is has given: an object, or null.
+    /// The data that the other app gave with the activity: an object, or null.
     public var payload: JSON { parameters["payload"] ?? .null }
     /// A URL that stands for the activity.
     public var url: String? { parameters["url"]?.stringValue }

@@ -40,7 +40,8 @@ public protocol AppDelegate: Sendable {
     func willResignActive(_ app: TorporApp) async throws
 
     /// The app is no longer in use. It may soon be suspended, and then be terminated without notice: save the state
-    /// here and release what other apps need. Background tasks do not extend this deadline.
+    /// here and release what other apps need. Background tasks do not extend this deadline. Also called again before
+    /// the app is suspended after an event woke it in the background.
     func didEnterBackground(_ app: TorporApp) async throws
 
     /// The app comes back to the foreground.
@@ -169,11 +170,11 @@ public protocol AppDelegate: Sendable {
 }
 
 extension AppDelegate {
-    /// Does nothing.
+    /// Does nothing; the default for apps that do not need this message.
     public func willFinishLaunching(_ app: TorporApp, options: LaunchOptions) async throws {}
-    /// Does nothing.
+    /// Does nothing; the default for apps that do not need this message.
     public func restoreState(_ app: TorporApp, state: SavedState) async throws {}
-    /// Does nothing.
+    /// Does nothing; the default for apps that do not need this message.
     public func didFinishLaunching(_ app: TorporApp, options: LaunchOptions) async throws {}
     /// Leaves the URL to another app.
     public func openURL(_ app: TorporApp, url: String) async throws { throw NotImplemented() }
@@ -185,46 +186,46 @@ extension AppDelegate {
     public func openURL(_ app: TorporApp, url: String, source: OpenSource) async throws -> MailResult {
         try await openURL(app, url: url)
     }
-    /// Does nothing.
+    /// Does nothing; the default for apps that do not need this message.
     public func didBecomeActive(_ app: TorporApp) async throws {}
-    /// Does nothing.
+    /// Does nothing; the default for apps that do not need this message.
     public func willResignActive(_ app: TorporApp) async throws {}
-    /// Does nothing.
+    /// Does nothing; the default for apps that do not need this message.
     public func didEnterBackground(_ app: TorporApp) async throws {}
-    /// Does nothing.
+    /// Does nothing; the default for apps that do not need this message.
     public func willEnterForeground(_ app: TorporApp) async throws {}
-    /// Does nothing.
+    /// Does nothing; the default for apps that do not need this message.
     public func sceneWillConnect(
         _ app: TorporApp,
         scene: String,
         options: SceneConnectionOptions,
         state: SavedState?
     ) async throws {}
-    /// Does nothing.
+    /// Does nothing; the default for apps that do not need this message.
     public func sceneDidBecomeActive(_ app: TorporApp, scene: String) async throws {}
-    /// Does nothing.
+    /// Does nothing; the default for apps that do not need this message.
     public func sceneWillResignActive(_ app: TorporApp, scene: String) async throws {}
-    /// Does nothing.
+    /// Does nothing; the default for apps that do not need this message.
     public func sceneDidEnterBackground(_ app: TorporApp, scene: String) async throws {}
-    /// Does nothing.
+    /// Does nothing; the default for apps that do not need this message.
     public func sceneWillEnterForeground(_ app: TorporApp, scene: String) async throws {}
-    /// Does nothing.
+    /// Does nothing; the default for apps that do not need this message.
     public func sceneDidDisconnect(_ app: TorporApp, scene: String) async throws {}
     /// Calls ``received(_:message:)``.
     public func didDiscardScenes(_ app: TorporApp, scenes: [String]) async throws {
         try await handOn(app, "didDiscardScenes", ["payload": ["names": .array(scenes.map { .string($0) })]])
     }
-    /// Does nothing.
+    /// Does nothing; the default for apps that do not need this message.
     public func resumed(_ app: TorporApp, after gap: Duration) async throws {}
-    /// Does nothing.
+    /// Does nothing; the default for apps that do not need this message.
     public func didReceiveMemoryWarning(_ app: TorporApp) async throws {}
     /// Calls ``didReceiveMemoryWarning(_:)``, which has no level.
     public func didReceiveMemoryWarning(_ app: TorporApp, level: MemoryLevel) async throws {
         try await didReceiveMemoryWarning(app)
     }
-    /// Does nothing.
+    /// Does nothing; the default for apps that do not need this message.
     public func taskExpiring(_ app: TorporApp, task: String, remaining: Duration) async throws {}
-    /// Does nothing.
+    /// Does nothing; the default for apps that do not need this message.
     public func willTerminate(_ app: TorporApp, reason: String) async throws {}
     /// Does not check for new content.
     public func performFetch(_ app: TorporApp) async throws -> FetchResult? { nil }
@@ -318,7 +319,7 @@ extension AppDelegate {
             try await received(app, message: OtherMessage(name: name, parameters: parameters))
         }
     }
-    /// Does nothing.
+    /// Does nothing; the default for apps that do not need this message.
     public func supervisorLost(_ app: TorporApp) async {}
 }
 

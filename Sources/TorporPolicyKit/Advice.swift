@@ -3,7 +3,7 @@
 /// Collects a policy's advice. A piece of advice can have a reason for users, which `torpor events` shows: one line
 /// of at most 200 bytes. A longer reason is cut off.
 public struct Advice {
-    /// Whether the supervisor takes no more advice, so that further advice is lost.
+    /// Whether the supervisor accepts no further advice. If so, advice is lost.
     public private(set) var isFull = false
     private let reply: UnsafePointer<torpor_policy_reply>
 

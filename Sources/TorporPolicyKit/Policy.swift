@@ -128,25 +128,25 @@ public struct Events: OptionSet, Sendable, Hashable {
 
     private init(_ kind: torpor_policy_event_kind) { rawValue = 1 << UInt64(kind.rawValue) }
 
-    /// ``Event/started``.
+    /// The policy is asked about ``Event/started``.
     public static let started = Events(TORPOR_EVENT_STARTED)
-    /// ``Event/appsChanged``.
+    /// The policy is asked about ``Event/appsChanged``.
     public static let appsChanged = Events(TORPOR_EVENT_APPS)
-    /// ``Event/stateChanged(_:from:to:)``.
+    /// The policy is asked about ``Event/stateChanged(_:from:to:)``.
     public static let stateChanged = Events(TORPOR_EVENT_STATE)
-    /// ``Event/goalChanged(_:from:to:)``.
+    /// The policy is asked about ``Event/goalChanged(_:from:to:)``.
     public static let goalChanged = Events(TORPOR_EVENT_GOAL)
-    /// ``Event/timeUsed(_:)``.
+    /// The policy is asked about ``Event/timeUsed(_:)``.
     public static let timeUsed = Events(TORPOR_EVENT_TIME_USED)
-    /// ``Event/launch(_:_:)``.
+    /// The policy is asked about ``Event/launch(_:_:)``.
     public static let launch = Events(TORPOR_EVENT_LAUNCH)
-    /// ``Event/ended(_:_:restartsAfter:)``.
+    /// The policy is asked about ``Event/ended(_:_:restartsAfter:)``.
     public static let ended = Events(TORPOR_EVENT_ENDED)
-    /// ``Event/timer``.
+    /// The policy is asked about ``Event/timer``.
     public static let timer = Events(TORPOR_EVENT_TIMER)
-    /// ``Event/pressureChanged(from:to:)``.
+    /// The policy is asked about ``Event/pressureChanged(from:to:)``.
     public static let pressureChanged = Events(TORPOR_EVENT_PRESSURE)
-    /// ``Event/eviction``.
+    /// The policy is asked about ``Event/eviction``.
     public static let eviction = Events(TORPOR_EVENT_EVICTION)
 }
 
@@ -158,11 +158,11 @@ public struct Needs: OptionSet, Sendable, Hashable {
     /// Creates a set from bits of `TORPOR_NEEDS_…`.
     public init(rawValue: UInt64) { self.rawValue = rawValue }
 
-    /// ``App/memory``.
+    /// The supervisor measures ``App/memory``.
     public static let memory = Needs(rawValue: 1 << 0)
-    /// ``App/processorTime`` and ``App/processorPermille``.
+    /// The supervisor measures ``App/processorTime`` and ``App/processorPermille``.
     public static let processor = Needs(rawValue: 1 << 1)
-    /// ``App/connections`` and ``App/lastTraffic``.
+    /// The supervisor measures ``App/connections`` and ``App/lastTraffic``.
     public static let connections = Needs(rawValue: 1 << 2)
     /// The measurements of ``Machine``.
     public static let machine = Needs(rawValue: 1 << 3)

@@ -34,13 +34,13 @@ public enum Edge: UInt32, Sendable, Hashable, CaseIterable {
     case none = 0
     /// The app is being launched.
     case launching = 1
-    /// From inactive to active.
+    /// The app goes from inactive to active.
     case activating = 2
-    /// From active to inactive.
+    /// The app goes from active to inactive.
     case deactivating = 3
-    /// From inactive to the background.
+    /// The app goes from inactive to the background.
     case enteringBackground = 4
-    /// From the background to inactive.
+    /// The app goes from the background to inactive.
     case enteringForeground = 5
     /// The app is being suspended.
     case suspending = 6
@@ -110,9 +110,9 @@ public struct EndReason: RawRepresentable, Sendable, Hashable {
     public static let permissionChanged = EndReason(TORPOR_REASON_PERMISSION_CHANGED)
     /// The app used a graphics card in the background.
     public static let gpuInBackground = EndReason(TORPOR_REASON_GPU_IN_BACKGROUND)
-    /// It had files of its protected folder open when they were locked.
+    /// The app had files of its protected folder open when they were locked.
     public static let protectedDataOpen = EndReason(TORPOR_REASON_PROTECTED_DATA_OPEN)
-    /// It used something that it declares no permission for.
+    /// The app accessed something that it declares no permission for.
     public static let noPurposeString = EndReason(TORPOR_REASON_NO_PURPOSE_STRING)
 }
 

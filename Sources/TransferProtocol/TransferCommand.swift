@@ -51,7 +51,7 @@ public enum TransferCommand: Hashable, Sendable {
 
 /// All that torpor-transfer needs to know of a transfer.
 public struct TransferOrder: Hashable, Sendable {
-    /// Unique among the transfers of all apps.
+    /// The number of the transfer, unique among the transfers of all apps.
     public var id: Int64
     /// Download or upload.
     public var direction: TransferDirection
@@ -89,7 +89,7 @@ public struct TransferOrder: Hashable, Sendable {
     public var minimumFree: Int64 = 0
     /// Send packets with lower priority (DSCP LE, RFC 8622).
     public var isDiscretionary = false
-    /// Sent once, after a 401.
+    /// The login, sent once, after a response with status 401.
     public var credentials: TransferCredentials?
     /// The proxy for http; nil for none.
     public var proxy: TransferProxy?
@@ -177,7 +177,7 @@ public enum TransferDirection: String, Hashable, Sendable {
 public struct TransferHeader: Hashable, Sendable {
     /// A token (RFC 9110, 5.6.2).
     public var name: String
-    /// Without CR, LF and NUL.
+    /// The value of the field, without CR, LF and NUL.
     public var value: String
 
     /// Creates a field.
@@ -232,7 +232,7 @@ public struct TransferValidator: Hashable, Sendable {
 
 /// The identity of an upload's file when it was first opened.
 public struct TransferSource: Hashable, Sendable {
-    /// In bytes.
+    /// The size of the file in bytes.
     public var size: Int64
     /// The time of the last modification, in nanoseconds since 1970.
     public var modified: Int64

@@ -6,7 +6,7 @@ import Varlink
 public struct TransferProxy: Hashable, Sendable {
     /// As in the environment variables (curl(1)): with or without a scheme, perhaps with a login.
     public var url: String
-    /// Sent once, after a 407.
+    /// The login for the proxy, sent once, after a response with status 407.
     public var credentials: TransferCredentials?
 
     /// Creates a proxy.

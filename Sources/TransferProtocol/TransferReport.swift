@@ -4,13 +4,13 @@ public import Varlink
 
 /// A message from torpor-transfer to torpord. The sender runs as the app's user, so it is trusted for this app only.
 public enum TransferReport: Hashable, Sendable {
-    /// The reply to `hello`: all transfers it knows, running, waiting for `go`, or ended and not acknowledged. Their
-    /// reports, except progress, are repeated after it.
+    /// The reply to `hello`: all transfers that torpor-transfer knows. They may be running, waiting for `go`, or ended
+    /// and not acknowledged. Their reports, except progress, are repeated after it.
     case here(ids: [Int64], version: Int64 = TransferProtocol.version)
-    /// A response to a download that starts or restarts: its body is written after `go`. Unless `offset` is the
-    /// part's length, the part is then truncated.
+    /// A response to a download that starts or restarts. Its body is written only after `go`. If `offset` is not the
+    /// length of the partial file, that file is truncated first.
     case head(id: Int64, validator: TransferValidator, offset: Int64)
-    /// An upload's file was opened: it is sent after `go`.
+    /// An upload's file was opened. It is sent only after `go`.
     case source(id: Int64, TransferSource)
     /// Progress, at most once a second for each transfer.
     case progress(id: Int64, bytes: Int64, total: Int64?)
@@ -99,7 +99,7 @@ public struct TransferEnd: Hashable, Sendable {
     public var status: Int64?
     /// Bytes of the file that have arrived or were sent.
     public var bytes: Int64
-    /// Whether this attempt moved bytes: then the backoff starts over.
+    /// Whether this attempt has moved any bytes. If so, the delays of retries begin again with the shortest one.
     public var hasGained: Bool
     /// SHA-256 of the whole file of a download that is done, 64 lower-case hexadecimal digits.
     public var sha256: String?
@@ -110,7 +110,8 @@ public struct TransferEnd: Hashable, Sendable {
     /// The scheme of that login: `basic`, `digest`, or another word of the server.
     public var scheme: String?
 
-    /// Whether the server seems unreachable from here: worth a retry when the machine's network changes.
+    /// Whether this machine seems to have no route to the server. If so, a change of the network is a reason for a
+    /// retry.
     public var isWithoutWay: Bool {
         outcome == .retry && !hasGained && ["resolve", "timeout", "unreachable"].contains(reason)
     }

@@ -6,7 +6,7 @@ import WireText
 public struct WebAddress: Hashable, Sendable {
     /// Whether the scheme is https.
     public var isSecure: Bool
-    /// In lower case; an IPv6 address in brackets.
+    /// The host in lower case; an IPv6 address in brackets.
     public var host: String
     /// The scheme's default if the URL has none.
     public var port: UInt16

@@ -4,7 +4,7 @@ import WireText
 
 /// An authentication challenge of a server (RFC 9110, 11.6.1).
 public struct Challenge: Hashable, Sendable {
-    /// In lower case: `basic`, `digest`, `bearer`.
+    /// The scheme in lower case, such as `basic`, `digest` or `bearer`.
     public var scheme: String
     /// The protected realm, at most 256 bytes.
     public var realm: String?

@@ -9,7 +9,7 @@ public struct ResponseHead: Hashable, Sendable {
     /// The most bytes that all heads of one request may have together.
     public static let most = 256 << 10
 
-    /// 0 before the first line.
+    /// The status code; 0 before the first line.
     public private(set) var status = 0
     /// Whether the empty line that ends a final response's head has arrived. libcurl reports success for a connection
     /// that closes before it, although head and body are then incomplete.
@@ -30,7 +30,7 @@ public struct ResponseHead: Hashable, Sendable {
     /// Creates an empty head.
     public init() {}
 
-    /// Parses one line, with or without its line break.
+    /// Parses one line of a response's head, with or without its line break.
     public mutating func take(_ line: some Collection<UInt8>) {
         size += line.count
         let text = Substring(String(wire: line.prefix { $0 != 0x0d && $0 != 0x0a })).utf8
@@ -60,7 +60,7 @@ public struct ResponseHead: Hashable, Sendable {
             return
         }
         if Self.single.contains(name) {
-            // Different values: trust neither.
+            // The values differ: trust neither.
             if old != new { values[name] = "" }
         } else if old.utf8.count + new.utf8.count < Self.longestValue {
             values[name] = old + ", " + new

@@ -4,11 +4,11 @@ public import TransferProtocol
 
 /// What to do with the body of a download's response.
 public enum BodyUse: Hashable, Sendable {
-    /// Append it to the part.
+    /// Append the body to the partial file.
     case append(total: Int64?)
-    /// Truncate the part and write the body.
+    /// Truncate the partial file, then write the body.
     case restart(total: Int64?)
-    /// The part is already the whole file.
+    /// The partial file is the whole file already.
     case complete
     /// The response is unusable: request the whole file instead.
     case askForAll

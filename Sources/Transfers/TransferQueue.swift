@@ -276,7 +276,7 @@ public struct TransferQueue: Sendable {
     /// transfers, which the caller must end.
     public mutating func due(at now: Int64) -> (queued: [Int64], expired: [Int64]) {
         var queued: [Int64] = []
-        // A transfer may have several alarms, some from earlier waits.
+        // A set, because one transfer may have several alarms: those of earlier waits are not removed.
         var expired: Set<Int64> = []
         while let alarm = alarms.first, alarm.at <= now {
             _ = alarms.popFirst()
@@ -294,7 +294,7 @@ public struct TransferQueue: Sendable {
 
 /// The delay between a failed attempt and the next one.
 public enum RetryDelay {
-    /// The longest delay without a server's Retry-After, in seconds.
+    /// The longest delay in seconds if the server has sent no Retry-After.
     public static let longest: Int64 = 600
     /// The longest delay that a server may ask for, in seconds.
     public static let longestAsked: Int64 = 3600

@@ -7,7 +7,7 @@ public struct FieldError: Error, Hashable, Sendable, CustomStringConvertible {
     /// What is wrong, as the end of a sentence that starts with the name.
     public var problem: String
 
-    /// Creates one from its parts.
+    /// Memberwise initializer.
     public init(field: String, problem: String) {
         self.field = field
         self.problem = problem

@@ -98,12 +98,12 @@ public enum JSON: Hashable, Sendable {
 public struct JSONObject: Hashable, Sendable, ExpressibleByDictionaryLiteral {
     /// A name and its value.
     public struct Member: Hashable, Sendable {
-        /// Its name.
+        /// The member's name.
         public var name: String
-        /// Its value.
+        /// The member's value.
         public var value: JSON
 
-        /// Creates one from its parts.
+        /// Memberwise initializer.
         public init(name: String, value: JSON) {
             self.name = name
             self.value = value
@@ -113,7 +113,7 @@ public struct JSONObject: Hashable, Sendable, ExpressibleByDictionaryLiteral {
     /// All members in order.
     public private(set) var members: [Member]
 
-    /// Creates one from members whose names must be distinct.
+    /// Creates an object from members whose names must be distinct.
     public init(members: [Member]) { self.members = members }
 
     /// Creates an empty object.

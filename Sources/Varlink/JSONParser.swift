@@ -9,7 +9,7 @@ public struct JSONError: Error, Hashable, Sendable, CustomStringConvertible {
     /// The offset in the text, in bytes.
     public var offset: Int
 
-    /// Creates one from its parts.
+    /// Memberwise initializer.
     public init(_ message: String, offset: Int) {
         self.message = message
         self.offset = offset
@@ -35,7 +35,7 @@ extension JSON {
         try parse(bytes[...])
     }
 
-    /// The same for a part of a buffer; offsets in errors count from the start of the part.
+    /// Parses a part of a buffer; offsets in errors count from the start of the part.
     public static func parse(_ bytes: ArraySlice<UInt8>) throws(JSONError) -> JSON {
         let result: Result<JSON, JSONError> = bytes.withUnsafeBufferPointer { buffer in
             var parser = JSONParser(bytes: buffer)
@@ -48,7 +48,7 @@ extension JSON {
         return try result.get()
     }
 
-    /// The same for a string.
+    /// Parses a string.
     public static func parse(_ text: String) throws(JSONError) -> JSON {
         try parse(Array(text.utf8))
     }

@@ -16,7 +16,7 @@ public struct VarlinkCall: Hashable, Sendable {
     /// The caller wants to switch to another protocol after the reply.
     public var upgrade: Bool
 
-    /// Creates one from its parts.
+    /// Memberwise initializer.
     public init(
         method: String,
         parameters: JSON = .emptyObject,
@@ -83,7 +83,7 @@ public struct VarlinkResponse: Hashable, Sendable {
     /// The fully qualified name of the error; nil if the call succeeded.
     public var error: String?
 
-    /// Creates one from its parts.
+    /// Memberwise initializer.
     public init(parameters: JSON = .emptyObject, continues: Bool = false, error: String? = nil) {
         self.parameters = parameters
         self.continues = continues
@@ -162,6 +162,9 @@ public struct MessageFramer: Sendable {
         /// A sentence for users.
         public var description: String { "a message is longer than \(limit) bytes" }
     }
+
+    /// The maximum size of a call in bytes, without its NUL, that torpord takes.
+    public static let callLimit = 1 << 20
 
     /// The maximum size of a message in bytes, without its NUL.
     public let limit: Int

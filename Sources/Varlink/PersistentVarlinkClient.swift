@@ -9,7 +9,7 @@ import Linux
 public final class PersistentVarlinkClient {
     /// The socket's path.
     public let path: String
-    /// How long it waits for a silent service: before the first reply, or after the connection was lost.
+    /// How long to wait for a service that does not answer: before the first reply, or after the connection was lost.
     public let patience: Duration
     /// Called each time the connection is lost, before the first reconnect.
     public var onLoss: (() -> Void)?
@@ -61,7 +61,7 @@ public final class PersistentVarlinkClient {
                 switch error {
                 case .disconnected:
                     if !isLost {
-                        // Count the silence from here only.
+                        // The time of silence counts from here on.
                         silentSince = now
                         isLost = true
                         onLoss?()
@@ -69,7 +69,7 @@ public final class PersistentVarlinkClient {
                     if !repeats { throw error }
                 case .cannotConnect: break
                 case .timedOut where isLost: throw gone(since: silentSince, "it takes connections and does not answer")
-                case .timedOut, .malformed, .service, .gone: throw error
+                case .timedOut, .malformed, .service, .gone, .tooLong: throw error
                 }
                 let left = Self.sooner(silentSince + patience, deadline) - now
                 guard left > .zero else { throw gone(since: silentSince, problem(of: error)) }

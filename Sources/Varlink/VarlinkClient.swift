@@ -10,6 +10,8 @@ public enum VarlinkClientError: Error, Hashable, Sendable, CustomStringConvertib
     case disconnected
     /// The connection ended, and no service has answered at the socket since; `problem` is that of the last try.
     case gone(path: String, waited: Duration, problem: String)
+    /// The call is longer than a service takes: its size and the limit, in bytes.
+    case tooLong(bytes: Int, limit: Int)
     /// The timeout has expired.
     case timedOut
     /// The reply is not valid Varlink.
@@ -24,6 +26,8 @@ public enum VarlinkClientError: Error, Hashable, Sendable, CustomStringConvertib
         case .disconnected: "the connection ended before the reply came"
         case .gone(let path, let waited, let problem):
             "the connection was lost, and no server answered at \(path) for \(waited.components.seconds) s: \(problem)"
+        case .tooLong(let bytes, let limit):
+            "the call has \(bytes) bytes, and a service takes \(limit): send less at once"
         case .timedOut: "no reply came in time"
         case .malformed(let problem): "the reply cannot be read: \(problem)"
         case .service(let name, let parameters): parameters["message"]?.stringValue ?? "\(name) \(parameters)"
@@ -91,6 +95,10 @@ public final class VarlinkClient {
 
     private func send(_ call: VarlinkCall) throws(VarlinkClientError) {
         var message = call.json.serialised()
+        // The service would end the connection in the middle of the message.
+        guard message.count <= MessageFramer.callLimit else {
+            throw .tooLong(bytes: message.count, limit: MessageFramer.callLimit)
+        }
         message.append(0)
         while !message.isEmpty {
             guard let count = try? Sockets.send(socket.raw, message, wait: true) else { throw .disconnected }

@@ -4,19 +4,20 @@ import EventLoop
 import Linux
 import Varlink
 
-/// One client. No further call is read while one is being handled: a client's early messages stay in the kernel's
-/// buffer.
+/// The connection of one client. While a call is being handled, no further call is read: what the client sends early
+/// stays in the kernel's buffer.
 final class Connection {
     let number: UInt64
     let peer: Peer
-    /// Why it is refused.
+    /// Why the client is refused; nil if it is accepted.
     private let refusal: VarlinkServer.Refusal?
     var isRefused: Bool { refusal != nil }
-    /// The accounting of its user; nil if it is not accounted.
+    /// The account of the client's user; nil if the user is exempt.
     private let share: UserShare?
-    /// Its part of the user's account.
+    /// The part of the user's account that this connection has used.
     private var counted = (inbound: 0, outbound: 0)
-    /// Its user has used up its share of the loop: nothing is read until the share is replenished.
+    /// Whether the client's user has used up its share of the loop's time. If so, nothing is read until the share is
+    /// replenished.
     private var waitsForShare = false
     private let socket: Descriptor
     private weak var server: VarlinkServer?
@@ -25,12 +26,14 @@ final class Connection {
     /// The call being handled.
     private var current: Reply?
     private var outbound = OutboundBuffer()
-    /// The client has shut down its sending side, but still reads.
+    /// Whether the client has shut down its sending side. It may still read.
     private var isAtEnd = false
-    /// Close it as soon as everything is written.
+    /// Whether to close the connection as soon as everything is written.
     private var isEnding = false
-    /// Calls wait until the client has read its replies.
+    /// Whether calls wait because the client has not read its replies yet.
     private var isHeldBack = false
+    /// What the client sends while a call is being answered ends the call with an error.
+    private var refusesCalls = false
     private var isPumping = false
     private var isPumpScheduled = false
     private var events: IOEvents = .readable
@@ -59,10 +62,10 @@ final class Connection {
 
     deinit { close() }
 
-    /// Whether the client has closed it, even if that was not reported yet.
+    /// Whether the client has closed the connection, even if that was not reported yet.
     var isHungUp: Bool { source == nil || !Descriptor.readiness(socket.raw).isDisjoint(with: [.hangup, .error]) }
 
-    /// Closes it at once; the call being handled is notified.
+    /// Closes the connection at once, and notifies the call that is being handled.
     func close() {
         guard let source else { return }
         source.cancel()
@@ -78,13 +81,15 @@ final class Connection {
     }
 
     private func handle(_ events: IOEvents) {
-        // The server may release a closed connection during this.
+        // Keep this object alive: the server may release a closed connection during this.
         withExtendedLifetime(self) {
             if events.contains(.writable) { flush() }
-            if canRead, events.contains(.readable) { _ = read() }
+            if events.contains(.readable) {
+                if isWatchedForCalls { readStray() } else if canRead { _ = read() }
+            }
             if !events.isDisjoint(with: [.hangup, .error]) {
-                // Calls that the client sent before it closed are still handled, unless its user has used up its
-                // share.
+                // Still handle calls that the client sent before it closed the connection, unless its user has used up
+                // its share.
                 while canRead, read() {}
                 close()
             }
@@ -94,6 +99,39 @@ final class Connection {
 
     private var canRead: Bool {
         source != nil && current == nil && !isAtEnd && !isEnding && !isHeldBack && !waitsForShare
+    }
+
+    private var isWatchedForCalls: Bool { refusesCalls && source != nil && current != nil && !isAtEnd && !isEnding }
+
+    /// Ends the call that is being answered if the client sends something before its last reply.
+    func refuseCalls() {
+        refusesCalls = true
+        // A client may have sent the next call together with this one.
+        if framer.waitingBytes > 0 { server?.loop.later { [weak self] in self?.refuseStray(nil) } }
+        updateEvents()
+    }
+
+    private func readStray() {
+        guard let server else { return }
+        do throws(Errno) {
+            guard let count = try receive(into: server.buffer) else { return }
+            guard count > 0 else {
+                isAtEnd = true
+                return
+            }
+            let bytes = server.buffer[..<count]
+            let message = bytes.firstIndex(of: 0).map { Array(bytes[..<$0]) }
+            let json = message.flatMap { try? JSON.parse($0) }
+            refuseStray(json.flatMap { try? VarlinkCall(json: $0) }?.method)
+        } catch {
+            close()
+        }
+    }
+
+    private func refuseStray(_ method: String?) {
+        guard isWatchedForCalls, let refusal = server?.strayCall?(number, method) else { return }
+        isEnding = true
+        current?.fail(refusal.error, refusal.parameters)
     }
 
     /// Reads once; false if there was nothing to read.
@@ -116,13 +154,13 @@ final class Connection {
         return true
     }
 
-    // Descriptors that clients send are discarded unopened.
+    // Receives data. Descriptors that come with it are discarded.
     private func receive(into buffer: UnsafeMutableRawBufferPointer) throws(Errno) -> Int? {
         guard socket.closesPromptly else { return try Descriptor.read(socket.raw, into: buffer) }
         return try Promptly.run { () throws(Errno) in try Descriptor.read(socket.raw, into: buffer) }
     }
 
-    /// Handles calls until one will be answered later, or no more are there.
+    /// Handles calls until there are no more, or until one must be answered later.
     private func pump() {
         guard !isPumping else { return }
         isPumping = true
@@ -180,7 +218,7 @@ final class Connection {
         } catch let error as FieldError {
             return refuse(error)
         } catch {
-            // Not even similar to JSON: the client would not understand an error in JSON.
+            // The client does not speak JSON, so it would not understand an error either: close the connection.
             guard message.first == UInt8(ascii: "{") else { return close() }
             return refuse(FieldError(field: "", problem: "\(error)"))
         }
@@ -227,8 +265,8 @@ final class Connection {
             swap(&buffer, &outbound)
             if !isPumping { flush() }
             current?.isUnread = !outbound.isEmpty
-            // A single reply may be large, and a client that reads gets the time. A client that leaves much unread is
-            // dropped.
+            // A single reply may be larger than the limit, as long as the client reads it. Close the connection if too
+            // much stays unread.
             if source != nil, waiting > 0, outbound.count > server?.limits.outboundBytes ?? 0 { return close() }
             count()
             if let share, source != nil, share.outbound > server?.limits.outboundBytesOfUser ?? 0 { return close() }
@@ -243,7 +281,7 @@ final class Connection {
         return count
     }
 
-    /// Handle the next call only after this call's handler has returned.
+    /// Schedules the handling of the next call for when this call's handler has returned.
     private func pumpSoon() {
         guard !isPumpScheduled else { return }
         isPumpScheduled = true
@@ -285,7 +323,7 @@ final class Connection {
     private func updateEvents() {
         guard let source else { return }
         var wanted: IOEvents = []
-        if canRead { wanted.insert(.readable) }
+        if canRead || isWatchedForCalls { wanted.insert(.readable) }
         if !outbound.isEmpty { wanted.insert(.writable) }
         guard wanted != events else { return }
         events = wanted

@@ -5,16 +5,16 @@ import WireText
 
 /// The client, identified by the kernel when it connected (SO_PEERCRED, SO_PEERGROUPS).
 public struct Peer: Hashable, Sendable {
-    /// Its pid.
+    /// The pid of the process.
     public var pid: Int32
-    /// Its uid.
+    /// The client's user (uid).
     public var uid: UInt32
-    /// Its gid.
+    /// The client's group (gid).
     public var gid: UInt32
-    /// Its supplementary groups.
+    /// The client's supplementary groups.
     public var groups: [UInt32]
 
-    /// Creates one from its parts.
+    /// Memberwise initializer.
     public init(pid: Int32, uid: UInt32, gid: UInt32, groups: [UInt32]) {
         self.pid = pid
         self.uid = uid
@@ -25,18 +25,18 @@ public struct Peer: Hashable, Sendable {
 
 /// An interface that the server offers, besides `org.varlink.service`.
 public struct VarlinkInterface: Hashable, Sendable {
-    /// Such as `io.torpor.Manager`.
+    /// The interface's name, such as `io.torpor.Manager`.
     public var name: String
     /// The interface definition in Varlink's language; the methods are taken from it.
     public var description: String
 
-    /// Creates one from its parts.
+    /// Memberwise initializer.
     public init(name: String, description: String) {
         self.name = name
         self.description = description
     }
 
-    /// The names of its methods.
+    /// The names of the interface's methods.
     public var methods: Set<String> {
         var methods: Set<String> = []
         for line in description.utf8.split(separator: UInt8(ascii: "\n")) {
@@ -59,10 +59,10 @@ public final class Reply {
     public let connection: UInt64
     /// Called once, on the event loop, if the connection closes before the last reply.
     public var onClosed: (() -> Void)?
-    /// Whether nothing more can be sent: finished, or the connection has closed.
+    /// Whether nothing more can be sent, because the last reply was sent or the connection has closed.
     public private(set) var isClosed = false
-    /// Whether the client has not read everything yet. A stream that can wait should continue in `onRead`, so that a
-    /// slow client is not dropped for what accumulates.
+    /// Whether the client has not read everything yet. A stream that can wait should continue in `onRead`: otherwise a
+    /// slow client would be disconnected because of unread data.
     public internal(set) var isUnread = false
     /// Called on the event loop each time the client has read everything.
     public var onRead: (() -> Void)?
@@ -127,14 +127,14 @@ public final class Reply {
         onRead = nil
     }
 
-    /// The client has read everything.
+    /// Called when the client has read everything.
     func hasBeenRead() {
         guard isUnread else { return }
         isUnread = false
         onRead?()
     }
 
-    /// The connection has closed.
+    /// Called when the connection has closed.
     func connectionClosed() {
         guard !isClosed else { return }
         isClosed = true

@@ -3,10 +3,11 @@
 import EventLoop
 import Linux
 
-/// The accounting of all connections of one user to a service. Root and the server's own user are exempt.
+/// The account of one user: how much of the service's resources all connections of that user take. Root and the
+/// server's own user are exempt.
 ///
-/// A user who has used the loop for longer than its share is served again after waiting for it to be replenished:
-/// other users never wait for it longer than ``VarlinkServer/Limits/burst``.
+/// If a user's calls have taken more than its share of the loop's time, the user must wait until the share is
+/// replenished. So other users never wait for this user longer than ``VarlinkServer/Limits/burst``.
 final class UserShare {
     /// Bytes of messages received but not handled, mostly incomplete ones.
     var inbound = 0
@@ -18,7 +19,7 @@ final class UserShare {
     /// The maximum debt, in bursts.
     private static let mostBursts = 8
 
-    /// Loop time used in excess of the share, as of `at`.
+    /// How much more of the loop's time than its share the user had taken at the time `at`.
     private var debt = Duration.zero
     private var at: Duration
     private var waiting: [() -> Void] = []
@@ -36,13 +37,13 @@ final class UserShare {
     /// Whether the debt is near its maximum: then not even new connections are accepted.
     var isAtEnd: Bool { current() > limits.burst * (Self.mostBursts - 1) }
 
-    /// Whether there is nothing to account.
+    /// Whether the account need not be stored: no client waits, and there are neither debts nor unread bytes.
     var isIdle: Bool { waiting.isEmpty && inbound == 0 && outbound == 0 && current() == .zero }
 
-    /// Accounts loop time.
+    /// Charges the user for time of the loop.
     ///
-    /// The debt is capped: one call may take long, partly because of other programs, and the user should wait only a
-    /// moment for that.
+    /// The debt is limited, because a single call may take long for reasons outside the user's control, and the user
+    /// should then wait only a moment.
     func spend(_ time: Duration) { debt = min(current() + max(time, .zero), limits.burst * Self.mostBursts) }
 
     /// Calls `body` when the user may be served again.

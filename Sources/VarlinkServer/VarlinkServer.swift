@@ -10,12 +10,12 @@ public struct VarlinkServiceInfo: Hashable, Sendable {
     public var vendor: String
     /// The product's name.
     public var product: String
-    /// Its version.
+    /// The service's version.
     public var version: String
-    /// The URL of its documentation.
+    /// The URL of the service's documentation.
     public var url: String
 
-    /// Creates one from its parts.
+    /// Memberwise initializer.
     public init(vendor: String, product: String, version: String, url: String) {
         self.vendor = vendor
         self.product = product
@@ -27,9 +27,9 @@ public struct VarlinkServiceInfo: Hashable, Sendable {
 /// State shared by servers on several sockets.
 public final class VarlinkService {
     let interface: VarlinkServiceInterface
-    /// By uid, for users that are not exempt.
+    /// The accounts by uid, for users that are not exempt.
     private var shares: [UInt32: UserShare] = [:]
-    /// Shared, since connections read one at a time.
+    /// The buffer for reading. All connections share it, since only one of them reads at a time.
     let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 16, alignment: 16)
 
     /// Creates a service with these interfaces.
@@ -63,7 +63,7 @@ public final class VarlinkServer {
     /// The server's limits.
     public struct Limits: Hashable, Sendable {
         /// The maximum size of a client's message in bytes.
-        public var messageBytes = 1 << 20
+        public var messageBytes = MessageFramer.callLimit
         /// The maximum of unread bytes for a client; beyond it the client is dropped.
         public var outboundBytes = 8 << 20
         /// The maximum of connections. Root and the server's own user may have 64 more, so that other users cannot
@@ -80,10 +80,11 @@ public final class VarlinkServer {
         public var burst = Duration.milliseconds(20)
         /// Beyond the burst, a user gets one part in this many of the loop's time.
         public var inverseShare = 4
-        /// Account all clients of this socket together, instead of each user over all sockets of the service: for an
-        /// app's own socket, which is charged to itself alone.
+        /// Whether all clients of this socket share one account, instead of one account per user for all sockets of the
+        /// service. Used for apps' own sockets, so that each app is charged only for its own calls.
         public var countsTogether = false
-        /// Account root and the server's own user like others: for tests, which run as one of them.
+        /// Whether root and the server's own user have accounts like other users. Used by tests, which run as one of
+        /// them.
         public var trustsNobody = false
 
         /// Creates the default limits.
@@ -97,6 +98,10 @@ public final class VarlinkServer {
 
     /// Called with the connection's number (``Reply/connection``) when it has closed.
     public var onDisconnect: ((UInt64) -> Void)?
+    /// Called when a client sends something on a connection whose call is still being answered, if the connection was
+    /// named by ``refuseCalls(on:)``: with the connection's number, and the method if it was a call. The call that is
+    /// being answered ends with the error, and so does the connection.
+    public var strayCall: ((_ connection: UInt64, _ method: String?) -> Refusal)?
     /// Decides whether to refuse a new client: then its first message is answered with that error, unread, and the
     /// connection closed.
     public var refusal: ((Peer) -> Refusal?)?
@@ -108,7 +113,7 @@ public final class VarlinkServer {
         /// The error's parameters.
         public var parameters: JSON
 
-        /// Creates one from its parts.
+        /// Memberwise initializer.
         public init(error: String, parameters: JSON) {
             self.error = error
             self.parameters = parameters
@@ -117,14 +122,14 @@ public final class VarlinkServer {
 
     /// The socket's path.
     public var path: String { place.text }
-    /// The limits that it was created with.
+    /// The limits that the server was created with.
     public let limits: Limits
 
     let loop: EventLoop
     private let place: SharedPath
     private let service: VarlinkService
     private let mode: UInt32
-    /// The owner of a socket that is created again.
+    /// The owner to set if the socket is created again.
     public var owner: (uid: UInt32, gid: UInt32)?
     /// The listening socket, for the keeper to hold: while no server accepts, clients wait in its backlog.
     public private(set) var listener: Descriptor
@@ -158,7 +163,8 @@ public final class VarlinkServer {
         try self.init(loop: loop, path: SharedPath(path), taking: held, service: service, limits: limits)
     }
 
-    /// The same for one of several sockets of a service. `owner` sets the socket's owner, which needs root.
+    /// Creates a server on one of several sockets of a service. `owner`: the owner of the socket's file, which only
+    /// root can set.
     public init(
         loop: EventLoop,
         path: SharedPath,
@@ -182,7 +188,7 @@ public final class VarlinkServer {
     deinit { close() }
 
     private func watch() throws(VarlinkServerError) {
-        // Only since Linux 6.16.
+        // The kernel supports this only since Linux 6.16.
         refusesDescriptors = (try? Sockets.refuseDescriptors(listener.raw)) != nil
         do throws(Errno) {
             source = try loop.watch(listener.raw, isAccepting ? .readable : []) { [weak self] _ in
@@ -229,6 +235,10 @@ public final class VarlinkServer {
         for connection in Array(connections.values) { connection.close() }
     }
 
+    /// From now on, calls that the client sends on this connection while its present call is being answered are not
+    /// left waiting, but reported to ``strayCall``.
+    public func refuseCalls(on connection: UInt64) { connections[connection]?.refuseCalls() }
+
     /// Ends one connection.
     public func close(connection: UInt64) { connections[connection]?.close() }
 
@@ -273,9 +283,9 @@ public final class VarlinkServer {
         }
     }
 
-    /// Whether a socket listens at the path. A process that is killed between two steps can leave there a socket of
-    /// its own, which nobody has any more, while the one before it is still held. The server gets a connection by it,
-    /// which ends at once.
+    /// Whether a process listens on the path. A process that was killed may have left a socket file there that no
+    /// process has open any more, although an earlier socket is still held. If this server itself listens, it gets a
+    /// connection that ends at once.
     public static func isBound(path: String) -> Bool {
         do throws(Errno) {
             _ = try Sockets.connect(path: path, nonBlocking: true)
@@ -296,7 +306,8 @@ public final class VarlinkServer {
     }
 
     private func acceptConnections() {
-        // Not all at once, so that other sources get their turn; the rest is reported again.
+        // Accept a limited number at a time, so that other event sources get their turn. The loop reports the rest
+        // again.
         for _ in 0..<64 {
             do throws(Errno) {
                 guard let socket = try Sockets.accept(listener.raw) else { return }
@@ -308,7 +319,7 @@ public final class VarlinkServer {
         }
     }
 
-    /// The socket stays readable, so that a failing accept would make the loop spin.
+    /// Stops accepting for a moment. If accept fails, the socket stays readable, and the loop would spin.
     private func pauseAccepting() {
         source?.setEvents([])
         if pause == nil {

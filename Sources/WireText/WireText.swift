@@ -45,10 +45,10 @@ extension Unicode.Scalar {
 }
 
 extension String {
-    /// The text as one line that neither steers a terminal nor reorders what is around it: line breaks and tabs become
-    /// blanks, other such characters (`steersTerminals`) U+FFFD. Blanks at its end are cut.
+    /// The text as one line that neither controls a terminal nor reorders the text around it. Line breaks and tabs
+    /// become blanks, and other such characters (`steersTerminals`) become U+FFFD. Blanks at the end are removed.
     public var onOneLine: String {
-        // Each of those characters is one of these bytes or begins with one.
+        // In UTF-8, each character to replace is or begins with one of these bytes.
         let isPlain = utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7f && $0 != 0xc2 && $0 != 0xd8 && $0 != 0xe2 }
         if isPlain { return self }
         var result = String.UnicodeScalarView()

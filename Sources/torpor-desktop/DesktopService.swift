@@ -65,7 +65,7 @@ final class DesktopService {
         }
     }
 
-    /// torpord has ended, and none follows.
+    /// Called when torpord has ended and no other torpord follows.
     private func leave() {
         source?.cancel()
         source = nil

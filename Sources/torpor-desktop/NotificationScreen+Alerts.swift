@@ -5,7 +5,7 @@ import DesktopRules
 import EventLoop
 import SystemBus
 
-/// Single alerts: how the server is asked to show and to close them, and what people do with them.
+/// Single alerts: asks the notification server to show and close them, and handles what users do with them.
 extension NotificationScreen {
     // MARK: One alert
 
@@ -42,7 +42,8 @@ extension NotificationScreen {
         ]
         let call = NotifyCall(owner, since: loop.now)
         (shown.call, shown.isDue) = (call, false)
-        // A request that was given up would still be in the server's queue, and show the alert twice.
+        // Be patient: a request whose reply is no longer awaited would stay in the server's queue, and the alert would
+        // be shown twice after a retry.
         call.slot = connection.call(owner, Self.path, Self.name, "Notify", arguments, isPatient: true) {
             [weak self, weak shown, weak call] answer in
             guard let self, let call else { return }
@@ -64,7 +65,7 @@ extension NotificationScreen {
         }
     }
 
-    /// The server's number for an alert, which an earlier helper may have learnt; nil if it has none.
+    /// The server's number for an alert, perhaps from an earlier torpor-desktop; nil if it has none.
     func numbered(_ shown: OpenAlert) -> UInt32? {
         if let number = shown.number { return number }
         guard let place = shown.alert.place, let serverName, place.server.utf8.elementsEqual(serverName.utf8) else {
@@ -99,7 +100,8 @@ extension NotificationScreen {
         if shown.failures < Self.mostFailures { retry?.arm(after: Self.retryDelay) }
     }
 
-    /// Whether an error is the bus's own: it has waited long enough, or the server has left.
+    /// Whether the error comes from the bus and not from the server: the request has timed out, or the server has left
+    /// the bus.
     private static func isNoAnswer(_ name: String) -> Bool {
         ["NoReply", "TimedOut", "Timeout"].contains { name.utf8.elementsEqual("org.freedesktop.DBus.Error.\($0)".utf8) }
     }
@@ -144,10 +146,10 @@ extension NotificationScreen {
             guard isKnown else { return }
             open[id] = nil
             end(id, .answered(id: id, action: action, token: shown.token))
-            // A server may keep a notification on the screen after a click.
+            // Close the notification: some servers keep it on the screen after a click.
             closeOnScreen(number)
         case "NotificationClosed":
-            // The server closes the earlier version when it replaces it.
+            // The server has removed the notification itself, so do not close it on the screen.
             open[id] = nil
             let reason = message.smallNumber()
             end(id, .closed(id: id, reason == 1 ? .expired : reason == 3 ? .closed : .dismissed))

@@ -9,8 +9,9 @@ import SystemBus
 /// Shows alerts through the session's notification server (org.freedesktop.Notifications), and badges in docks.
 ///
 /// The bus and the server may end and return. Open alerts are kept, and shown again by the next server. A server that
-/// does not answer may do so later, and would then show each alert as often as it was asked to. So each request waits
-/// for its answer as long as the server is on the bus, and while the server is silent, it gets no further ones.
+/// does not answer now may do so later, and would then show an alert once for each request. So each request waits for
+/// its answer as long as the server is on the bus, and while the server does not answer, no further requests are sent
+/// to it.
 final class NotificationScreen {
     var report: (DesktopReport) -> Void = { _ in }
 
@@ -20,14 +21,15 @@ final class NotificationScreen {
     private(set) var server: DesktopServer?
     /// The server by a name that no other has; nil until the bus has told its id.
     private(set) var serverName: String?
-    /// The question to the server what it can do; nil if it has answered.
+    /// The pending request for the server's capabilities; nil once the server has answered.
     private var identity: BusSlot?
     /// Starts a server again that has ended.
     private var restart: TimerSource?
     private var restartDelay = NotificationScreen.firstRestart
     private var appearedAt = Duration.zero
     var open: [Int64: OpenAlert] = [:]
-    /// Requests to servers that have lost the name: what they show later is closed.
+    /// Unanswered requests to servers that have lost the bus name. If such a server shows an alert later,
+    /// ``answered(_:_:)`` closes it.
     private var orphans: [NotifyCall] = []
     /// Reports of closed and answered alerts that torpord has not acknowledged, the oldest first.
     private var endings: [(id: Int64, report: DesktopReport)] = []
@@ -39,15 +41,15 @@ final class NotificationScreen {
     /// Whether the server has not answered for ``longestSilence``.
     private(set) var isSilent = false
     private var silence: TimerSource?
-    /// When the server has answered last.
+    /// When the server last answered.
     private var answeredAt = Duration.zero
-    /// Whether a question to the server is pending that only shows whether the server answers.
+    /// Whether a request is pending whose only purpose is to find out whether the server answers.
     private var isProbed = false
-    /// Requests from before this time may stay unanswered: the server has answered a later question instead.
+    /// Requests that were sent before this time may remain unanswered, because the server has answered a later one.
     private var excusedUntil = Duration.zero
     /// How many requests to close a notification are pending.
     var closings = 0
-    /// Called when the screen is empty, because torpord ends.
+    /// Called when the screen is empty, so that torpor-desktop can end.
     private var whenEmpty: (() -> Void)?
     /// Why an alert would not be seen now, as last reported; nil if it would be.
     private var problem: String?
@@ -59,21 +61,21 @@ final class NotificationScreen {
     private static let unknownService = "org.freedesktop.DBus.Error.ServiceUnknown"
     private static let noServer = "there is no notification server in the session"
     private static let launcher = "com.canonical.Unity.LauncherEntry"
-    /// The most open alerts, the most badges and the most unacknowledged reports.
+    /// The most open alerts, the most badges, and the most unacknowledged reports.
     private static let most = 256
     /// A new server shows an alert again only if torpord asked for the alert within this time.
     private static let memory = Duration.seconds(3600)
     static let retryDelay = Duration.seconds(5)
     /// A server that has not answered for this long counts as hung.
     static let longestSilence = Duration.seconds(10)
-    /// The most requests to show an alert that may be pending.
+    /// The most pending requests to show an alert.
     static let mostCalls = 32
     /// A server that ends is started again after this time, and later each time if it ends soon.
     private static let firstRestart = Duration.seconds(1)
     private static let longestRestart = Duration.seconds(300)
     /// A server that has run for this long counts as working.
     private static let stableAfter = Duration.seconds(60)
-    /// How long to wait for the server at the end.
+    /// How long to wait for the server when torpor-desktop ends.
     private static let patience = Duration.seconds(1)
     static let mostFailures = 5
     /// The longest token that is accepted from the server, in bytes.
@@ -109,7 +111,8 @@ final class NotificationScreen {
         let shown: OpenAlert
         if let known = open[alert.id] {
             shown = known
-            // A restarted torpord asks for all alerts again: then the answer to the pending request is enough.
+            // A restarted torpord requests all alerts again. If the request for this alert is pending, its answer is
+            // enough.
             let isPending = known.call != nil && !known.isClosed && known.alert == alert
             (shown.alert, shown.since, shown.isClosed) = (alert, loop.now, false)
             (shown.failures, shown.hasFailed) = (0, false)
@@ -141,7 +144,7 @@ final class NotificationScreen {
         end(id, .closed(id: id, .closed))
     }
 
-    /// Forgets the oldest closed alert if a server leaves too many requests unanswered.
+    /// If a server leaves too many requests unanswered, forgets the oldest alert that was closed in the meantime.
     private func forgetClosed() {
         let closed = open.filter(\.value.isClosed).keys
         if closed.count > Self.most, let oldest = closed.min() { open[oldest] = nil }
@@ -249,7 +252,7 @@ final class NotificationScreen {
         ask(connection, Self.bus, Self.busPath, Self.bus, "StartServiceByName", arguments) { [weak self] answer in
             guard let self, case .failure(let error) = answer, self.service.owner == nil else { return }
             self.isUnseen(Self.noServer)
-            // One that is installed may start the next time.
+            // If a server is installed, a later try may succeed.
             if error.name != Self.unknownService { self.startLater() }
             for shown in self.open.values.filter({ !$0.wasShown }).sorted(by: { $0.alert.id < $1.alert.id }) {
                 self.hasFailed(shown, Self.noServer)
@@ -257,7 +260,7 @@ final class NotificationScreen {
         }
     }
 
-    /// Whether an alert is open that another server is to show.
+    /// Whether an alert is open that must be shown by the next server.
     private var needsServer: Bool {
         open.values.contains { !$0.isClosed && (!$0.wasShown || loop.now - $0.since <= Self.memory) }
     }
@@ -344,7 +347,7 @@ final class NotificationScreen {
             (shown.number, shown.call, shown.isDue, shown.isLost, shown.token) = (nil, nil, false, false, nil)
             if shown.isClosed { open[id] = nil }
         }
-        // Without the bus no answer comes.
+        // Without the bus, no answer to these requests will arrive.
         orphans = service.isAnswered ? orphans.suffix(Self.most) : []
         if wasThere { report(.server(nil)) }
         if loop.now - appearedAt >= Self.stableAfter { restartDelay = Self.firstRestart }
@@ -352,7 +355,7 @@ final class NotificationScreen {
         endIfEmpty()
     }
 
-    /// Closes what a server shows that has lost the name, and that could not answer before.
+    /// Closes a notification that a server has shown late, after it had lost the bus name.
     func answered(_ call: NotifyCall, _ number: UInt32?) {
         orphans.removeAll { $0 === call }
         guard let number, let connection = service.connection else { return }
@@ -361,7 +364,7 @@ final class NotificationScreen {
 
     // MARK: Silence
 
-    /// Whether a request still counts as one that the server will answer.
+    /// Whether an answer of the server to this request is still expected.
     func isAwaited(_ call: NotifyCall) -> Bool { call.since > excusedUntil }
 
     /// Called when the server has answered something.
@@ -375,7 +378,7 @@ final class NotificationScreen {
         watchSilence()
     }
 
-    /// Waits for the answer to the oldest request.
+    /// Sets the timer for the time when the oldest request has waited too long.
     func watchSilence() {
         guard !isSilent else { return }
         var requests = open.values.compactMap(\.call).filter(isAwaited).map(\.since)
@@ -396,7 +399,7 @@ final class NotificationScreen {
         for id in open.keys.sorted() {
             if let shown = open[id], !shown.wasShown, !shown.isClosed { hasFailed(shown, silentServer) }
         }
-        // A server may also have lost one request: then it answers another question.
+        // The server may have lost one request. Send it another one, to see whether it answers that.
         guard identity == nil, !isProbed else { return }
         isProbed = true
         let askedAt = loop.now

@@ -14,15 +14,16 @@ final class OpenAlert {
     var wasShown = false
     /// The request to show this alert that the server has not answered; nil if there is none.
     var call: NotifyCall?
-    /// Whether the server must be asked to show this alert, for the first time or since it has changed. While a
-    /// request is pending, the next one waits for the server's id.
+    /// Whether the server must be asked to show this alert, for the first time or since it has changed. While a request
+    /// is pending, the next one must wait, since it needs the id that the server assigns.
     var isDue = false
-    /// Whether the bus gave up the answer. The server may have shown the alert, and is not asked again.
+    /// Whether the bus reported an error instead of the server's answer. The server may have shown the alert, so it is
+    /// not asked again.
     var isLost = false
-    /// Whether torpord closed the alert while the request was pending: the alert is closed once the server
-    /// replies with its id.
+    /// Whether torpord closed the alert while the request was pending. If so, the alert is closed on the screen once
+    /// the server replies with its id.
     var isClosed = false
-    /// The activation token from the server: with it, the app may raise its window.
+    /// The activation token that the server has sent. With it, the app may bring its window to the front.
     var token: String?
     var failures = 0
     /// Whether a failure was reported since torpord last asked for this alert. Further failures are not reported.
@@ -37,7 +38,7 @@ final class NotifyCall {
     let owner: String
     /// When the server was asked.
     let since: Duration
-    /// Keeps the request.
+    /// Keeps the request alive.
     var slot: BusSlot?
 
     init(_ owner: String, since: Duration) { (self.owner, self.since) = (owner, since) }

@@ -130,7 +130,8 @@ final class SoundWatch {
         reportStreams()
     }
 
-    /// Reports the streams if they have changed, at most once in ``pace``: what has begun and ended in between is left out.
+    /// Reports the streams if they have changed, but at most one report per ``pace``. A stream that begins and ends
+    /// between two reports is not reported.
     private func reportStreams() {
         guard isAnswered, pacer?.deadline == nil else { return }
         if let reportedAt, loop.now - reportedAt < Self.pace {

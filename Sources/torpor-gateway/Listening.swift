@@ -8,31 +8,59 @@ import Linux
 
 /// Opens the socket of the HTTP endpoint.
 enum Listening {
-    /// Why it cannot be opened.
+    /// Why the socket cannot be opened, as a sentence.
     struct Problem: Error, CustomStringConvertible {
         let description: String
+    }
+
+    /// The endpoint while it is served.
+    struct Endpoint {
+        let server: HTTPServer
+        let queue: PostQueue
     }
 
     /// Serves the configured address, or the socket that this program was passed (`LISTEN_FDS`).
     static func serve(
         _ endpoint: GatewayEndpoint,
+        _ gateway: GatewaySpecification,
         _ tokens: TokenTable,
-        _ surroundings: GatewayContext
-    ) throws -> HTTPServer {
+        _ secrets: Secrets,
+        _ log: GatewayLog,
+        _ stop: Stop
+    ) throws -> Endpoint {
+        let owners = OwnerWatch(socket: gateway.socket, log: log)
+        let queue = try PostQueue(
+            socket: gateway.socket,
+            limit: gateway.queue,
+            connections: gateway.connections,
+            owners: owners
+        )
+        let context = GatewayContext(
+            queue: queue,
+            log: log,
+            owners: owners,
+            secrets: secrets,
+            maxPayload: gateway.maxPayload,
+            stop: stop
+        )
+        try owners.start()
+        // What comes for an app of several machines is not posted where another machine owns it.
+        owners.waitUntilLearnt(until: Clock.monotonic() + .seconds(1))
         let socket: Descriptor
         if let passed = PassedSocket.first() {
             socket = passed
-            surroundings.log.say(.info, "http: listening on the socket that was passed")
+            log.say(.info, "http: listening on the socket that was passed")
         } else {
             socket = try listen(endpoint.address)
-            surroundings.log.say(.info, "http: listening on \(endpoint.address)")
+            log.say(.info, "http: listening on \(endpoint.address)")
         }
-        return try HTTPServer(
+        let server = try HTTPServer(
             socket,
             connections: endpoint.maxConnections,
             timeout: endpoint.timeout,
-            PushService(HTTPRules(tokens: tokens, maxPayload: surroundings.maxPayload), surroundings)
+            PushService(HTTPRules(tokens: tokens, maxPayload: gateway.maxPayload), context)
         )
+        return Endpoint(server: server, queue: queue)
     }
 
     private static func listen(_ address: GatewayEndpoint.Address) throws(Problem) -> Descriptor {

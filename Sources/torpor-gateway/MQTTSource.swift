@@ -11,31 +11,35 @@ import WireText
 /// A broker of MQTT, on its own thread.
 ///
 /// A message of QoS 1 is acknowledged when the supervisor has stored it: until then the broker keeps it for this
-/// client. If it cannot be posted now, the connection is ended, and the broker sends it again on the next one.
+/// client. If the message cannot be posted now, the gateway ends the connection, and the broker sends the message again
+/// on the next connection.
 final class MQTTSource {
     private let broker: GatewayBroker
     private let surroundings: GatewayContext
     private let handle: OpaquePointer
     private let address: BrokerAddress
-    /// A message could not be posted: later messages of this connection stay with the broker too.
+    /// Whether a message could not be posted. If so, later messages of this connection are not acknowledged either, so
+    /// that they stay with the broker.
     private var isRefusing = false
-    /// The last connection ended that way.
+    /// Whether the last connection was ended because a message could not be posted.
     private var wasRefusing = false
     private var isSubscribed = false
-    /// IDs of the subscriptions that the broker has not answered.
+    /// The IDs of subscription requests that the broker has not answered.
     private var asked: Set<Int32> = []
-    /// The broker refused a subscription.
+    /// Whether the broker has refused a subscription.
     private var isRefused = false
-    /// A message that could only be posted to some apps, and comes again on the next connection.
+    /// A message that was posted to some of its apps only. The broker sends it again on the next connection.
     private var settled: Settled?
     private var isConnected = false
+    /// Why the broker is not connected to, as it was logged last.
+    private var refusal: String?
     private var pause = Backoff()
     private var sender: String { "mqtt:\(broker.name)" }
 
     private struct Settled {
         let subject: String
         let bytes: [UInt8]
-        /// The indices of subscriptions that have got it.
+        /// The indices of the subscriptions whose apps have the message already.
         var indices: Set<Int>
     }
 
@@ -43,10 +47,11 @@ final class MQTTSource {
     private static let keepAlive: Int32 = 60
     /// How often the library checks whether a keep-alive is due.
     private static let beat = Duration.seconds(15)
-    /// How often a connection is judged again that has an app of several machines.
+    /// How often to check again whether a connection is needed, if it serves an app that several machines can own.
     private static let glance = Duration.seconds(1)
 
-    /// Starts the thread; the result becomes true when it has ended, after a stop of the program. Throws a sentence.
+    /// Starts the thread; the result becomes true when the thread has ended because the program stops. Throws a
+    /// sentence that describes the error.
     static func start(_ broker: GatewayBroker, _ surroundings: GatewayContext) throws -> Monitor<Bool> {
         let isFinished = Monitor(false)
         let password = try broker.password.map { try surroundings.secrets.text($0) }
@@ -73,7 +78,7 @@ final class MQTTSource {
         self.surroundings = surroundings
         self.address = address
         self.handle = handle
-        // As if several threads used it: then the library sends no acknowledgement before the message was handled.
+        // Make the library assume several threads: then it sends no acknowledgement before the message was handled.
         mosquitto_threaded_set(handle, true)
         if let user = broker.user { mosquitto_username_pw_set(handle, user, password) }
         if address.isEncrypted, !encrypt() { return nil }
@@ -110,6 +115,7 @@ final class MQTTSource {
         let log = surroundings.log
         while !surroundings.stop.isRequested {
             guard isWanted else {
+                tellMixture()
                 if surroundings.stop.wait(Self.glance) { break }
                 continue
             }
@@ -120,11 +126,18 @@ final class MQTTSource {
             if surroundings.stop.isRequested { break }
             if !isRefusing, isWanted {
                 let why = String(terminatedWire: mosquitto_strerror(code))
-                log.sayOften(.warning, "\(sender) \(why)", "\(sender): no connection to \(broker.url): \(why)")
-                isConnected = false
+                // The next connection is logged if the loss of this one is: a broker may end each at once.
+                let isTold = log.sayOften(
+                    .warning,
+                    "\(sender) \(why)",
+                    "\(sender): no connection to \(broker.url): \(why)"
+                )
+                if isTold { isConnected = false }
             }
             if !isWanted {
-                surroundings.log.say(.info, "\(sender): left, since none of its apps is owned here")
+                if mixture == nil {
+                    surroundings.log.say(.info, "\(sender): left, since none of its apps is owned here")
+                }
                 mosquitto_disconnect(handle)
                 mosquitto_loop_write(handle, 1)
                 isConnected = false
@@ -132,7 +145,7 @@ final class MQTTSource {
             }
             if surroundings.stop.wait(pause.next()) { break }
         }
-        // The library closes its own descriptor right after DISCONNECT.
+        // The library closes its descriptor right after it has sent DISCONNECT, so keep a copy.
         let socket = mosquitto_socket(handle)
         let kept = socket >= 0 ? try? Descriptor.duplicate(socket) : nil
         mosquitto_disconnect(handle)
@@ -151,10 +164,31 @@ final class MQTTSource {
         }
     }
 
+    /// An app of several machines that shares the table with other apps. Their messages come in one order, so that those
+    /// of an app that another machine owns would hold back all later ones; and all machines would need the same
+    /// `client_id` for this app, and different ones for others.
+    private var mixture: String? {
+        let apps = Set(broker.subscriptions.map(\.app.description))
+        guard apps.count > 1 else { return nil }
+        return apps.sorted().first { surroundings.owners.isOfSeveralMachines($0) }
+    }
+
+    private func tellMixture() {
+        let app = mixture
+        defer { refusal = app }
+        guard let app, app != refusal else { return }
+        surroundings.log.say(
+            .error,
+            "\(sender): takes no messages, since \(app) has owner = \"external\" and shares [[gateway.mqtt]] with other "
+                + "apps: give \(app) a [[gateway.mqtt]] of its own, with a client_id that is the same on all machines"
+        )
+    }
+
     /// Whether an app that may be owned here gets messages of this broker. The broker keeps those of others for the
     /// machine that owns them, if all machines have the same `client_id`.
     private var isWanted: Bool {
-        broker.subscriptions.contains { subscription in
+        guard mixture == nil else { return false }
+        return broker.subscriptions.contains { subscription in
             let app = subscription.app.description
             guard subscription.app.isConstant, surroundings.owners.isOfSeveralMachines(app) else { return true }
             return surroundings.owners.standing(of: app) == .here
@@ -207,7 +241,7 @@ final class MQTTSource {
         }
         if !isConnected { surroundings.log.say(.info, "\(sender): connected to \(broker.url)") }
         isConnected = true
-        // Otherwise the last error was about the connection, not about a message.
+        // The connection was not ended because of a message, so the broker works: retry soon.
         if !wasRefusing { pause.reset() }
         // The broker still has the subscriptions. Subscribing again would make it send retained messages each time.
         if isResumed, isSubscribed { return }
@@ -241,7 +275,9 @@ final class MQTTSource {
         let size = min(Int(message.payloadlen), surroundings.maxPayload + 1)
         let bytes = Array(UnsafeRawBufferPointer(start: message.payload, count: size))
         var done: Set<Int> = []
-        if let settled, settled.subject == subject, settled.bytes == bytes { done = settled.indices }
+        if let settled, settled.subject.utf8.elementsEqual(subject.utf8), settled.bytes == bytes {
+            done = settled.indices
+        }
         settled = nil
         for (index, subscription) in broker.subscriptions.enumerated() where !done.contains(index) {
             do throws(NoMessage) {
@@ -273,13 +309,17 @@ final class MQTTSource {
             log.say(.debug, what)
         case .unknownApp, .refused: log.sayOften(.warning, "\(sender) \(push.app)", what)
         case .elsewhere where !canWait: log.say(.debug, what)
+        case .elsewhere where !subscription.app.isConstant:
+            // It would hold back the messages of all others. The gateway beside the owner has a session of its own.
+            log.sayOften(.info, "\(sender) \(push.app)", "\(what); it is left to the gateway beside its owner")
         case .full where !canWait || subscription.onFull == .drop, .unavailable where !canWait:
             log.sayOften(.warning, "\(sender) \(push.app)", "\(what); it is lost")
         case .full, .elsewhere, .unavailable:
             log.sayOften(.warning, "\(sender) \(push.app)", "\(what); it waits at the broker")
             isRefusing = true
             let socket = mosquitto_socket(handle)
-            // Without DISCONNECT, and before the acknowledgement, so that the broker keeps the message.
+            // Close the connection without DISCONNECT and before the acknowledgement, so that the broker keeps the
+            // message.
             try? Sockets.shutdownReading(socket)
             try? Sockets.shutdownWriting(socket)
         }

@@ -4,15 +4,15 @@ import CNATS
 import Gateway
 import GatewayConfiguration
 
-/// How the gateway identifies itself to a server of NATS, and the server to it.
+/// How the gateway authenticates itself to a NATS server, and the server to the gateway.
 struct NATSLogin: Sendable {
     private let broker: GatewayBroker
     private let password: String?
     private let token: String?
-    /// The file with the key of the certificate.
+    /// The file with the private key of the certificate.
     private let key: String?
 
-    /// Reads the secrets. Throws a sentence.
+    /// Reads the secrets from their files. Throws a sentence that describes the error.
     init(_ broker: GatewayBroker, _ secrets: Secrets) throws(Secrets.Problem) {
         self.broker = broker
         password = try broker.password.map { name throws(Secrets.Problem) in try secrets.text(name) }
@@ -20,7 +20,7 @@ struct NATSLogin: Sendable {
         key = broker.key.map(secrets.path)
     }
 
-    /// Sets the options; returns the status of each.
+    /// Sets the options of a connection. Returns the library's status for each.
     func set(_ options: OpaquePointer) -> [natsStatus] {
         var steps = [natsOptions_SetURL(options, broker.url), natsOptions_SetName(options, "torpor-gateway")]
         if let user = broker.user { steps.append(natsOptions_SetUserInfo(options, user, password)) }

@@ -6,28 +6,29 @@ import Linux
 import Varlink
 import WireText
 
-/// Takes messages from a durable consumer by asking for them, on a thread of its own. Several gateways may have the same
-/// consumer: each message goes to one that asks, and a machine whose power was cut does not ask.
+/// Fetches messages from a durable consumer of JetStream, on a thread of its own (pull consumer). Several gateways may
+/// share the consumer: each message goes to one gateway that asks for messages. A machine that has lost power does not
+/// ask, so no message is sent to it.
 final class NATSPull: @unchecked Sendable {
-    // Sendable, since only the thread uses the subscription.
+    // The class is Sendable because only its thread uses the subscription.
     private struct State: Sendable {
         var isEnding = false
         var isFinished = false
     }
 
-    /// What is to be pulled.
+    /// The durable consumer to fetch messages from.
     struct Consumer {
         var subject: String
         var name: String
         var stream: String?
         var mostPending: Int64
-        /// How long the server waits for an acknowledgement.
+        /// How long the server waits for the acknowledgement of a message before it sends the message again.
         var acknowledgement: Duration
     }
 
     /// Why messages cannot be pulled.
     enum Trouble: Error {
-        /// The consumer is there already, and pushes.
+        /// A consumer of this name exists, but it pushes messages instead.
         case pushes
         case problem(String)
     }
@@ -35,12 +36,13 @@ final class NATSPull: @unchecked Sendable {
     private let subscription: OpaquePointer
     private let state = Monitor(State())
 
-    /// How many messages are asked for at a time.
+    /// How many messages one request asks for.
     private static let batch: Int32 = 16
-    /// How long one question lasts, in milliseconds: the end of this object waits for it.
+    /// How long one request waits for messages, in milliseconds. The end of this object may have to wait as long.
     private static let time: Int64 = 1_000
 
-    /// Makes the consumer if it is missing, and begins. `take` is called on the thread, and destroys nothing.
+    /// Creates the consumer if it is missing, and begins to fetch. `take` is called on the thread for each message, and
+    /// must not destroy the message.
     init(
         _ consumer: Consumer,
         _ connection: OpaquePointer,
@@ -67,6 +69,7 @@ final class NATSPull: @unchecked Sendable {
         }
         guard subscribed == NATS_OK, let handle else { throw .problem(Self.sentence(subscribed, code, stream)) }
         subscription = handle
+        NATSSubscription.limit(handle)
         do throws(Errno) {
             try WorkerThread.start(named: "pull") { [self] in run(take) }
         } catch {
@@ -75,7 +78,7 @@ final class NATSPull: @unchecked Sendable {
         }
     }
 
-    /// The stream that has the subject.
+    /// The name of the stream that stores the subject.
     private static func stream(with subject: String, _ connection: OpaquePointer) throws(Trouble) -> String {
         var answer: OpaquePointer?
         let question: JSON = ["subject": .string(subject)]
@@ -94,8 +97,8 @@ final class NATSPull: @unchecked Sendable {
         return name
     }
 
-    /// Makes the consumer here, and not by the subscription: the library removes with a subscription what it has made for
-    /// it.
+    /// Create the consumer here, not by subscribing: when a subscription ends, the library deletes the consumer that it
+    /// created for it.
     private static func makeConsumer(
         _ consumer: Consumer,
         _ stream: String,
@@ -109,7 +112,7 @@ final class NATSPull: @unchecked Sendable {
             if let to = info?.pointee.Config?.pointee.DeliverSubject, to.pointee != 0 { throw .pushes }
             return
         }
-        // 10014: there is no such consumer.
+        // Error 10014 of JetStream: the consumer does not exist.
         guard code.rawValue == 10_014 || status == NATS_NOT_FOUND else {
             throw .problem(sentence(status, code, stream))
         }
@@ -145,7 +148,7 @@ final class NATSPull: @unchecked Sendable {
                 continue
             }
             if status == NATS_CONNECTION_CLOSED || status == NATS_INVALID_SUBSCRIPTION { break }
-            // The connection may be lost for a while.
+            // The connection may be lost, and the library reconnects: try again later.
             if status != NATS_TIMEOUT { ThisProcess.sleep(.milliseconds(Self.time)) }
         }
         natsSubscription_Destroy(subscription)
@@ -153,7 +156,7 @@ final class NATSPull: @unchecked Sendable {
         state.wake()
     }
 
-    /// Ends it after the messages that were asked for; false if that takes longer than some seconds.
+    /// Stops after the request in progress. Returns false if that takes longer than three seconds.
     func end() -> Bool {
         state.withLock { $0.isEnding = true }
         let isFinished: Bool? = state.wait(until: Clock.monotonic() + .seconds(3)) { state, _ in

@@ -14,12 +14,12 @@ final class NATSSource: Sendable {
     private struct State: Sendable {
         var isConnected = false
         var isClosed = false
-        /// There was a connection.
+        /// Whether there was a connection before.
         var wasConnected = false
-        /// The program ends: accepted messages are posted, and no more are accepted.
+        /// Whether the program ends: accepted messages are still posted, and no more are accepted.
         var isStopping = false
         var isFinished = false
-        /// How often the ownership of an app may have changed.
+        /// How many times the ownership of an app may have changed.
         var changes = 0
 
         var isOver: Bool { isClosed || isStopping }
@@ -29,10 +29,12 @@ final class NATSSource: Sendable {
     let surroundings: GatewayContext
     private let login: NATSLogin
     private let state = Monitor(State())
+    /// Whether the log says that the last connection was lost. A server may end each at once.
+    private let isLossTold = Monitor(true)
 
     var sender: String { "nats:\(broker.name)" }
 
-    /// Starts the thread. Throws a sentence.
+    /// Starts the thread. Throws a sentence that describes the error.
     static func start(_ broker: GatewayBroker, _ surroundings: GatewayContext) throws -> NATSSource {
         let source = try NATSSource(broker, surroundings)
         surroundings.owners.onChange { [weak source] _ in
@@ -47,7 +49,8 @@ final class NATSSource: Sendable {
         return source
     }
 
-    /// Posts accepted messages, and accepts no more; false at the deadline (CLOCK_MONOTONIC).
+    /// Posts the messages that were accepted, and accepts no more. Returns false if the deadline (CLOCK_MONOTONIC)
+    /// comes first.
     func finish(until deadline: Duration) -> Bool {
         state.withLock { $0.isStopping = true }
         state.wake()
@@ -96,13 +99,15 @@ final class NATSSource: Sendable {
         follow(subscriptions, connection)
         var why: UnsafePointer<CChar>?
         if natsConnection_GetLastError(connection, &why) != NATS_OK, let why {
-            say(.error, "\(broker.url) ended the connection: \(String(terminatedWire: why))")
+            let sentence = "\(sender): \(broker.url) ended the connection: \(String(terminatedWire: why))"
+            // The server chooses the words.
+            surroundings.log.sayOften(.error, "\(sender) ended", sentence)
         }
         for subscription in subscriptions { subscription.end(connection) }
     }
 
-    /// Begins and ends subscriptions as the ownership of their apps changes, until the connection ends, or must be made
-    /// anew. Tries again if a stream does not exist yet.
+    /// Starts and ends subscriptions as the ownership of their apps changes. Returns when the connection has ended or
+    /// must be made again. If a stream does not exist yet, tries again later.
     private func follow(_ subscriptions: [NATSSubscription], _ connection: OpaquePointer) {
         var pause = Backoff()
         var retryAt: Duration?
@@ -118,11 +123,12 @@ final class NATSSource: Sendable {
                     if subscription.needsConnectionToEnd { return }
                     say(
                         .info,
-                        "\(subscription.rules.pattern) is left, as far as is known \(subscription.rules.app) is not owned here"
+                        "\(subscription.rules.pattern) is left, since this machine seems not to own \(subscription.rules.app)"
                     )
                     subscription.end(connection)
                 }
-                // Only what is sent at once may be asked for before there is a connection.
+                // Before the connection is up, only subscriptions to live messages can be requested: the library sends
+                // these when it has connected.
                 guard way != .off, way == .live || seen.isConnected, isDue else {
                     if way != .off, way == .live || seen.isConnected { isFailing = true }
                     continue
@@ -195,13 +201,16 @@ final class NATSSource: Sendable {
         }
         state.wake()
         if now.isConnected, !was.isConnected {
+            guard isLossTold.withLock({ $0 }) else { return }
             surroundings.log.say(.info, "\(sender): connected to \(broker.url)")
         } else if was.isConnected, !now.isConnected || now.isClosed {
-            say(.warning, "the connection to \(broker.url) is lost")
+            let isTold = say(.warning, "the connection to \(broker.url) is lost")
+            isLossTold.withLock { $0 = isTold }
         }
     }
 
-    func say(_ level: LogLevel, _ sentence: String) {
+    @discardableResult
+    func say(_ level: LogLevel, _ sentence: String) -> Bool {
         surroundings.log.sayOften(level, "\(sender) \(sentence)", "\(sender): \(sentence)")
     }
 

@@ -11,36 +11,39 @@ import WireText
 
 /// A subscription of one subject. Its messages arrive one after the other on a thread of the library.
 final class NATSSubscription: @unchecked Sendable {
-    // Sendable, since only the thread that opens connections uses `handle`.
+    // The class is Sendable because only the thread that opens connections uses `handle`.
     let rules: GatewaySubscription
     private let source: NATSSource
     private var handle: OpaquePointer?
     private var pull: NATSPull?
-    /// How it was last wanted.
+    /// The way of the current subscription.
     private(set) var wanted = Way.off
 
-    /// How messages come.
+    /// How the messages of this subscription arrive.
     enum Way {
-        /// Not at all: another machine owns the app, or it is not known whether this one does.
+        /// Not at all: another machine owns the app, or the owner is not known.
         case off
-        /// As they are published.
+        /// At once when they are published; no stream stores them.
         case live
-        /// From a stream that pushes them to this gateway.
+        /// A stream stores them and pushes them to this gateway.
         case pushed
-        /// From a stream that is asked for them: beside the machine that owns the app.
+        /// A stream stores them, and the gateway asks for them. Only the gateway on the machine that owns the app asks.
         case pulled
     }
 
     /// The most unacknowledged messages that the server sends.
     private static let mostPending: Int64 = 16
+    /// The most messages and bytes that wait in the library for one subscription.
+    private static let mostWaiting: Int32 = 65_536
+    private static let mostBytesWaiting: Int32 = 32 << 20
     /// How long the server waits for an acknowledgement before it sends again: longer than the supervisor usually
     /// takes for all of these. If its disk takes seconds for each message, some come twice.
     private static let acknowledgement = PostQueue.patience * 3
-    /// After an error, new messages stay in the stream for this time, to give the supervisor a rest.
+    /// After an error, messages are left in the stream for this time, so that a busy supervisor can recover.
     private static let rest = Duration.seconds(2)
-    /// A message of a stream is being posted.
+    /// Whether a message of a stream is being posted.
     private let isPosting = Monitor(false)
-    /// The end of the rest; only used by the library's thread.
+    /// The end of the pause after an error. Only the library's thread uses this.
     private var restsUntil = Duration.zero
 
     init(_ rules: GatewaySubscription, _ source: NATSSource) {
@@ -48,12 +51,12 @@ final class NATSSubscription: @unchecked Sendable {
         self.source = source
     }
 
-    /// How messages should come now.
+    /// The way in which messages should arrive now.
     var way: Way {
         let standing: OwnerWatch.Standing =
             rules.app.isConstant ? source.surroundings.owners.standing(of: rules.app.description) : .needsNone
         guard rules.durable != nil else {
-            // What comes while the supervisor is away queues here, as for every app.
+            // While the supervisor is away (`unknown`), live messages are queued here, as for every other app.
             return standing == .elsewhere ? .off : .live
         }
         switch standing {
@@ -64,7 +67,7 @@ final class NATSSubscription: @unchecked Sendable {
         }
     }
 
-    /// Brings messages that way from now on. Returns a sentence if that fails.
+    /// Starts to receive messages in this way. Returns a sentence if that fails.
     func begin(_ way: Way, _ connection: OpaquePointer) -> String? {
         let problem: String?
         switch way {
@@ -93,16 +96,18 @@ final class NATSSubscription: @unchecked Sendable {
         } catch {
             switch error {
             case .problem(let sentence): return sentence
-            // Made for an app that needed no owner then. It pushes to one gateway at a time.
+            // The consumer was created while the app needed no owner. It pushes to only one gateway at a time, so use
+            // it as it is.
             case .pushes: return beginDurable(connection)
             }
         }
     }
 
-    /// Whether the connection must end for the subscription to end: the library would remove the consumer of a stream.
+    /// Whether the subscription can only be ended together with the connection. Otherwise the library would delete the
+    /// durable consumer, with the messages that wait for it.
     var needsConnectionToEnd: Bool { wanted == .pushed || wanted == .pulled && pull == nil }
 
-    /// The library may call back while it has the subscription: retains it until the library reports its last call.
+    /// Keeps this object alive while the library may call back, until the library reports its last call.
     private func retain(_ status: natsStatus, _ closure: Unmanaged<NATSSubscription>) -> natsStatus {
         guard status == NATS_OK else {
             closure.release()
@@ -113,7 +118,14 @@ final class NATSSubscription: @unchecked Sendable {
             { closure in Unmanaged<NATSSubscription>.fromOpaque(closure!).release() },
             closure.toOpaque()
         )
+        if let handle { Self.limit(handle) }
         return status
+    }
+
+    /// Limits what waits in the library: without it, a server may fill up the memory. Further messages are lost, which
+    /// the log says; a stream sends them again.
+    static func limit(_ subscription: OpaquePointer) {
+        natsSubscription_SetPendingLimits(subscription, mostWaiting, mostBytesWaiting)
     }
 
     private static let handler: natsMsgHandler = { connection, _, message, closure in
@@ -152,7 +164,8 @@ final class NATSSubscription: @unchecked Sendable {
         guard status == NATS_OK, let stream else { return NATSSource.text(status) }
         defer { jsCtx_Destroy(stream) }
         var code = jsErrCode(0)
-        // An existing consumer of another creator has its own settings, which must not be changed.
+        // If another program created the consumer, its settings differ and must not be changed: try again without
+        // settings.
         for withSettings in [true, false] {
             let kept = Unmanaged.passRetained(self)
             let closure = kept.toOpaque()
@@ -190,7 +203,7 @@ final class NATSSubscription: @unchecked Sendable {
     func end(_ connection: OpaquePointer) {
         wanted = .off
         if let pull {
-            // Acknowledgements have to reach the server.
+            // Wait until the acknowledgements have reached the server.
             _ = pull.end()
             natsConnection_FlushTimeout(connection, 1_000)
             self.pull = nil
@@ -201,7 +214,7 @@ final class NATSSubscription: @unchecked Sendable {
             natsSubscription_WaitForDrainCompletion(handle, 2_000)
             natsSubscription_Destroy(handle)
         } else {
-            // Its acknowledgement has to reach the server, or it would come again.
+            // Wait until the acknowledgement has reached the server: otherwise the server would send the message again.
             let _: Bool? = isPosting.wait(until: Clock.monotonic() + .seconds(3)) { isPosting, _ in
                 isPosting ? nil : true
             }
@@ -212,7 +225,7 @@ final class NATSSubscription: @unchecked Sendable {
 
     // MARK: Messages
 
-    /// The push for a message; nil, after a log message, if it is not valid.
+    /// Converts a message to a push; nil if the message is not valid, which is logged.
     private func push(_ message: OpaquePointer) -> Push? {
         let subject = String(terminatedWire: natsMsg_GetSubject(message))
         let size = Int(natsMsg_GetDataLength(message))
@@ -234,7 +247,8 @@ final class NATSSubscription: @unchecked Sendable {
         }
     }
 
-    /// No server keeps this message: it waits here until it is posted, and later ones wait in the library's buffer.
+    /// Posts a message that no server stores. It waits here until it is posted, while later messages wait in the
+    /// library's buffer.
     private func take(_ message: OpaquePointer, _ connection: OpaquePointer?) {
         let isRequest = natsMsg_GetReply(message) != nil
         guard let push = push(message) else {
@@ -254,7 +268,7 @@ final class NATSSubscription: @unchecked Sendable {
                 if source.surroundings.stop.wait(pause.next()) { return complain(outcome, push, "; it is lost") }
                 continue
             case .elsewhere(let text):
-                // The gateway beside the owner takes it, and answers.
+                // Do not reply: the gateway on the machine that owns the app posts the message and replies.
                 source.surroundings.log.say(.debug, "\(push.sender): \(push.app) \(push.topic): \(text)")
                 return
             case .full, .unavailable, .refused, .unknownApp: complain(outcome, push, isRequest ? "" : "; it is lost")
@@ -263,9 +277,10 @@ final class NATSSubscription: @unchecked Sendable {
         }
     }
 
-    /// The stream keeps this message until it is acknowledged, and sends it again.
+    /// Posts a message of a stream. The stream stores the message until it is acknowledged, and sends it again if it is
+    /// not.
     private func takeDurable(_ message: OpaquePointer) {
-        // The stream sends it again to the next subscriber.
+        // The program ends: do not acknowledge the message, so that the stream sends it to the next subscriber.
         if source.surroundings.stop.isRequested { return }
         guard let push = push(message) else {
             natsMsg_Term(message, nil)
@@ -294,7 +309,7 @@ final class NATSSubscription: @unchecked Sendable {
         }
     }
 
-    /// Milliseconds until it is sent again: longer after each delivery.
+    /// Milliseconds until the message is sent again. The delay grows with each delivery.
     private func delay(_ message: OpaquePointer) -> Int64 {
         var data: UnsafeMutablePointer<jsMsgMetaData>?
         guard natsMsg_GetMetaData(&data, message) == NATS_OK, let data else { return 1_000 }

@@ -45,7 +45,7 @@ extension HTTPResponse {
     }
 }
 
-/// One request for a scene.
+/// One request to open a scene.
 private final class SceneExchange: HTTPExchange {
     private let surroundings: GatewayContext
     private let scene: SceneOpening
@@ -55,7 +55,7 @@ private final class SceneExchange: HTTPExchange {
         (self.surroundings, self.scene) = (surroundings, scene)
     }
 
-    /// The body is ignored.
+    /// Ignores the body.
     func take(_ bytes: UnsafeRawBufferPointer) -> Bool {
         size += bytes.count
         return size <= surroundings.maxPayload
@@ -89,7 +89,7 @@ private final class PushExchange: HTTPExchange {
     private var body: [UInt8] = []
     private var size = 0
 
-    /// How many bytes of a body that is too large are read before the answer; then the connection is closed.
+    /// If a body is too large, how many of its bytes are read before the response is sent and the connection is closed.
     private static let patience = 4 << 20
 
     init(_ service: PushService, _ target: HTTPTarget, _ token: GatewayToken) {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import AppConnection
-import CMosquitto
 import Configuration
 import Gateway
 import GatewayConfiguration
 import HTTPServing
 import Linux
 import TorporAPI
+import WireText
 
 let usage = """
     Usage: torpor-gateway [--config FILE] [--check] [--version] [--help]
@@ -27,7 +27,8 @@ let usage = """
     """
 
 func fail(_ sentence: String, _ code: Int32) -> Never {
-    ThisProcess.complain("torpor-gateway: \(sentence)")
+    // A server may have chosen some of the words.
+    ThisProcess.complain("torpor-gateway: \(sentence.onOneLine)")
     ThisProcess.exit(code)
 }
 
@@ -35,6 +36,8 @@ var file = GatewayLoader.defaultPath
 var onlyCheck = false
 var arguments = CommandLine.arguments.dropFirst()
 var order: StateVerbs.Order?
+// The source that this process serves, if the gateway has started it for one.
+var source: GatewaySource?
 while let argument = arguments.popFirst() {
     switch argument {
     case "--config":
@@ -47,6 +50,11 @@ while let argument = arguments.popFirst() {
         }
         arguments = []
     case "--check": onlyCheck = true
+    case "--source":
+        guard let read = arguments.popFirst().flatMap(GatewaySource.init) else {
+            fail("--source is what torpor-gateway calls itself with", 2)
+        }
+        source = read
     case "--version":
         print("torpor-gateway \(TorporVersion.text)")
         ThisProcess.exit(0)
@@ -64,14 +72,25 @@ while let argument = arguments.popFirst() {
 
 let environment = ThisProcess.variables
 
+// Processes of sources get what was read here.
+let text: [UInt8]?
+if source == nil {
+    text = GatewayLoader.text(path: file)
+} else {
+    text = try? SourceService.configuration()
+}
 let gateway: GatewaySpecification
-switch GatewayLoader.load(path: file, environment: environment) {
+switch text.map({ GatewayLoader.load(path: file, text: $0, environment: environment) })
+    ?? GatewayLoader.load(path: file, environment: environment)
+{
 case .success(let loaded): gateway = loaded
 case .failure(let problems):
     ThisProcess.complain(problems.description)
     fail("the configuration is not valid" + (onlyCheck ? "" : ", so nothing was started"), 2)
 }
-for warning in gateway.warnings { ThisProcess.complain(warning.description) }
+if source == nil {
+    for warning in gateway.warnings { ThisProcess.complain(warning.description) }
+}
 let secrets = Secrets(folder: gateway.secrets, credentials: environment["CREDENTIALS_DIRECTORY"])
 
 if let order {
@@ -81,6 +100,7 @@ if let order {
         }
         let login = try NATSLogin(states.broker, secrets)
         try Signal.ignore(Signal.pipe)
+        try StateVerbs.confine(order.verb, states, secrets)
         try StateVerbs(order, StatePushing(states, socket: gateway.socket, login)).run()
     } catch {
         fail("\(error)", 1)
@@ -89,57 +109,37 @@ if let order {
 }
 
 do {
+    if let source {
+        try SourceService(source, gateway, secrets).run()
+        ThisProcess.exit(0)
+    }
     let tokens = try TokenTable(gateway.http?.tokens ?? [], secrets)
+    let all = gateway.nats + gateway.mqtt + (gateway.state.map { [$0.broker] } ?? [])
+    for name in all.flatMap({ [$0.password, $0.token] }).compactMap(\.self) { _ = try secrets.read(name) }
     if onlyCheck {
-        let all = gateway.nats + gateway.mqtt + (gateway.state.map { [$0.broker] } ?? [])
-        for name in all.flatMap({ [$0.password, $0.token] }).compactMap(\.self) {
-            _ = try secrets.read(name)
-        }
         let (count, brokers) = (gateway.http?.tokens.count ?? 0, gateway.nats.count + gateway.mqtt.count)
         print("OK: \(count) token\(count == 1 ? "" : "s"), \(brokers) broker\(brokers == 1 ? "" : "s")")
         ThisProcess.exit(0)
     }
-    // A broker that closes an encrypted connection must not end this program.
+    // A client that closes its connection must not end this program.
     try Signal.ignore(Signal.pipe)
     let stop = try Stop()
     let log = GatewayLog(level: gateway.logLevel)
-    let owners = OwnerWatch(socket: gateway.socket, log: log)
-    let surroundings = GatewayContext(
-        queue: try PostQueue(
-            socket: gateway.socket,
-            limit: gateway.queue,
-            connections: gateway.connections,
-            owners: owners
-        ),
-        log: log,
-        owners: owners,
-        secrets: secrets,
-        maxPayload: gateway.maxPayload,
-        stop: stop
-    )
     let notifySocket = environment["NOTIFY_SOCKET"]
-    let pusher = try gateway.state.map {
-        try StatePusher.start($0, socket: gateway.socket, notifySocket: notifySocket, surroundings)
-    }
-    try owners.start()
-    // What comes for an app of several machines is not posted where another machine owns it.
-    owners.waitUntilLearnt(until: Clock.monotonic() + .seconds(1))
-    let server = try gateway.http.map { try Listening.serve($0, tokens, surroundings) }
-    mosquitto_lib_init()
-    let nats = try gateway.nats.map { try NATSSource.start($0, surroundings) }
-    let mqtt = try gateway.mqtt.map { try MQTTSource.start($0, surroundings) }
+    let endpoint = try gateway.http.map { try Listening.serve($0, gateway, tokens, secrets, log, stop) }
+    let start = SourceProcesses.Start(file: file, text: text ?? [], notifySocket: notifySocket)
+    let processes = try SourceProcesses(gateway.sources, start, log, stop)
     if let notifySocket { try? NotifySpeech.say("READY=1", to: notifySocket) }
-    surroundings.log.say(.info, "started")
+    log.say(.info, "started")
     _ = stop.wait(nil)
     if let notifySocket { try? NotifySpeech.say("STOPPING=1", to: notifySocket) }
-    // Posts what was accepted; streams and brokers send the rest again at the next start.
+    // Posts what was accepted, as the processes of sources do.
     let deadline = Clock.monotonic() + .seconds(5)
-    for source in nats { _ = source.finish(until: deadline) }
-    for isFinished in mqtt { let _: Bool? = isFinished.wait(until: deadline) { state, _ in state ? true : nil } }
-    _ = pusher?.finish(until: deadline)
-    _ = surroundings.queue.waitUntilEmpty(until: deadline)
-    _ = server?.finish(until: deadline)
+    _ = endpoint?.queue.waitUntilEmpty(until: deadline)
+    _ = endpoint?.server.finish(until: deadline)
+    // They are killed a second later.
+    _ = processes.finish(until: deadline + .seconds(2))
     ThisProcess.exit(0)
 } catch {
-    fail("\(error)", 1)
+    fail(source.map { "\($0): \(error)" } ?? "\(error)", 1)
 }

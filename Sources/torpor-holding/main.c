@@ -240,7 +240,7 @@ static void take(struct listener *listener)
     char news[MOST_AT_ONCE] = {0};
     if (taken > 0)
         send(CONTROL, news, (size_t)taken, MSG_NOSIGNAL | MSG_DONTWAIT);
-    // These were accepted here, not by the app.
+    // These connections were accepted by this process, not by the app.
     if (listener->waiting >= 0)
         listener->waiting -= taken;
     if (!has_waiting(listener->fd))
@@ -269,7 +269,7 @@ static void look_at(struct listener *listener, int64_t after)
         return;
     }
     int waiting = count_waiting(listener->fd);
-    // Only the app can have accepted a connection.
+    // The number can only have fallen because the app has accepted a connection.
     if ((listener->since && !is_readable) || waiting < listener->waiting) {
         is_over = 1;
         return;
@@ -358,7 +358,8 @@ int main(int count, char **words)
         listener->address_size = sizeof listener->address;
         getsockname(fd, (struct sockaddr *)&listener->address, &listener->address_size);
     }
-    // Without it, a busy app looks like one that is not there yet.
+    // The diagnosis shows whether the app has accepted connections. Without it, a busy app would look like an app that
+    // is not ready.
     open_diagnosis();
     struct sigaction action = {.sa_handler = alarmed};
     sigaction(SIGALRM, &action, NULL);

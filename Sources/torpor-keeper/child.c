@@ -172,9 +172,10 @@ static void open_file(const char **path, int target, int flags, uint32_t stage, 
     *path = NULL;
 }
 
-// Called twice: with the keeper's rights, to open files on trusted paths; then as the app's user and in its sandbox,
-// for the others: the app itself could have put a symlink there. A symlink of the keeper's user is one of the app's too
-// if both are one user, and would lead out of the sandbox.
+// Opens the files of the launch plan. Called twice: first with the keeper's rights, for files on trusted paths; then as
+// the app's user and in the app's sandbox, for all other files, since the app itself could have put a symlink there. If
+// the keeper runs as the same user as the app, a symlink of that user is not trusted either: it could lead out of the
+// sandbox.
 static void open_files(struct keeper_plan *plan, bool is_app, int report)
 {
     bool follows = plan->filter_count == 0;
@@ -241,7 +242,8 @@ _Noreturn void child_run(struct keeper_plan *plan, const struct keeper_spawn *sp
     prctl(PR_SET_PDEATHSIG, 0);
     execve(plan->executable, plan->arguments, plan->environment);
     error = errno;
-    // The program is there: the interpreter that its first line, or its header, names is not.
+    // ELIBACC tells torpord that the program exists, but the interpreter named in its first line or its ELF header does
+    // not.
     if (error == ENOENT && access(plan->executable, F_OK) == 0)
         error = ELIBACC;
     fail(report, TORPOR_STAGE_EXEC, error);

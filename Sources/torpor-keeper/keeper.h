@@ -204,8 +204,9 @@ _Noreturn void child_run(struct keeper_plan *plan, const struct keeper_spawn *sp
 int sandbox_leave_ipc(const struct keeper_plan *plan);  // needs the keeper's rights; returns 0 or errno
 int sandbox_enter(const struct keeper_plan *plan, int ruleset);  // returns 0 or errno; there is no way back
 
-// files.c: return descriptors, or -1 with errno. They may leak descriptors, since the child soon ends or executes.
-// If not trusted, nothing was opened; nor at a symlink on the path, unless it follows them.
+// files.c: these functions return a descriptor, or -1 with errno. They may leak descriptors, since the child soon ends
+// or executes. files_open_trusted opens nothing if the path is not trusted, or if a symlink is on it that `follows`
+// does not permit to follow.
 int files_open_trusted(const char *path, int flags, bool follows, bool *trusted);
 int files_open(const char *path, int flags);
 int files_place(int fd, int target);  // returns 0 or errno

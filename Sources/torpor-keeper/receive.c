@@ -165,10 +165,10 @@ static bool answer_next(void)
 #define ARCHITECTURE AUDIT_ARCH_AARCH64
 #endif
 
-// Gives up what the loop does not need, since it handles what apps send: all capabilities, other programs, and all
-// other system calls, which then fail with EPERM. CAP_SYS_RESOURCE stays: without it the kernel refuses to pass on
-// descriptors while more than RLIMIT_NOFILE of the user's are in transit in all of its processes (ETOOMANYREFS).
-// What the kernel does not support is left out.
+// Drops what the loop below does not need, since it handles data from apps: all capabilities except one, the right to
+// execute programs, and all other system calls, which then fail with EPERM. CAP_SYS_RESOURCE stays: without it the
+// kernel refuses to pass on descriptors while more than RLIMIT_NOFILE of the user's are in transit in all of its
+// processes (ETOOMANYREFS). Restrictions that the kernel does not support are skipped.
 static void confine(void)
 {
     prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);

@@ -23,12 +23,12 @@ _Static_assert(sizeof(struct torpor_keeper_instruction) == sizeof(struct sock_fi
 _Static_assert(offsetof(struct torpor_keeper_instruction, if_true) == offsetof(struct sock_filter, jt), "sock_filter");
 _Static_assert(offsetof(struct torpor_keeper_instruction, value) == offsetof(struct sock_filter, k), "sock_filter");
 
-// Logs to audit what is denied after the exec too (Linux 6.15).
+// Also log denials that happen after the exec (needs Linux 6.15).
 #define LOG_NEW_EXEC (1u << 1)
 
-// A namespace needs CAP_SYS_ADMIN: a user's supervisor has none, nor has root in most containers, and some kernels have
-// no such namespaces. torpord says then that the app is not confined in this. Too many namespaces are a failure, since
-// another user could have made them.
+// Making a namespace needs CAP_SYS_ADMIN, which a user's supervisor and root in most containers lack. Some kernels have
+// no IPC namespaces at all. In these cases continue: torpord reports that the app is not confined in this respect. But
+// fail if there are too many namespaces, since another user could have made them on purpose.
 int sandbox_leave_ipc(const struct keeper_plan *plan)
 {
     if (plan->filter_count == 0 || !(plan->head->flags & TORPOR_LAUNCH_OWN_IPC) || unshare(CLONE_NEWIPC) == 0)

@@ -8,9 +8,9 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
-// Messages to torpord, which the keeper never waits for. An answer to a request goes into a buffer if the socket has
-// no room; as long as it waits there, no further request is read. A change of a slot is noted in the slot, and sent
-// when there is room.
+// Messages to torpord. The keeper never waits until torpord has read them. If the socket has no room, an answer to a
+// request goes into a buffer, and no further request is read until the answer is sent; a change of a slot is noted in
+// the slot, and sent when there is room.
 
 static struct {
     _Alignas(8) char bytes[TORPOR_KEEPER_REPLY_LIMIT];

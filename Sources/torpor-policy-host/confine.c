@@ -84,7 +84,8 @@ static void become(uint32_t user, uint32_t group)
                     user, group, strerror(errno));
 }
 
-// Switching from root to another user drops them too; this is for a host that stays root or has some without root.
+// Switching from root to another user drops the capabilities too. This is for a host that stays root, or that has
+// capabilities without being root.
 static void drop_capabilities(void)
 {
     for (unsigned long capability = 0; prctl(PR_CAPBSET_DROP, capability, 0, 0, 0) == 0; capability++)

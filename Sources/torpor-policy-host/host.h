@@ -40,7 +40,8 @@ struct host_load {
 
 // wire.c
 
-// The next message, 8-byte aligned, valid until the next call; ends the host if there is none.
+// Waits for the next message. It is 8-byte aligned, and valid until the next call. Ends the host if the connection is
+// closed.
 const torpor_policy_wire_header *host_receive(size_t *size);
 // Sends a message, waiting for room; ends the host if the parent is gone.
 void host_send(const void *message, size_t size);
@@ -75,7 +76,7 @@ uint32_t host_confine_second(uint32_t confined);
 bool host_landlock_prepare(const char *path);
 bool host_landlock_first(void);
 bool host_landlock_second(void);
-// For folders.c: lets the first ruleset read this file.
+// Lets the first ruleset read this file. Only folders.c calls it.
 void host_landlock_allow_file(int fd);
 
 // seccomp.c

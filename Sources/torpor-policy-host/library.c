@@ -26,8 +26,8 @@ void host_library_locate(const struct host_load *load)
     if (fstat(TORPOR_POLICY_HOST_LIBRARY, &given) < 0)
         host_give_up("there is no library to load");
     int fd = open(load->path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-    // Opened by its path, the library finds files beside it. The file may have been replaced since the parent checked
-    // it.
+    // If the library is opened by its path, it finds other files beside it. Do this only if the file was not replaced
+    // since the parent has checked it.
     by_path = fd >= 0 && fstat(fd, &found) == 0 && found.st_dev == given.st_dev && found.st_ino == given.st_ino;
     if (fd < 0 && errno == EACCES) {
         fd = open(LIBRARY, O_RDONLY | O_CLOEXEC);

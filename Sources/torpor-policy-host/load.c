@@ -46,7 +46,7 @@ void host_load_read(const void *message, size_t size, struct host_load *load)
                     "from one Torpor",
                     TORPOR_POLICY_WIRE_VERSION, wire.version);
     if (wire.header.count > TORPOR_POLICY_OPTION_LIMIT || wire.advice_limit == 0)
-        host_give_up("LOAD says what cannot be");
+        host_give_up("LOAD has too many options, or allows no advice");
 
     // The next message overwrites the buffer.
     size_t rest = size - sizeof wire;
@@ -65,7 +65,7 @@ void host_load_read(const void *message, size_t size, struct host_load *load)
     for (uint32_t i = 0; i < load->option_count; i++)
         take_option(&at, end, &load->options[i]);
     if (at != end)
-        host_give_up("LOAD has something behind its end");
+        host_give_up("LOAD has extra bytes after its end");
     load->address_space = wire.address_space;
     load->user = wire.user;
     load->group = wire.group;

@@ -53,14 +53,14 @@ static const struct rule {
     {SYS_sendto, BOTH, ALWAYS},
     {SYS_write, BOTH, ALWAYS},
     {SYS_writev, BOTH, ALWAYS},
-    // Memory.
+    // System calls for memory.
     {SYS_brk, BOTH, ALWAYS},
     {SYS_mmap, BOTH, NOT_EXECUTABLE},
     {SYS_mprotect, BOTH, NOT_EXECUTABLE},
     {SYS_munmap, BOTH, ALWAYS},
     {SYS_mremap, BOTH, ALWAYS},
     {SYS_madvise, BOTH, ALWAYS},
-    // Time, waiting, random numbers.
+    // System calls for time, waiting and random numbers.
     {SYS_futex, BOTH, ALWAYS},
     {SYS_clock_gettime, BOTH, ALWAYS},
     {SYS_clock_getres, BOTH, ALWAYS},
@@ -71,7 +71,7 @@ static const struct rule {
     {SYS_sched_yield, BOTH, ALWAYS},
     {SYS_ppoll, BOTH, ALWAYS},
     {SYS_restart_syscall, BOTH, ALWAYS},
-    // Reading files.
+    // System calls that read files.
     {SYS_openat, BOTH, OPENS_AT_FOR_READING},
     {SYS_read, BOTH, ALWAYS},
     {SYS_pread64, BOTH, ALWAYS},
@@ -88,7 +88,7 @@ static const struct rule {
     {SYS_faccessat2, BOTH, ALWAYS},
 #endif
     {SYS_fcntl, BOTH, OWN_DESCRIPTOR},
-    // About itself and the machine.
+    // System calls about the process itself and the machine.
     {SYS_getpid, BOTH, ALWAYS},
     {SYS_getppid, BOTH, ALWAYS},
     {SYS_gettid, BOTH, ALWAYS},
@@ -104,7 +104,7 @@ static const struct rule {
     {SYS_sched_getaffinity, BOTH, ALWAYS},
     {SYS_prlimit64, BOTH, READS_OWN_LIMITS},
     {SYS_prctl, BOTH, OWN_NAME},
-    // Signals and exit.
+    // System calls for signals and exit.
     {SYS_rt_sigaction, BOTH, ALWAYS},
     {SYS_rt_sigprocmask, BOTH, ALWAYS},
     {SYS_rt_sigreturn, BOTH, ALWAYS},
@@ -113,14 +113,14 @@ static const struct rule {
     {SYS_tgkill, BOTH, TO_ITSELF},
     {SYS_exit, BOTH, ALWAYS},
     {SYS_exit_group, BOTH, ALWAYS},
-    // Opening a library, and installing the second layer.
+    // System calls that open a library and install the second layer.
     {SYS_statfs, FIRST, ALWAYS},
     {SYS_fstatfs, FIRST, ALWAYS},
     {SYS_set_robust_list, FIRST, ALWAYS},
     {SYS_seccomp, FIRST, ALWAYS},
     {446 /* landlock_restrict_self */, FIRST, ALWAYS},
 #if defined(__x86_64__)
-    // Older calls that aarch64 does not have.
+    // Older system calls, which aarch64 does not have.
     {SYS_open, BOTH, OPENS_FOR_READING},
     {SYS_stat, BOTH, ALWAYS},
     {SYS_lstat, BOTH, ALWAYS},

@@ -22,7 +22,7 @@ void host_view_map(uint64_t size)
     if (start == MAP_FAILED)
         host_refuse("the view cannot be mapped: %s", strerror(errno));
     close(TORPOR_POLICY_HOST_VIEW);
-    // All policies and the supervisor share this memory: no policy may be able to write to it.
+    // All policies and the supervisor share this memory, so no policy may be able to write to it.
     if (mprotect(start, (size_t)size, PROT_READ | PROT_WRITE) == 0)
         host_give_up("the view could be written to: it must be sealed (F_SEAL_FUTURE_WRITE) or opened for reading");
     memory = start;
@@ -45,10 +45,10 @@ void host_view_look(torpor_policy_view *view)
         || !holds(wire.apps_offset, (uint64_t)wire.app_count * wire.app_size)
         || !holds(wire.strings_offset, wire.string_size) || wire.string_size == 0
         || memory[wire.strings_offset + wire.string_size - 1] != 0)
-        host_give_up("the view says of itself what cannot be");
+        host_give_up("the view has an invalid header");
     const torpor_policy_system *system = (const void *)(memory + wire.system_offset);
     if (!holds(wire.system_offset, system->size))
-        host_give_up("the view says of itself what cannot be");
+        host_give_up("the view has an invalid header");
     view->size = sizeof *view;
     view->app_count = wire.app_count;
     view->app_size = wire.app_size;

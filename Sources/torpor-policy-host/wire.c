@@ -37,7 +37,7 @@ const torpor_policy_wire_header *host_receive(size_t *size)
         _exit(STATUS_WRONG_MESSAGE);
     }
     if ((size_t)got < sizeof(torpor_policy_wire_header) || (size_t)got > TORPOR_POLICY_WIRE_LIMIT)
-        host_give_up("a message of a size that cannot be");
+        host_give_up("a message of an invalid size");
     *size = (size_t)got;
     return (const torpor_policy_wire_header *)(const void *)buffer;
 }

@@ -6,19 +6,21 @@ import SystemPackage
 import Varlink
 import WireText
 
-/// The folder of all protected folders, locked so that no other torpor-protect works in it.
+/// The folder that contains all protected folders. It is locked, so that only one torpor-protect works in it at a time.
 final class DoorRoot {
     let path: String
     let folder: Folder
     private let lock: Descriptor
 
-    /// How long an earlier torpor-protect, of a torpord that is gone, may go on.
+    /// How long a torpor-protect that a previous torpord started may continue before it is killed.
     private static let patience = Duration.seconds(5)
-    /// How long its end may take after it was killed.
+    /// How long to wait for its end after it was killed.
     private static let grace = Duration.seconds(2)
 
-    /// - Parameter mayGoOn: whether to work although another torpor-protect, which was killed, is held in the kernel.
-    init(_ path: String, mayGoOn: Bool) throws(Errno) {
+    /// - Parameters:
+    ///   - mayGoOn: whether to work although another torpor-protect, which was killed, is held in the kernel.
+    ///   - mayKill: whether to kill another torpor-protect that takes too long.
+    init(_ path: String, mayGoOn: Bool, mayKill: Bool = true) throws(Errno) {
         if try File.kind(path) == nil {
             try File.makeDirectories(path, mode: 0o711)
             try File.setMode(path, 0o711)
@@ -27,8 +29,10 @@ final class DoorRoot {
         folder = try Folder(path)
         lock = try File.open(path + "/" + ProtectedPlace.lock, [.readWrite, .create, .noFollow], mode: 0o600)
         if try !takes(within: Self.patience) {
+            guard mayKill else { throw .resourceBusy }
             killHolder()
-            // One that is killed does nothing more but the call that holds it: a disk that hangs keeps no door open.
+            // A killed process finishes only the system call that holds it, so it is safe to continue. Otherwise a disk
+            // that hangs could keep folders open.
             if try !takes(within: Self.grace), !mayGoOn { throw .resourceBusy }
         }
         try? File.truncate(lock.raw, to: 0)
@@ -52,10 +56,10 @@ final class DoorRoot {
         try? Pidfd.sendSignal(process.raw, Signal.kill)
     }
 
-    /// Lets the next torpor-protect work: what follows changes nothing.
+    /// Releases the lock, so that the next torpor-protect can work. Call this when no more changes follow.
     func letGo() { try? Locks.unlock(lock.raw) }
 
-    /// The apps whose doors are here, but those named.
+    /// The apps that have a door here, except those in `kept`.
     func others(than kept: Set<String>) -> [String] {
         let names = (try? folder.names(atMost: Self.mostDoors)) ?? []
         return names.map(\.text).filter { !$0.hasPrefix(".") && !kept.contains($0) }
@@ -87,17 +91,18 @@ struct Door {
     let root: DoorRoot
     let path: String
     var files: String { path + "/" + ProtectedPlace.files }
+    var draft: String { path + "/" + ProtectedPlace.draft }
 
-    /// Of torpord's user alone, so that the app cannot open it again.
+    /// The door belongs to torpord's user, so that the app cannot open it itself.
     private static let openMode: UInt32 = Users.isRoot ? 0o711 : 0o700
-    private static let closedMode: UInt32 = Users.isRoot ? 0o700 : 0
+    static let closedMode: UInt32 = Users.isRoot ? 0o700 : 0
 
     init(_ order: ProtectedFolder, _ root: DoorRoot) {
         (self.order, self.root) = (order, root)
         path = root.path + "/" + order.app
     }
 
-    private struct Refusal: Error {
+    struct Refusal: Error {
         let state: FolderStanding.State
         let sentence: String
     }
@@ -106,23 +111,48 @@ struct Door {
 
     func open() -> FolderStanding {
         var standing = FolderStanding(app: order.app, .open)
+        guard !isBeingMoved else {
+            // Whoever moves the files has closed the door.
+            standing.state = .closed
+            standing.problem = "its files are being moved by ‘torpor protect move’"
+            return standing
+        }
         do {
             standing.isEncrypted = try makeReady()
             try File.setMode(path, Self.openMode, followLinks: false)
+            if try File.kind(draft) != nil {
+                standing.problem =
+                    "‘torpor protect move’ was interrupted and has left files in \(draft): run it again to remove them"
+            }
         } catch {
             let refusal = error as? Refusal
             standing.state = refusal?.state ?? .refused
             standing.problem = refusal?.sentence ?? "the folder \(path) cannot be made ready: \(error)"
+            if standing.state == .refused, let folder = try? Folder(files) {
+                switch try? Encryption.standing(of: folder) {
+                case .plain, .unsupported: standing.isEncrypted = false
+                case .encrypted, nil: break
+                }
+            }
             try? File.setMode(path, Self.closedMode, followLinks: false)
         }
         return standing
     }
 
+    /// Whether a move of the folder's files, which holds the lock of the door, is under way.
+    private var isBeingMoved: Bool {
+        // A user's closed door keeps this process out too.
+        if !Users.isRoot { try? File.setMode(path, 0o700, followLinks: false) }
+        guard let door = try? File.open(path, [.read, .directory, .noFollow]) else { return false }
+        return (try? door.withRaw { raw throws(Errno) in try Locks.tryLock(raw, exclusive: false) }) == false
+    }
+
     /// Makes the folder where it is missing. Returns whether it is encrypted; then its key is there.
     private func makeReady() throws -> Bool {
         if try File.kind(path) == nil { try File.makeDirectory(path, mode: 0o700) }
-        // While the door of a user's supervisor is closed, not even that user can look behind it. Root always can, and
-        // the app may be using its folder now.
+        // If a supervisor of a user runs torpor-protect, a closed door keeps out that user too: open the door to look
+        // behind it. Root can always look behind it. So leave the mode unchanged for root, since the app may be using
+        // its folder now.
         if !Users.isRoot { try File.setMode(path, 0o700, followLinks: false) }
         let kind = try File.kind(files)
         guard kind == nil || kind == .directory else { throw Errno.notDirectory }
@@ -162,11 +192,11 @@ struct Door {
         }
     }
 
-    private func need(_ key: Encryption.Identifier, _ folder: Folder) throws {
+    func need(_ key: Encryption.Identifier, _ folder: Folder) throws {
         guard try Encryption.status(of: key, on: folder) == .present else { throw withoutKey }
     }
 
-    private var withoutKey: Refusal {
+    var withoutKey: Refusal {
         Refusal(
             state: .withoutKey,
             sentence: root.hasKeys
@@ -178,11 +208,11 @@ struct Door {
     private var notEmpty: Refusal {
         Refusal(
             state: .refused,
-            sentence: "\(files) has files and is not encrypted: move them away, launch the app, and copy them back"
+            sentence: "\(files) has files and is not encrypted: run ‘torpor protect move \(order.app)’"
         )
     }
 
-    private var unsupported: Refusal {
+    var unsupported: Refusal {
         let isExt4 = (try? File.filesystem(of: root.path)) == 0xef53
         return Refusal(
             state: .refused,
@@ -221,11 +251,11 @@ struct Door {
 
     // MARK: Closing
 
-    /// Closes doors, takes the keys away, prints the standings, and looks for processes that still have files open.
-    /// Returns whether that look came to its end.
+    /// Closes doors, removes the keys from the kernel, prints the standings, and searches for processes that still have
+    /// files open. Returns whether the search was complete.
     ///
-    /// Each step is done for all doors before the next one, since each takes longer than the one before: a slow disk, or
-    /// an app with very many files, must not keep the doors of others open.
+    /// Each step is done for all doors before the next step begins, since each step takes longer than the one before.
+    /// So a slow disk, or an app with very many files, does not keep other doors open.
     static func close(_ doors: [Door], _ root: DoorRoot, print: @escaping @Sendable (JSON) -> Void) -> Bool {
         var holders = HolderSearch()
         var shut = doors.map { $0.shut() }
@@ -234,7 +264,7 @@ struct Door {
             doors[at].learnKey(&shut[at], root)
             let identities = shut[at].folder?.identities(atMost: HolderSearch.mostFiles, until: end) ?? []
             holders.add(shut[at].standing.app, doors[at].files, identities)
-            // An open descriptor would keep the folder in use.
+            // Release the descriptor, which would keep the folder in use.
             shut[at].folder = nil
         }
         removeKeys(&shut, doors, root)
@@ -250,7 +280,8 @@ struct Door {
         return holders.search(until: Clock.monotonic() + longestSearch, print: print)
     }
 
-    /// Closes the doors of apps that nobody names any more. Returns why that failed.
+    /// Closes the doors of apps that are no longer named by any configuration. Returns why that failed; nil if it
+    /// succeeded.
     static func sweep(_ doors: [Door], _ root: DoorRoot) -> String? {
         var shut = doors.map { $0.shut() }
         for at in shut.indices {
@@ -263,7 +294,13 @@ struct Door {
 
     private static func removeKeys(_ shut: inout [Shut], _ doors: [Door], _ root: DoorRoot) {
         for at in shut.indices {
-            guard let key = shut[at].key else { continue }
+            guard let key = shut[at].key else {
+                // Its files are not encrypted, and a move of them may be under way.
+                if let unused = root.key(of: doors[at].order.app) {
+                    _ = try? Encryption.remove(unused, from: root.folder)
+                }
+                continue
+            }
             do {
                 switch try Encryption.remove(key, from: root.folder) {
                 case .whole: break
@@ -278,21 +315,21 @@ struct Door {
         }
     }
 
-    /// How long the folders of all doors may be searched for their files. A folder that is left out is still compared by
-    /// its path.
+    /// The time limit for listing the files in all folders. If a folder was not listed completely, its files are still
+    /// recognised by their path.
     private static let longestLook = Duration.seconds(2)
-    /// How long processes may be searched.
+    /// The time limit for inspecting all processes.
     private static let longestSearch = Duration.seconds(5)
 
-    /// A door that was closed.
+    /// The result of closing a door, the path through which an app reaches its protected folder.
     private struct Shut {
         var standing: FolderStanding
-        /// The key of an encrypted folder.
+        /// The identifier of the folder's key; nil if the folder is not encrypted.
         var key: Encryption.Identifier?
-        /// The folder behind the door; of a user's door opened before it was closed.
+        /// The folder behind the door. If torpor-protect does not run as root, it is opened before the door is closed.
         var folder: Folder?
 
-        /// The door may still be open, or the kernel may still have the key.
+        /// Records a failure: the door may still be open, or the kernel may still have the key.
         mutating func fail(_ door: Door, _ error: any Error) {
             standing.state = .open
             standing.isBusy = true
@@ -300,7 +337,7 @@ struct Door {
         }
     }
 
-    /// Why no unlock would open the folder.
+    /// Why no unlock can ever open the folder; nil if an unlock can.
     private var refusal: Refusal? {
         guard !order.mayFallBack else { return nil }
         switch try? Encryption.standing(of: (try? Folder(files)) ?? root.folder) {
@@ -310,12 +347,13 @@ struct Door {
         }
     }
 
-    /// Closes the door, whatever cannot be learned of the folder behind it.
+    /// Closes the door, even if nothing can be found out about the folder behind it.
     private func shut() -> Shut {
         var shut = Shut(standing: FolderStanding(app: order.app, .closed))
         do {
             guard try File.kind(path) == .directory else { return shut }
-            // A user's closed door keeps this process out too; what is behind it was looked at when it was closed.
+            // Without root's rights, this process cannot pass a closed door either, so open the folder first. If the
+            // door is closed already, the folder was handled when the door was closed.
             if !Users.isRoot { shut.folder = try? Folder(files) }
             try File.setMode(path, Self.closedMode, followLinks: false)
         } catch {
@@ -325,7 +363,7 @@ struct Door {
     }
 
     private func learnKey(_ shut: inout Shut, _ root: DoorRoot) {
-        // One after the other: there may be more doors than descriptors.
+        // Open one folder at a time: there may be more doors than descriptors.
         if Users.isRoot { shut.folder = try? Folder(files) }
         if let folder = shut.folder {
             do {

@@ -5,22 +5,24 @@ import Linux
 import Varlink
 import WireText
 
-/// Finds the processes that have files of folders open: as descriptors, mapped, or as their working or root directory.
+/// Finds the processes that use files in protected folders: through descriptors, mappings, or as working or root
+/// directory.
 ///
-/// A file counts if its path is in a folder as this process sees it, or if it is one of the folder's inodes: processes in
-/// other mount namespaces see other paths. Processes that may not be inspected are left out.
+/// A file belongs to a folder if its path, as this process sees it, is below the folder, or if its inode is one of
+/// those in the folder (processes in other mount namespaces see other paths). Processes that this process may not
+/// inspect are skipped.
 ///
-/// The search prints each holder as soon as it is found. A process whose memory map hangs (its mmap_lock is held) keeps
-/// one thread of the search; another one goes on behind it.
+/// The search prints each holder as soon as it is found. If reading a process's memory map hangs, because the process's
+/// mmap_lock is held, that blocks one thread of the search, and another thread continues.
 struct HolderSearch: Sendable {
-    /// The most files of a folder whose inodes are compared.
+    /// The most inodes of a folder that are compared.
     static let mostFiles = 200_000
-    /// The most descriptors of a process that are looked at.
+    /// The most descriptors of a process that are inspected.
     private static let mostDescriptors = 100_000
-    /// The most tables of descriptors that threads of one process are known to have before all of its threads are
-    /// looked at.
+    /// How many different descriptor tables of one process are compared with those of its further threads. If there are
+    /// more, each further thread is inspected.
     private static let mostTables = 8
-    /// The most threads of a process that are looked at where the kernel cannot compare them.
+    /// If the kernel cannot compare threads, at most this many threads of a process are inspected.
     private static let mostThreads = 64
 
     private var apps: [(name: String, path: String)] = []
@@ -40,17 +42,17 @@ struct HolderSearch: Sendable {
     private struct Progress {
         var next = 0
         var busy = 0
-        /// When the newest thread took its work.
+        /// When a thread last began to inspect a process.
         var since = Clock.monotonic()
         var named: [Int: Int] = [:]
     }
 
-    /// How long one process may take before another thread goes on.
+    /// How long one process may take before another thread is started.
     private static let patience = Duration.milliseconds(500)
     private static let mostHelpers = 16
 
-    /// Looks at all processes, at what they have open first, since that cannot hang, and prints their holders. Returns
-    /// whether it came to its end in time.
+    /// Searches all processes and prints the holders. First inspects the open files of all processes, which cannot
+    /// hang, and then their mappings. Returns whether the search was complete before `end`.
     func search(until end: Duration, print: @escaping @Sendable (JSON) -> Void) -> Bool {
         guard !apps.isEmpty else { return true }
         let pids = ((try? ProcFS.allPids()) ?? []).sorted().filter { $0 != ThisProcess.pid }
@@ -60,7 +62,7 @@ struct HolderSearch: Sendable {
         for _ in 0..<Self.mostHelpers {
             progress.withLock { $0.since = Clock.monotonic() }
             do throws(Errno) { try WorkerThread.start(named: "holders", run) } catch {
-                // Without a thread, this one works, and torpord ends it when it takes too long.
+                // If no thread can be started, search on this thread. If that hangs, torpord kills this process.
                 run()
             }
             let isOver = progress.wait(until: end) { progress, deadline in
@@ -121,7 +123,7 @@ struct HolderSearch: Sendable {
                     count: use.count,
                     cgroup: cgroup
                 )
-                // Under the lock, so that lines stay whole.
+                // Print under the lock, so that lines of different threads do not mix.
                 print(ProtectionAnswer.line(apps[app].name, holder))
             }
         }
@@ -129,7 +131,7 @@ struct HolderSearch: Sendable {
 
     // MARK: One process
 
-    /// What a process has open of the folders: the app, and the file.
+    /// The files in the folders that a process has open: for each, the index of the app, and the file.
     private func opened(_ pid: Int32) -> [(Int, String)] {
         var found: [(Int, String)] = []
         func look(_ link: String) {
@@ -146,9 +148,9 @@ struct HolderSearch: Sendable {
         return found
     }
 
-    /// The places in /proc that show a process's working directories and descriptors: threads share one table of
-    /// each, unless they have left it (unshare(2), CLONE_FILES, CLONE_FS). If only the main thread has ended, the
-    /// others still show them.
+    /// The places in /proc that together show all working directories and descriptors of a process. Threads usually
+    /// share one table of each kind, but a thread may have its own (unshare(2), CLONE_FILES, CLONE_FS). If the main
+    /// thread has ended, only the other threads show the tables.
     private func tables(_ pid: Int32) -> (folders: [String], descriptors: [String]) {
         let whole = "/proc/\(pid)"
         guard let stat = try? ProcFS.stat(pid), stat.threads > 1, let tasks = try? ProcFS.tasks(pid) else {
@@ -173,7 +175,7 @@ struct HolderSearch: Sendable {
         return (places(.folders), places(.descriptors))
     }
 
-    /// What a process has mapped of the folders.
+    /// The files in the folders that a process has mapped.
     private func mappings(_ pid: Int32) -> [(Int, String)] {
         var place = "/proc/\(pid)"
         if let stat = try? ProcFS.stat(pid), stat.hasEnded, stat.threads > 1,
@@ -186,7 +188,7 @@ struct HolderSearch: Sendable {
         }
     }
 
-    /// The folder that a link of /proc leads into.
+    /// The app whose folder a link in /proc leads into; nil if it leads into none.
     private func app(_ target: String, _ link: String) -> Int? {
         guard target.utf8.first == UInt8(ascii: "/") else { return nil }
         if let app = app(at: target) { return app }
@@ -202,7 +204,8 @@ struct HolderSearch: Sendable {
         apps.firstIndex { path.utf8.starts(with: $0.path.utf8) && Self.ends($0.path, path) }
     }
 
-    /// Whether a path with this beginning is the folder or below it, and does not merely begin like it.
+    /// Whether a path that begins with the folder's text is the folder itself or below it: a longer name may begin with
+    /// the same text.
     private static func ends(_ folder: String, _ path: String) -> Bool {
         let next = path.utf8.dropFirst(folder.utf8.count).first
         return next == nil || next == UInt8(ascii: "/") || next == UInt8(ascii: " ")
@@ -216,13 +219,13 @@ struct HolderSearch: Sendable {
         return String(path.dropFirst(whole.count + 1).prefix(200))
     }
 
-    /// The files that a process has mapped, each once.
+    /// All files that a process has mapped, without duplicates.
     private func mapped(_ place: String) -> [(file: String, device: UInt64, inode: UInt64)] {
         guard let bytes = try? File.read(place + "/maps", limit: 64 << 20) else { return [] }
         var seen: Set<FileIdentity> = []
         var found: [(String, UInt64, UInt64)] = []
         for line in bytes.split(separator: UInt8(ascii: "\n")) {
-            // start-end perms offset major:minor inode path
+            // The format of a line: start-end perms offset major:minor inode path
             let fields = line.split(separator: UInt8(ascii: " "), maxSplits: 5, omittingEmptySubsequences: true)
             guard fields.count == 6 else { continue }
             let numbers = fields[3].split(separator: UInt8(ascii: ":"))

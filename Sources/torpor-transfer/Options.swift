@@ -58,14 +58,4 @@ struct Options: Sendable {
         }
         guard !parts.isEmpty, !roots.isEmpty else { throw Mistake(sentence: "--parts and --root are required") }
     }
-
-    /// System files that Landlock allows this process to read: certificates, and the configuration of the resolver
-    /// and of OpenSSL. `/lib` contains the modules that libc loads according to nsswitch.conf.
-    static let systemFiles = [
-        "/etc/ca-certificates", "/etc/crypto-policies", "/etc/gai.conf", "/etc/host.conf", "/etc/hosts",
-        "/etc/ld.so.cache", "/etc/localtime", "/etc/nsswitch.conf", "/etc/pki", "/etc/protocols", "/etc/resolv.conf",
-        "/etc/services", "/etc/ssl", "/etc/static", "/lib", "/lib64", "/nix/store", "/run/NetworkManager", "/run/nscd",
-        "/run/resolvconf", "/run/systemd/resolve", "/usr/lib", "/usr/lib64", "/usr/local/share/ca-certificates",
-        "/usr/share/ca-certificates", "/usr/share/zoneinfo",
-    ]
 }

@@ -37,7 +37,7 @@ do throws(Errno) {
     // Confine the process before libcurl starts threads, because Landlock would not apply to them.
     if !options.isUnconfined {
         _ = try Confinement.confine(
-            readable: Options.systemFiles + options.readable,
+            readable: Confinement.networkFiles + options.readable,
             writable: options.roots + [options.parts]
         )
     }

@@ -50,12 +50,12 @@ final class WebService: HTTPService {
 
     private func judge(_ head: HTTPHead) -> HTTPBeginning {
         guard hosts.allows(head.header("Host")) else {
-            return .answer(HTTPResponse(421, "this dashboard does not go by that name: add it with --host"))
+            return .answer(HTTPResponse(421, "this dashboard does not answer under that host name: add it with --host"))
         }
         guard let route = WebRoute(path: head.path) else { return .answer(HTTPResponse(404, "there is nothing here")) }
         guard route.methods.contains(head.method) else {
             let allowed = route.methods.joined(separator: ", ")
-            return .answer(HTTPResponse(405, "the method is \(allowed) here", headers: [("Allow", allowed)]))
+            return .answer(HTTPResponse(405, "the method must be \(allowed) here", headers: [("Allow", allowed)]))
         }
         switch route {
         case .health: return .answer(HTTPResponse(status: 200, json: ["status": "ok"]))

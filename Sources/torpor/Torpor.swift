@@ -82,7 +82,7 @@ package struct Torpor: ParsableCommand {
     /// How many words at the start are the verb's name: two in `policy list web`.
     static func verb(in words: [String]) -> Int { max(1, descend(words).count) }
 
-    /// Whether the words are a verb's name, and nothing more. `help` is the parser's.
+    /// Whether the words are exactly the name of a verb. `help` counts too, although the parser provides it.
     static func isVerb(_ words: [String]) -> Bool { words == ["help"] || descend(words).count == words.count }
 
     /// The verb that the words begin with, and how many words its name has.
@@ -114,7 +114,8 @@ package struct Torpor: ParsableCommand {
         throw Failure(status: .usage, message: BadgeVerb.problem(word))
     }
 
-    /// Explains options that other supervisors have: the parser would only call them unknown or incomplete.
+    /// Fails with an explanation for options that other supervisors have. The parser would only report them as unknown
+    /// or incomplete.
     private static func explainOptions(_ arguments: [String]) throws(Failure) {
         let (verb, count) = descend(arguments)
         let words = arguments.dropFirst(count).prefix { $0 != "--" }
@@ -156,7 +157,7 @@ package struct Torpor: ParsableCommand {
             word != "help"
         else { return }
         let parents = words.prefix(count).map { $0 + " " }.joined()
-        // Help has looked for the words in the pages.
+        // For ‘torpor help’, the words were searched in the pages already, in vain.
         let pages = arguments.first == "help" ? Help.notFound(Array(words)) : ""
         if count == 0, let habit = Self.habits[word] {
             throw Failure(status: .usage, message: "there is no verb \(word): \(habit)")
@@ -181,6 +182,7 @@ package struct Torpor: ParsableCommand {
         "scale": "set instances of the app in the configuration, then ‘torpor apply’",
         "tail": "‘torpor logs APP -f’ shows what an app writes",
         "fg": "‘torpor logs APP -f’ shows what an app writes",
+        "avail": "‘torpor list’ shows all apps of the configuration, whether they run or not",
         "maintail": "‘torpor events -f’ shows what torpord does (journalctl -u torpord where it is a service)",
         "clear": "torpord rotates logs itself (log_max_size, log_max_age) and recreates a file that you remove",
         "flush": "torpord rotates logs itself (log_max_size, log_max_age) and recreates a file that you remove",

@@ -2,6 +2,7 @@
 
 import CommandLinePages
 import Linux
+import WireText
 
 // In these strings, Swift has replaced bytes that are not UTF-8: the verb would act on a name that was not given.
 for (argument, number) in zip(CommandLine.arguments, 0...) {
@@ -15,6 +16,15 @@ for (argument, number) in zip(CommandLine.arguments, 0...) {
     }
     ThisProcess.complain(
         "torpor: the argument “\(Terminal.harmless(argument))” is not UTF-8: names, URLs and values must be UTF-8"
+    )
+    ThisProcess.exit(2)
+}
+
+// A script may pass names that strangers have chosen: see ``WireText``.
+for (number, argument) in CommandLine.arguments.enumerated() where !WireText.isBounded(argument) {
+    ThisProcess.complain(
+        "torpor: argument \(number) has more than \(WireText.mostMarks) combining marks, or more than "
+            + "\(WireText.mostIndicators) regional indicators, in a row: no name has so many"
     )
     ThisProcess.exit(2)
 }

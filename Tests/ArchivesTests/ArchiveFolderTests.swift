@@ -232,4 +232,27 @@ import Varlink
         try turn(loop) { outcomes.count == 13 }
         #expect(outcomes.count { $0 } == 5)
     }
+
+    @Test("The archive has a second name where a sandbox lets it be read, as long as it is the current one")
+    func mirror() throws {
+        var folder = folder
+        folder.mirror = base + "/archives/desk@/ann"
+        func save(_ text: String) throws -> UInt64 { try folder.save(.bytes(Array(text.utf8)), limit: nil, owner: nil) }
+        // Only an app in a sandbox has the folder.
+        #expect(try save("one") == 3 && folder.foundInMirror == nil)
+        try ArchiveFolder(path: base + "/archives/desk@").make()
+        #expect(folder.foundInMirror == nil)
+        #expect(try save("twelve") == 6)
+        #expect(folder.foundInMirror?.path == base + "/archives/desk@/ann" && folder.foundInMirror?.bytes == 6)
+        // One to an earlier archive does not count.
+        try File.remove(folder.current)
+        try File.write(folder.current, "by hand")
+        #expect(folder.foundInMirror == nil)
+        #expect(try save("3") == 1 && folder.foundInMirror?.bytes == 1)
+        for takeAway in [folder.discard, folder.setAside, folder.remove] {
+            _ = try save("again")
+            try takeAway()
+            #expect(try File.list(base + "/archives/desk@").isEmpty)
+        }
+    }
 }

@@ -68,7 +68,8 @@ extension LoaderTests {
             "[{ type = \"_http._tcp\", name = \"n\", port = 80, txt = { path = \"/\", a = \"b\" }, while = \"awake\" }]",
         "networks":
             "[{ name = \"home\", interface = \"w*\", ssid = \"h\", metered = false, vpn = false, on = \"enter\", wake = \"none\" }]",
-        "memory_needed": "\"1MB\"", "nice": "-5", "notifications": "[\"battery\"]", "notify_access": "\"main\"",
+        "memory_needed": "\"1MB\"", "message_deadline": "\"9s\"", "nice": "-5", "notifications": "[\"battery\"]",
+        "notify_access": "\"main\"",
         "on_lock": "\"ignore\"", "gpu_background": "\"end\"",
         "on_missed_transition": "\"end\"", "owner": "\"external\"", "page_out_after": "\"1h30m\"",
         "paths": """
@@ -380,6 +381,7 @@ extension LoaderTests {
         app.tags = ["t"]
         rules.taskBudget = .seconds(3_600)
         rules.taskTime = .seconds(20)
+        rules.messageDeadline = .seconds(9)
         rules.transitionDeadline = .seconds(7)
         rules.isOneshot = true
         app.umask = 0o027

@@ -119,6 +119,28 @@ import Testing
         #expect(sandboxes.map(\.count) == [0, 1, 0] && sandboxes[1][0].contains("has no Landlock"), "\(sandboxes)")
     }
 
+    @Test("where files are inspected: protected data that the filesystem cannot encrypt")
+    func unencrypted() {
+        func warnings(_ keys: String, encrypts: Bool?) -> [String] {
+            var system = machine(["torpor.toml": "[apps.web]\nexec = [\"/a\"]\n\(keys)\n"])
+            system.inspection = ConfigurationSystem.Inspection(searchPath: "/bin") { _, _ in nil }
+            system.inspection?.find = { _ in .program }
+            system.inspection?.encrypts = { $0 == "/var/lib/torpor" ? encrypts : nil }
+            let environment = ["STATE_DIRECTORY": "/var/lib/torpor"]
+            return complaints(ConfigurationLoader.load(path: "torpor.toml", environment: environment, system: system))
+        }
+        let key = "protected = \"complete\""
+        #expect(warnings(key, encrypts: true).isEmpty && warnings(key, encrypts: nil).isEmpty)
+        #expect(warnings("", encrypts: false).isEmpty)
+        #expect(warnings(key + "\nprotected_fallback = \"permissions\"", encrypts: false).isEmpty)
+        let found = warnings(key, encrypts: false)
+        #expect(
+            found.count == 1
+                && found[0].contains("torpor.toml:3:13: warning: apps.web.protected: the app is not launched, since"),
+            "\(found)"
+        )
+    }
+
     @Test("a script that the kernel cannot run")
     func scripts() {
         func warnings(_ head: String, program: String = "/a") -> [String] {

@@ -68,7 +68,7 @@ import TorporAPI
             #expect(try names(path) == before)
             let reasons = Dictionary(changes.refused.map { ($0.app, $0.reason) }, uniquingKeysWith: { $1 })
             #expect(reasons["link"] == "is not a file that can be read" && reasons["hand"] == "was not made by Torpor")
-            #expect(reasons["theirs"] == "is of another supervisor, that with the socket /other")
+            #expect(reasons["theirs"] == "belongs to another supervisor, the one with the socket /other")
             #expect(try File.readString(path + "/io.torpor.hand.desktop") == "[Desktop Entry]\nName=Mine\n")
             #expect(try File.readString(target).hasPrefix("[Desktop Entry]\nX-Torpor-App=link\n"))
         }

@@ -17,7 +17,9 @@ import Testing
 
     private func tree() throws -> ProcessTree {
         let main = try Identity(of: ThisProcess.pid)
-        return ProcessTree(tag: AppTag(app: "web", incarnation: 1), main: main, pidfd: try main.open())
+        // Apps of other supervisors on this machine may have the same name.
+        let table = ProcessTable(manager: "/nonexistent/io.torpor")
+        return ProcessTree(tag: AppTag(app: "web", incarnation: 1), main: main, pidfd: try main.open(), table: table)
     }
 
     @Test("are looked at twice a second, for each app its own, with what waited before") func looks() throws {

@@ -55,7 +55,12 @@ import Testing
             try wrong.write(toFile: folder + "/deep/shop.token", atomically: true, encoding: .utf8)
             #expect(tokens.token(of: "shop") == nil)
         }
+        #expect(!tokens.wasOwned(token, "shop"))
+        tokens.noteOwned(token, of: "shop")
+        #expect(tokens.wasOwned(token, "shop") && !tokens.wasOwned(token, "other"))
+        // Not under a later claim.
+        #expect(!tokens.wasOwned(StateTokens.Token(claim: "abd", sequence: 18), "shop"))
         tokens.remove("shop")
-        #expect(tokens.token(of: "shop") == nil)
+        #expect(tokens.token(of: "shop") == nil && !tokens.wasOwned(token, "shop"))
     }
 }

@@ -87,4 +87,61 @@ struct PM2ProcessTests {
         #expect(found.result.remarks.contains { $0.text == "pm2-logrotate is left out: a module of PM2." })
         #expect(try found["web"].environment["PATH"] == "/opt/n/bin:" + ConfigurationSystem.servicePath)
     }
+
+    /// As node prints it: `console.log(util.inspect(list, false, null, false))` in PM2's `prettylist`.
+    private static let prettylist = #"""
+        [
+          {
+            pid: 4242,
+            name: 'web',
+            pm2_env: {
+              name: 'web',
+              namespace: 'default',
+              pm_exec_path: '/srv/shop/web.js',
+              pm_cwd: '/srv/shop',
+              exec_interpreter: 'node',
+              exec_mode: 'fork_mode',
+              node_args: [],
+              autorestart: true,
+              vizion: true,
+              pm_id: 0,
+              status: 'online',
+              instance_var: 'NODE_APP_INSTANCE',
+              axm_options: { error: true, profiling: undefined },
+              created_at: 1764441000000,
+              env: {
+                PATH: '/opt/n/bin:/usr/bin',
+                HOME: '/root',
+                unique_id: 'u-1',
+                MODE: "it's live",
+                QUOTED: `it's "live"`,
+                WINDOWS: 'C:\\app\\x',
+                TEXT: 'one\n' +
+                  'two lines that are long enough to be split by the printer of node, really',
+                NODE_APP_INSTANCE: 0,
+                'npm_config_x-y': ''
+              },
+              versioning: null,
+              axm_monitor: {
+                'Used Heap Size': { value: '3.5', type: 'internal', f: [Function: f] }
+              }
+            },
+            pm_id: 0,
+            monit: { memory: 1, cpu: 0.2 }
+          }
+        ]
+        """#
+
+    @Test("what pm2 prettylist prints is read as what pm2 jlist does")
+    func prettylist() throws {
+        let found = try Imported("list.txt", Self.prettylist, kind: .pm2)
+        let app = try found["web"]
+        #expect(app.exec == ["node", "/srv/shop/web.js"] && app.directory == "/srv/shop")
+        let variables = [
+            "MODE": "it's live", "QUOTED": #"it's "live""#, "WINDOWS": #"C:\app\x"#, "npm_config_x-y": "",
+            "TEXT": "one\ntwo lines that are long enough to be split by the printer of node, really",
+        ]
+        for (name, value) in variables { #expect(app.environment[name] == value, "\(name): \(app.environment)") }
+        #expect(app.environment["HOME"] == nil)
+    }
 }

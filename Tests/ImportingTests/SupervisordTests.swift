@@ -262,20 +262,31 @@ struct SupervisordTests {
         )
     }
 
-    @Test("groups are started by their own priority, and their programs by theirs")
-    func groups() throws {
-        let text =
-            "[group:late]\nprograms=a,b\npriority=1000\n[program:a]\ncommand=a\npriority=2\n[program:b]\ncommand=b\npriority=1\n[program:c]\ncommand=c\npriority=5\n"
-        let found = try Imported("supervisord.conf", text)
-        #expect(try found["b"].after == ["c"] && found["a"].after == ["b"] && found["c"].after == [])
+    @Test("no program waits for the startsecs of one with a lower priority, and the remark has the order")
+    func priorities() throws {
+        let group = "[group:late]\nprograms=a,b\npriority=1000\n"
+        let programs = [("a", 2), ("b", 1), ("c", 5)].map {
+            "[program:\($0.0)]\ncommand=\($0.0)\npriority=\($0.1)\nstartsecs=10\n"
+        }.joined()
+        let found = try Imported("supervisord.conf", group + programs)
+        for name in ["a", "b", "c"] {
+            let app = try found[name]
+            #expect(app.after.isEmpty && app.requires.isEmpty, "\(name)")
+            #expect(app.rules.backoff.stableAfter == .seconds(10), "what startsecs means for retries stays")
+        }
+        let remarks = found.result.remarks.map(\.text)
+        #expect(remarks.contains { $0.contains(#"the order was "c", "b", "a")"#) }, "\(remarks)")
+        let same = ["x", "y"].map { "[program:\($0)]\ncommand=\($0)\npriority=5\n" }.joined()
+        let one = try Imported("supervisord.conf", same)
+        #expect(!one.result.remarks.contains { $0.text.hasPrefix("priority") }, "one priority is no order")
     }
 
-    @Test("of many programs with one priority each of the next names only some")
+    @Test("of many programs the remark on priorities names some")
     func many() throws {
-        let text = (0..<100).map { "[program:p\($0)]\ncommand=x\npriority=\($0 % 2)\n" }.joined()
-        let found = try Imported("supervisord.conf", text)
-        #expect(try found["p1"].after.count == 16 && found["p0"].after == [])
-        #expect(found.remarks("p1").contains { $0.contains("the last 16 of the 50 programs") })
+        let text = (0..<100).map { "[program:p\($0)]\ncommand=x\npriority=\($0)\n" }.joined()
+        let remarks = try Imported("supervisord.conf", text).result.remarks.map(\.text)
+        let told = try #require(remarks.first { $0.hasPrefix("priority is left out") })
+        #expect(told.contains(#""p4", …, "p95""#) && told.contains(#""p99""#), "\(told)")
     }
 
     @Test("what would be more than torpord may read, or may run, is refused in a sentence")
@@ -299,13 +310,12 @@ struct SupervisordTests {
         #expect(found?.programs.first?.obstacle?.contains("longer than 131072 bytes") == true)
     }
 
-    @Test("a lower priority is started first, and a group is a tag")
-    func order() throws {
+    @Test("a group is a tag")
+    func tags() throws {
         let text =
             "[group:g]\nprograms=a, b\n[program:b]\ncommand=b\npriority=20\n[program:a]\ncommand=a\npriority=10\n[program:c]\ncommand=c\n"
         let found = try Imported("supervisord.conf", text)
-        #expect(try found["b"].after == ["a"] && found["c"].after == ["b"] && found["a"].tags == ["g"])
-        #expect(try found["c"].tags == [])
+        #expect(try found["a"].tags == ["g"] && found["b"].tags == ["g"] && found["c"].tags == [])
     }
 
     @Test("files of [include] are read, with their own folder")

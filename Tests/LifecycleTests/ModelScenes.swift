@@ -12,6 +12,7 @@ extension ModelApp {
         switch (known, message) {
         case (.unattached, .sceneWillConnect) where !isConnecting: connecting.insert(id)
         case (.background, .sceneWillEnterForeground): scenes[id] = .inactive
+        case (.background, .sceneDidEnterBackground): break  // It saves again before a suspension.
         case (.background, .sceneDidDisconnect): scenes[id] = nil
         case (.inactive, .sceneDidBecomeActive): scenes[id] = .active
         case (.inactive, .sceneDidEnterBackground): scenes[id] = .background

@@ -56,6 +56,8 @@ struct ModelApp {
     var scenes: [SceneID: SceneState] = [:]
     /// Scenes that it was told to connect, and has not answered for.
     var connecting: Set<SceneID> = []
+    /// Whether it ran in the background since it was last told to save.
+    var isUnsaved = false
 
     enum Tree { case none, beingLaunched, alive }
 
@@ -70,11 +72,14 @@ struct ModelApp {
             mainGone = false
             scenes = [:]
             connecting = []
+            isUnsaved = false
             news = []
             let fails = !isCooperative && dice.chance(10)
             plan(fails ? .launchFailed : .launched, 1...50, now, &dice)
         case .tell(let message):
             try needProcess("tell \(message)")
+            if message == .resumed { isUnsaved = true }
+            if message == .didEnterBackground { isUnsaved = false }
             if isCooperative || dice.chance(80) {
                 let late = !isCooperative && dice.chance(10)
                 plan(.answer(message), late ? 4_000...20_000 : 0...100, now, &dice)
@@ -206,6 +211,10 @@ struct ModelApp {
         if machine.awaitsSnapshot, machine.state != .background || stopped {
             throw Violation("waits for a snapshot and is \(machine.state)")
         }
+        let sleeps = machine.state == .suspended && machine.transition == nil
+        if sleeps, !machine.rules.hasScenes, isUnsaved || machine.isUnsaved {
+            throw Violation("is suspended, and was not told to save what it did since it was resumed")
+        }
         try checkScenes(machine)
         if machine.failed, machine.isAlive { throw Violation("failed and alive") }
         if machine.transition == .terminating {
@@ -233,6 +242,7 @@ struct ModelApp {
             machine.isAlive && state != .suspended && edge != .suspending && edge != .terminating
                 && edge != .launching
         case .task: state == .background && edge != .enteringForeground && !machine.tasks.isEmpty
+        case .message: machine.isAlive && state != .suspended && edge != .launching && edge != .terminating
         case .backgroundTime: state == .background && (edge == nil || edge == .resuming || edge == .enteringBackground)
         }
     }
@@ -284,6 +294,7 @@ enum Whim {
         rules.snapshotDeadline = dice.chance(40) ? .seconds(1) : nil
         rules.restart = RestartPolicy.allCases[dice.below(3)]
         rules.eviction = EvictionRule.allCases[dice.below(4)]
+        rules.messageDeadline = dice.chance(70) ? .seconds(4) : nil
         rules.backoff.cap = .seconds(2)
         rules.backoff.window = .seconds(60)
         return rules

@@ -127,7 +127,10 @@ struct Walk {
     /// Something that the app does by itself, or somebody does to it.
     private mutating func disturb() throws(Violation) {
         let alive = app.tree == .alive
-        switch dice.below(20) {
+        switch dice.below(23) {
+        case 20 where alive && !app.stopped && machine.hasDelegate: try handle(.messageSent)
+        case 22 where alive: try handle(.messageAnswered)
+        case 21 where alive: try handle(.messagePending(dice.milliseconds(0...3_000)))
         case 12 where alive: try handle(.delegate(attached: true))
         case 13 where alive: try handle(.delegate(attached: false))
         case 14: try handle(.lockHeld)
@@ -217,6 +220,7 @@ struct Walk {
             try take(machine.endTask(task.token, now: now) ?? [], for: "the last tasks end")
         }
         // Answers that were withheld come now, if they still matter.
+        try handle(.messageAnswered)
         for message in Message.allCases { try handle(.answered(message)) }
         if hasScenes, app.tree == .alive { try handle(.delegate(attached: true)) }
         for scene in machine.sceneMachines {

@@ -460,4 +460,26 @@ struct SceneTests {
         var bench = Bench()
         #expect(bench.refusal(.scene(1, .active)) == "has no scenes inside: write scenes = { inside = true }")
     }
+
+    @Test("Before an app sleeps again, each of its scenes saves again; a miss ends nothing")
+    func savesAgain() throws {
+        var stage = Stage()
+        try stage.ask(.scene(1, .active))
+        stage.comeUp()
+        try stage.ask(.scene(2, .background))
+        stage.answerAll()
+        try stage.ask(.suspend)
+        stage.answerAll()
+        stage.tell(.stopConfirmed)
+        #expect(stage.machine.state == .suspended)
+        try stage.ask(.wake(Wake()))
+        stage.answerAll()
+        stage.told = []
+        #expect(stage.advance(.seconds(30)) == [.report(.sleepsAgain)])
+        #expect(stage.told == ["1 sceneDidEnterBackground"])
+        #expect(stage.answer().isEmpty && stage.told.last == "2 sceneDidEnterBackground")
+        #expect(stage.advance(.seconds(5)) == [.report(.sceneMissed(2, .sceneDidEnterBackground)), .stopProcesses])
+        stage.tell(.stopConfirmed)
+        #expect(stage.machine.state == .suspended && !stage.machine.isPrepared)
+    }
 }

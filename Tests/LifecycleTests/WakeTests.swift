@@ -13,7 +13,7 @@ struct WakeTests {
         try bench.suspend()
         #expect(try bench.ask(.wake(Wake())) == [.continueProcesses, .entered(.background), .tell(.resumed)])
         #expect(bench.advance(.seconds(29)).isEmpty)
-        #expect(bench.advance(.seconds(1)) == [.report(.sleepsAgain), .stopProcesses])
+        #expect(bench.advance(.seconds(1)) == [.report(.sleepsAgain), .tell(.didEnterBackground), .stopProcesses])
         #expect(bench.machine.goal == .suspended)
     }
 
@@ -111,12 +111,14 @@ struct WakeTests {
         #expect(bench.tell(.awaitsVerdict(true)).isEmpty)
         #expect(bench.advance(.seconds(30)).isEmpty)
         #expect(bench.machine.state == .background && bench.machine.goal == .background)
-        #expect(bench.tell(.awaitsVerdict(false)) == [.report(.sleepsAgain), .stopProcesses])
+        #expect(
+            bench.tell(.awaitsVerdict(false)) == [.report(.sleepsAgain), .tell(.didEnterBackground), .stopProcesses]
+        )
         _ = bench.tell(.stopConfirmed)
         // What a person asks is done at once.
         _ = try bench.ask(.wake(Wake()))
         _ = bench.tell(.awaitsVerdict(true))
-        #expect(try bench.ask(.suspend) == [.stopProcesses])
+        #expect(try bench.ask(.suspend) == [.tell(.didEnterBackground), .stopProcesses])
         _ = bench.tell(.stopConfirmed)
         #expect(bench.machine.state == .suspended && !bench.machine.awaitsVerdict)
         // A policy is asked again after the verdict.
@@ -134,6 +136,8 @@ struct WakeTests {
         _ = try bench.ask(.wake(Wake(time: .seconds(7))))
         bench.machine.wokenFor = .seconds(7)
         bench.machine.settlesIn = true
+        bench.machine.isToldOnlyAtLaunch = true
+        #expect(bench.machine.isUnsaved)
         var bytes = [UInt8](repeating: 0, count: AppMachine.wakeBytes)
         bytes.withUnsafeMutableBytes {
             var writer = RecordWriter($0)
@@ -146,10 +150,11 @@ struct WakeTests {
             machine.restoreWake(from: &reader)
         }
         #expect(machine.sleepsAgain && machine.wokenFor == .seconds(7) && machine.settlesIn)
+        #expect(machine.isUnsaved && machine.isToldOnlyAtLaunch)
         // A record of before it has nothing of it.
         var reader = RecordReader(UnsafeRawBufferPointer(start: nil, count: 0))
         machine.restoreWake(from: &reader)
-        #expect(!machine.sleepsAgain && machine.wokenFor == nil && !machine.settlesIn)
+        #expect(!machine.sleepsAgain && machine.wokenFor == nil && !machine.settlesIn && !machine.isUnsaved)
     }
 
     @Test("What a policy undoes again and again is done more and more seldom, and at will again after a while")

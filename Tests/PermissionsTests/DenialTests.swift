@@ -72,7 +72,7 @@ import Testing
     @Test("A domain begins with the process that restricted itself, and ends")
     func domains() {
         let made = "domain=a1 status=allocated mode=enforcing pid=286 uid=0 exe=\"/usr/torpor-keeper\" comm=\"k\""
-        #expect(Self.record(1424, made) == .made(domain: 0xa1, process: 286, program: "/usr/torpor-keeper"))
+        #expect(Self.record(1424, made) == .made(domain: 0xa1, process: 286, user: 0, program: "/usr/torpor-keeper"))
         #expect(Self.record(1424, "domain=a1 status=deallocated denials=3") == .gone(domain: 0xa1))
     }
 
@@ -82,7 +82,8 @@ import Testing
             (1423, ""), (1423, "domain=a1"), (1423, "blockers=fs.read_file path=\"/x\""),
             (1423, "domain=zz blockers=ptrace"), (1423, "domain=a1 blockers="), (1423, "domain=a1 blockers=FS.READ"),
             (1423, "domain=11112222333344445 blockers=ptrace"),
-            (1424, "domain=a1 status=other pid=1"), (1424, "domain=a1 status=allocated pid=-1"), (1424, "domain=a1"),
+            (1424, "domain=a1 status=other pid=1 uid=0"), (1424, "domain=a1 status=allocated pid=1 exe=\"/x\""),
+            (1424, "domain=a1 status=allocated pid=-1"), (1424, "domain=a1"),
             (1300, "domain=a1 blockers=ptrace"), (0, "domain=a1 blockers=ptrace"),
         ] as [(UInt16, String)]
     )

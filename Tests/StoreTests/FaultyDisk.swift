@@ -119,7 +119,7 @@ enum PrivateMounts {
     /// Runs `body` on a thread that may mount; nil, with the reason printed, where this user may not.
     static func run(_ body: @escaping @Sendable () throws -> Void) throws {
         guard Users.isRoot else {
-            print("skip: only root may mount a small disk; what a full one says is simulated in another test")
+            print("skipped: only root may mount a small disk; what a full one says is simulated in another test")
             return
         }
         let result = Monitor<Result<Void, any Error>?>(nil)

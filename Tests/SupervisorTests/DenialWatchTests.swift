@@ -85,8 +85,13 @@ private final class World {
         try write(1423, "domain=\(domain) blockers=fs.read_file path=\"\(path)\" dev=\"vda\" ino=3")
     }
 
-    func make(_ process: Int32 = ThisProcess.pid, domain: String = "a1", program: String = "/x/torpor-keeper") throws {
-        let maker = "pid=\(process) uid=0 exe=\"\(program)\" comm=\"k\""
+    func make(
+        _ process: Int32 = ThisProcess.pid,
+        domain: String = "a1",
+        user: UInt32 = Users.effectiveUID,
+        program: String = "/x/torpor-keeper"
+    ) throws {
+        let maker = "pid=\(process) uid=\(user) exe=\"\(program)\" comm=\"k\""
         try write(1424, "domain=\(domain) status=allocated mode=enforcing \(maker)")
     }
 
@@ -160,6 +165,10 @@ struct DenialWatchTests {
         try world.make(1, domain: "c1")
         try world.deny("/b", domain: "c2")
         try world.make(domain: "c2", program: "/opt/web/itself")
+        // Of another user, who had the number of the process before, and may call a program as the keeper is called.
+        try world.deny("/e", domain: "c4")
+        try world.make(domain: "c4", user: Users.effectiveUID + 1)
+        try world.deny("/e", domain: "c4")
         try world.deny("/c", domain: "c3")
         try world.write(1424, "domain=c3 status=deallocated denials=1")
         for number in 0..<300 {

@@ -187,7 +187,7 @@ import TransferProtocol
 
     @Test func `what can wait is sent with less effort than all else`() throws {
         guard Users.isRoot else {
-            print("skip: only root sees the sockets of a process that cannot be dumped")
+            print("skipped: only root sees the sockets of a process that cannot be dumped")
             return
         }
         let bench = try Bench()

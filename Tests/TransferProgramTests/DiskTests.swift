@@ -95,7 +95,7 @@ import Varlink
         if Confinement.isAvailable() {
             #expect(end.outcome == .failed && isConfined, "\(end)")
         } else {
-            print("skip: this kernel has no Landlock")
+            print("skipped: this kernel has no Landlock")
         }
     }
 

@@ -8,7 +8,7 @@ enum PrivateMounts {
     /// Runs `body` on a thread that may mount; a line says so where this user may not.
     static func run(_ body: @escaping @Sendable () throws -> Void) throws {
         guard Users.isRoot else {
-            print("skip: only root may mount a small disk")
+            print("skipped: only root may mount a small disk")
             return
         }
         let result = Monitor<Result<Void, any Error>?>(nil)

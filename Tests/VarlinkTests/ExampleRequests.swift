@@ -125,6 +125,8 @@ extension InterfaceTests {
         requests.append(.exportState(app: "a", offset: 7))
         requests.append(.owners)
         requests.append(.importState(ImportStateRequest(app: "a", offset: 1, bytes: 3, data: [1, 2])))
+        let digest = String(repeating: "0a", count: 32)
+        requests.append(.importState(ImportStateRequest(app: "a", offset: 0, bytes: 1, data: [1], digest: digest)))
         requests.append(.snapshot(app: "a", offset: 7))
         requests += [.icon(app: "a"), .icon(app: "a", variant: "dark"), .desktopApps]
         return requests

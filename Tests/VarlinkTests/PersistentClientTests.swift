@@ -255,4 +255,21 @@ import Varlink
         }
         #expect(Clock.monotonic() - began < patience)
     }
+
+    @Test("A call that no service takes is refused at once, and not repeated")
+    func tooLong() throws {
+        let server = try ScriptedServer([.connection { _ in }])
+        let client = try PersistentVarlinkClient(path: server.path, patience: .seconds(600))
+        let text = String(repeating: "x", count: MessageFramer.callLimit)
+        do throws(VarlinkClientError) {
+            _ = try client.call { VarlinkCall(method: call.method, parameters: ["text": .string(text)]) }
+            Issue.record("it was answered")
+        } catch {
+            guard case .tooLong(let bytes, MessageFramer.callLimit) = error else {
+                Issue.record("\(error)")
+                return
+            }
+            #expect(bytes > MessageFramer.callLimit && "\(error)".contains("a service takes 1048576"))
+        }
+    }
 }

@@ -344,4 +344,34 @@ import VarlinkServer
             #expect(error.description.contains("107"))
         }
     }
+
+    @Test("What comes on the connection of a call that is still answered ends it with an error, where it is asked for")
+    func strayCalls() throws {
+        let attend = VarlinkCall(method: "org.example.test.Attend", more: true).json.description + "\0"
+        let cases = [
+            [attend, echo("x")], [attend + echo("x")], [attend, "not JSON"], [attend, "{\"method\":"],
+        ]
+        try serving { server in
+            for (index, texts) in cases.enumerated() {
+                let client = try Sockets.connect(path: server.path)
+                var framer = MessageFramer()
+                func reply() throws -> VarlinkResponse? {
+                    while true {
+                        if let message = try framer.next() { return try VarlinkResponse(json: JSON.parse(message)) }
+                        guard try Descriptor.wait(client.raw, timeout: .seconds(30)) else { return nil }
+                        let bytes = try? Descriptor.read(client.raw, maximum: 1 << 16)
+                        guard let bytes, !bytes.isEmpty else { return nil }
+                        framer.append(bytes)
+                    }
+                }
+                try Descriptor.writeAll(client.raw, Array(texts[0].utf8))
+                #expect(try reply()?.continues == true)
+                if texts.count > 1 { try Descriptor.writeAll(client.raw, Array(texts[1].utf8)) }
+                let last = try reply()
+                #expect(last?.error == "org.example.test.Wrong")
+                #expect(last?.parameters["message"]?.stringValue == (index == 0 ? "org.example.test.Echo" : "?"))
+                #expect(try reply() == nil, "the connection has ended")
+            }
+        }
+    }
 }

@@ -17,6 +17,7 @@ final class TestServer: Sendable {
         method Count() -> (connections: int, closed: int)
         method Who() -> (pid: int, uid: int)
         method Open() -> ()
+        method Attend() -> (method: ?string)
         method Quit() -> ()
         error Wrong (message: string)
         """
@@ -70,6 +71,10 @@ final class TestServer: Sendable {
             case "Open":
                 reply.onClosed = { closed += 1 }
                 open.append(reply)
+            case "Attend":
+                open.append(reply)
+                reply.send(continues: true)
+                server.refuseCalls(on: reply.connection)
             case "Stream":
                 let count = call.parameters["count"]?.intValue ?? 0
                 let text = String(repeating: "x", count: Int(call.parameters["size"]?.intValue ?? 0))
@@ -82,6 +87,9 @@ final class TestServer: Sendable {
                 loop.stop()
             default: reply.fail("org.example.test.Wrong", ["message": "unreachable"])
             }
+        }
+        server.strayCall = { _, method in
+            VarlinkServer.Refusal(error: "org.example.test.Wrong", parameters: ["message": .string(method ?? "?")])
         }
         started()
         try loop.run()

@@ -51,7 +51,7 @@ _torpor() {
     command)
         local -ar subcommands=(
             'list:Shows apps, a line each; all of them if none is named.'
-            'status:Shows everything about apps; all of them if none is named.'
+            'status:Shows everything about apps, or a line for each if none is named.'
             'top:Shows all apps live on the whole screen; keys act on them.'
             'logs:Shows what apps wrote; all of them if none is named.'
             'events:Shows what happened and why.'
@@ -419,12 +419,13 @@ _torpor_protect() {
             'unlock:Unlocks protected data.'
             'init:Makes the keys of protected folders, and prints a recovery key once.'
             'passphrase:Changes the passphrase; the recovery key stays.'
+            'move:Encrypts a protected folder that has files already.'
         )
         _describe -V subcommand subcommands && ret=0
         ;;
     arg)
         case "${words[1]}" in
-        status|lock|unlock|init|passphrase)
+        status|lock|unlock|init|passphrase|move)
             "_torpor_protect_${words[1]}" && ret=0
             ;;
         esac
@@ -500,6 +501,23 @@ _torpor_protect_passphrase() {
     local -ar arg_specs=(
         '--stdin[Read the old and the new passphrase from standard input, a line each.]'
         '--recovery[Give the recovery key instead of the old passphrase.]'
+        '--socket[The supervisor'\''s control socket.]:path:_files'
+        '--json[One JSON document on standard output (an object a line for streams).]'
+        '(--verbose -v)'{--verbose,-v}'[Report supervisor restarts and upgrades on standard error.]'
+        '--version[Show the version.]'
+        '(-h --help)'{-h,--help}'[Show help information.]'
+    )
+    _arguments -w -s -S : "${arg_specs[@]}" && ret=0
+
+    return "${ret}"
+}
+
+_torpor_protect_move() {
+    local -i ret=1
+    local -ar arg_specs=(
+        ':app:{__torpor_custom_complete ---completion protect move -- positional@0 "${current_word_index}" "$(__torpor_cursor_index_in_current_word)"}'
+        '--stop[End the app first if it runs, and start it again afterwards.]'
+        '--decrypt[Move the files out of the encrypted folder, into one that only its mode closes.]'
         '--socket[The supervisor'\''s control socket.]:path:_files'
         '--json[One JSON document on standard output (an object a line for streams).]'
         '(--verbose -v)'{--verbose,-v}'[Report supervisor restarts and upgrades on standard error.]'
@@ -630,7 +648,7 @@ _torpor_start() {
     local -ar arg_specs=(
         '*:app:{__torpor_custom_complete ---completion start -- positional@0 "${current_word_index}" "$(__torpor_cursor_index_in_current_word)"}'
         '--background[Launch into the background.]'
-        '--standby[Launch only to be suspended, also an app that this machine does not own.]'
+        '--standby[Launch only to suspend at once, even an app that this machine does not own.]'
         '--force[Launch even if a policy is against it, or this machine does not own the app.]'
         '--no-wait[Return as soon as the supervisor has the request.]'
         '--timeout[The longest time to wait, such as 10s.]:duration:'
@@ -704,7 +722,7 @@ _torpor_open() {
     local -ar arg_specs=(
         ':url|file:_files'
         '--app[Open it with this app.]:app:{__torpor_custom_complete ---completion open -- --app "${current_word_index}" "$(__torpor_cursor_index_in_current_word)"}'
-        '--type[The media type of the file, in place of the one that its name has.]:type:'
+        '--type[The media type of the file, instead of that of its name.]:type:'
         '--which[Show the apps that open it, best match first, and open nothing.]'
         '--no-wait[Return as soon as the supervisor has the request.]'
         '--timeout[The longest time to wait, such as 10s.]:duration:'
@@ -1028,8 +1046,8 @@ _torpor_move() {
     local -ar arg_specs=(
         ':app:{__torpor_custom_complete ---completion move -- positional@0 "${current_word_index}" "$(__torpor_cursor_index_in_current_word)"}'
         ':host:'
-        '--ssh[The command that runs another there.]:command:'
-        '--for[Own it there for this time, unless that is renewed.]:duration:'
+        '--ssh[The command that runs commands on the other machine.]:command:'
+        '--for[How long the other machine owns the app, unless that is renewed.]:duration:'
         '--timeout[The longest time for each step, default 30s.]:duration:'
         '--dry-run[Check both machines, and say what would be done.]'
         '--socket[The supervisor'\''s control socket.]:path:_files'
@@ -1173,7 +1191,7 @@ _torpor_notify() {
         '--at[Show it at this time\: 14\:30 (today or tomorrow), 2026-03-29T14\:30\:00, or that with Z or an offset.]:time:'
         '--after[Show it after this time, such as 10min.]:duration:'
         '--calendar[Show it again and again, as in systemd'\''s timers\: '\''Mon..Fri 9\:55'\''.]:expression:'
-        '--time-zone[The zone of --at\: Europe/Berlin, or local, which is the machine'\''s; else TZ, else the machine'\''s.]:zone:'
+        '--time-zone[The time zone of --at, such as Europe/Berlin, or local, the machine'\''s; else TZ, else the machine'\''s.]:zone:'
         '--id[Replace the app'\''s alert of this id.]:id:'
         '--urgency[low, normal or critical; a critical one on the desktop interrupts apps.]:word:{__torpor_complete "${___urgency[@]}"}'
         '--sound[A sound of the XDG sound theme.]:name:'
@@ -1538,7 +1556,7 @@ _torpor_bundle_sign() {
     local -ar arg_specs=(
         ':file:_files -g '\''*.torpor'\'''
         '--key[Sign with this secret key.]:file:_files'
-        '--signature[Put in this signature.]:file:_files'
+        '--signature[Put this existing signature into the bundle.]:file:_files'
         '--comment[A line that the signature covers, and that users see.]:text:'
         '--json[One JSON document on standard output.]'
         '--version[Show the version.]'
@@ -2064,7 +2082,7 @@ _torpor_app_notify() {
         '--at[Show it at this time\: 14\:30 (today or tomorrow), 2026-03-29T14\:30\:00, or that with Z or an offset.]:time:'
         '--after[Show it after this time, such as 10min.]:duration:'
         '--calendar[Show it again and again, as in systemd'\''s timers\: '\''Mon..Fri 9\:55'\''.]:expression:'
-        '--time-zone[The zone of --at\: Europe/Berlin, or local, which is the machine'\''s; else TZ, else the machine'\''s.]:zone:'
+        '--time-zone[The time zone of --at, such as Europe/Berlin, or local, the machine'\''s; else TZ, else the machine'\''s.]:zone:'
         '--id[Replace the app'\''s alert of this id.]:id:'
         '--urgency[low, normal or critical; a critical one on the desktop interrupts apps.]:word:{__torpor_complete "${___urgency[@]}"}'
         '--sound[A sound of the XDG sound theme.]:name:'
@@ -2171,7 +2189,7 @@ _torpor_app_activity_set() {
         '--title[What people see in the list of activities.]:text:'
         '--payload[The content\: a JSON object, @FILE, or - for standard input.]:json:'
         '--url[A URL that stands for the activity.]:url:'
-        '--state[It can only be continued with the state that the app has saved\: an export includes that.]'
+        '--state[The activity can only be continued with the app'\''s saved state, which an export then includes.]'
         '--json[One JSON document on standard output.]'
         '--version[Show the version.]'
         '(-h --help)'{-h,--help}'[Show help information.]'

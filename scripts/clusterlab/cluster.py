@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from .judge import Log, faults
-from .node import BRIDGE, SLOWLY, Node, Trouble, shell, until
+from .node import BRIDGE, PREFIX, SLOWLY, Node, Trouble, shell, until
 
 HERE = Path(__file__).resolve().parent
 NAMES = ("north", "east", "south")
@@ -27,7 +27,7 @@ COROSYNC = """totem {{
     transport: knet
     crypto_cipher: none
     crypto_hash: none
-    token: 1000
+    token: {token}
 }}
 nodelist {{
 {nodes}}}
@@ -136,7 +136,10 @@ class Switch:
 
 
 class Cluster:
-    def __init__(self, root: str, packages: list[Path]) -> None:
+    """`token`: after how many milliseconds of silence corosync takes a node for gone."""
+
+    def __init__(self, root: str, packages: list[Path], token: int) -> None:
+        self.token = token
         self.folder = Path(tempfile.mkdtemp(prefix="torpor-cluster-", dir="/tmp"))
         self.folder.chmod(0o755)
         self.log = Log(self.folder / "log")
@@ -167,7 +170,7 @@ class Cluster:
             list(pool.map(Node.end, self.nodes.values()))
         shutil.rmtree(self.folder, ignore_errors=True)
         # scripts/systemd-container names them after itself.
-        groups = [f"torpor-systemd-{node.container.pid}" for node in self.nodes.values()]
+        groups = [f"{PREFIX}-{node.container.pid}" for node in self.nodes.values()]
         places = shell("findmnt", "-rn", "-t", "cgroup2,cgroup", "-o", "TARGET").split()
         return [f"{place}/{group}" for place in places for group in groups if Path(place, group).exists()]
 
@@ -175,14 +178,14 @@ class Cluster:
 
     def set_up(self) -> None:
         self.each(self.set_up_node)
-        until("a cluster of three with a leader", 90, lambda: len(self.online()) == len(self.nodes), SLOWLY)
+        until("a cluster of three with a leader", lambda: len(self.online()) == len(self.nodes), SLOWLY)
 
     def set_up_node(self, node: Node) -> None:
         nodes = "".join(
             f"    node {{\n        ring0_addr: {each.address}\n        name: {each.name}\n        nodeid: {each.number}\n    }}\n"
             for each in self.nodes.values()
         )
-        node.put("/etc/corosync/corosync.conf", COROSYNC.format(nodes=nodes))
+        node.put("/etc/corosync/corosync.conf", COROSYNC.format(nodes=nodes, token=self.token))
         node.put("/etc/systemd/system/lab-network.service", NETWORK.format(address=node.address))
         hosts = "".join(f"{each.address} {each.name}\n" for each in self.nodes.values())
         node.put("/etc/hosts", "127.0.0.1 localhost\n" + hosts)
@@ -196,7 +199,7 @@ class Cluster:
         """Enters lines for crm; what is there already is replaced."""
         node = self.any()
         node.put("/tmp/crm", text)
-        node.run("crm", "configure", "load", "update", "/tmp/crm")
+        node.demand("crm", "configure", "load", "update", "/tmp/crm")
 
     # How it is.
 
@@ -213,9 +216,13 @@ class Cluster:
                 return line.split("[")[1].split("]")[0].split()
         return []
 
-    def settled(self, seconds: float = 60) -> None:
+    def settled(self) -> None:
         """Waits until the cluster has nothing to do."""
-        until("a cluster at rest", seconds, lambda: self.state() == "S_IDLE", SLOWLY)
+        until("a cluster at rest", lambda: self.state() == "S_IDLE", SLOWLY)
+
+    def asleep(self, *apps: str) -> None:
+        """Waits until no standby of the apps runs any longer."""
+        until(f"standbys of {' and '.join(apps)} asleep", lambda: not any(self.log.stirs(app) for app in apps))
 
     def state(self) -> str:
         return self.any().asks("crmadmin", "-q", "-S", self.leader()).strip()
@@ -242,8 +249,8 @@ class Cluster:
         for node in self.nodes.values():
             if not node.is_on:
                 node.boot()
-        until("all nodes", 90, lambda: len(self.online()) == len(self.nodes), SLOWLY)
-        self.any().run("crm_resource", "--cleanup")
+        until("all nodes", lambda: len(self.online()) == len(self.nodes), SLOWLY)
+        self.any().demand("crm_resource", "--cleanup")
         self.settled()
 
     def keep(self, folder: Path) -> None:

@@ -5,12 +5,13 @@ import bisect
 import os
 from dataclasses import dataclass
 from pathlib import Path
+from time import monotonic_ns
 
 SECOND = 1_000_000_000
 # A process that says nothing for so long may have been stopped meanwhile. The apps speak every 5 or 20 ms.
 SILENCE = SECOND // 4
-# A standby runs until it has been launched and suspended.
-LAUNCH = 15 * SECOND
+# A standby runs until it has been launched and suspended. That it sleeps in the end is waited for (Log.stirs).
+LAUNCH = 60 * SECOND
 
 
 @dataclass
@@ -136,6 +137,12 @@ class Log:
             if len(words) == 4 and words[2] == "work":
                 return (words[0], words[1]) if int(words[3]) > since else None
         return None
+
+    def stirs(self, app: str) -> bool:
+        """Whether a process of the app runs without being the one that works, or did so within the last second."""
+        since = monotonic_ns() - SECOND
+        lines = [line.split() for line in self.tail(app, 100_000).splitlines()]
+        return any(len(words) == 4 and words[2] != "work" and int(words[3]) > since for words in lines)
 
     def works_at(self, app: str, since: int) -> str | None:
         """The node on which the app worked last, if it did so since."""

@@ -39,7 +39,7 @@ def set_up(cluster: Cluster) -> None:
 
 
 def owner(lab: Lab) -> Node:
-    return lab.cluster.nodes[until("kept works somewhere", 60, lambda: lab.cluster.owner("kept"))]
+    return lab.cluster.nodes[until("kept works somewhere", lambda: lab.cluster.owner("kept"))]
 
 
 @case("keepalived: power of the node off")

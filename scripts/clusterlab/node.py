@@ -13,20 +13,24 @@ CONTAINER = Path(__file__).resolve().parents[1] / "systemd-container"
 # How often something is looked at, in seconds: it takes processor time from what is measured.
 MOMENT = 0.05
 SLOWLY = 0.5
+# What must come is waited for so many seconds: a machine may have much else to do. Nothing is judged by it.
+PATIENCE = 300.0
+# How the cgroups of the nodes are called.
+PREFIX = "torpor-cluster"
 
 
 class Trouble(Exception):
     """The lab cannot go on."""
 
 
-def until(what: str, seconds: float, condition, every: float = MOMENT):
+def until(what: str, condition, every: float = MOMENT):
     """Waits until a condition is true, and returns what it returned."""
-    end = time.monotonic() + seconds
+    end = time.monotonic() + PATIENCE
     while True:
         if found := condition():
             return found
         if time.monotonic() > end:
-            raise Trouble(f"{what}: not within {seconds:.0f} s")
+            raise Trouble(f"{what}: not within {PATIENCE:.0f} s")
         time.sleep(every)
 
 
@@ -48,6 +52,7 @@ class Node:
         self.container = subprocess.Popen(
             [CONTAINER, "run", root, "--bind", str(shared), f"--network-bridge={BRIDGE}", f"--hostname={name}"],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.errors, text=True, start_new_session=True,
+            env=os.environ | {"CONTAINER_PREFIX": PREFIX, "SECONDS_TO_BOOT": f"{PATIENCE:.0f}"},
         )  # fmt: skip
         threading.Thread(target=self.read, daemon=True).start()
 
@@ -60,17 +65,17 @@ class Node:
             self.lines.put(line.strip())
         self.lines.put("failed: its script has ended")
 
-    def wait(self, word: str, seconds: float) -> list[str]:
+    def wait(self, word: str) -> list[str]:
         try:
-            line = self.lines.get(timeout=seconds)
+            line = self.lines.get(timeout=PATIENCE)
         except queue.Empty:
-            raise Trouble(f"{self.name}: no answer of its container within {seconds:.0f} s") from None
+            raise Trouble(f"{self.name}: no answer of its container within {PATIENCE:.0f} s") from None
         if line.split()[:1] != [word]:
             raise Trouble(f"{self.name}: {line}")
         return line.split()[1:]
 
     def booted(self) -> None:
-        pid, _ = self.wait("ready", 120)
+        pid, _ = self.wait("ready")
         self.init, self.is_on = int(pid), True
 
     def tell(self, word: str) -> None:
@@ -84,7 +89,7 @@ class Node:
             if self.is_on:
                 self.is_on = False
                 self.tell("cut")
-                self.wait("off", 30)
+                self.wait("off")
 
     def boot(self) -> None:
         with self.power:
@@ -110,6 +115,23 @@ class Node:
 
     def run(self, *command: str) -> str:
         return shell(*self.enter(*command))
+
+    def demand(self, *command: str) -> None:
+        """As `run`, again and again: what talks to the cluster fails while that is busy with something else."""
+        problems: list[str] = []
+
+        def is_done() -> bool:
+            try:
+                self.run(*command)
+                return True
+            except Trouble as trouble:
+                problems.append(str(trouble))
+                return False
+
+        try:
+            until(" ".join(command), is_done, SLOWLY)
+        except Trouble as trouble:
+            raise Trouble(f"{trouble}: {problems[-1]}") from None
 
     def asks(self, *command: str) -> str:
         """As `run`, and what it says also where it fails."""

@@ -9,9 +9,9 @@ from .node import Trouble
 
 def fence(cluster: Cluster) -> None:
     cluster.configure(
-        "property stonith-enabled=true stonith-timeout=20s\n"
+        "property stonith-enabled=true stonith-timeout=60s\n"
         f"primitive power stonith:fence_lab params path={cluster.folder}/switch "
-        f'pcmk_host_list="{" ".join(NAMES)}" op monitor interval=600s\n'
+        f'pcmk_host_list="{" ".join(NAMES)}" op start interval=0 timeout=60s op monitor interval=600s timeout=60s\n'
     )
 
 

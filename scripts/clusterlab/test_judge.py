@@ -37,9 +37,9 @@ class JudgeTests(unittest.TestCase):
         self.assertEqual(len(faults("hot", text, False)), 1)
 
     def test_a_standby_that_runs(self) -> None:
-        owner = lines("north", 7, "work", range(0, 40_000, 20))
+        owner = lines("north", 7, "work", range(0, 100_000, 20))
         self.assertEqual(faults("hot", owner + lines("south", 7, "idle", range(0, 900, 20)), False), [])
-        late = lines("south", 7, "idle", [*range(0, 900, 20), 30_000])
+        late = lines("south", 7, "idle", [*range(0, 900, 20), 90_000])
         self.assertEqual(faults("hot", owner + late, False), ["hot ran on south 1 times although it stood by"])
 
     def test_a_plain_one_must_not_even_load(self) -> None:

@@ -59,9 +59,15 @@ def print_failure(name: str, result: Result, limit: int = 1500) -> None:
 
 def print_slowest(results: list[Result], titles: dict[str, str], count: int = 20) -> None:
     slowest = sorted(results, key=lambda result: -result.seconds)[:count]
-    print(f"The slowest {len(slowest)} (seconds):")
+    print(f"The slowest {len(slowest)} (seconds, and of these on a processor):")
     for result in slowest:
-        print(f"  {result.seconds:7.1f}  {title(titles, result.name)}"[:150])
+        print(f"  {result.seconds:7.1f} {result.processor:7.1f}  {title(titles, result.name)}"[:150])
+    # Most tests wait: how long a run takes depends on these.
+    dearest = sorted(results, key=lambda result: -result.processor)[:count]
+    total = sum(result.processor for result in results)
+    print(f"The {len(dearest)} that take most processor time (seconds), of {total:.0f} s altogether:")
+    for result in dearest:
+        print(f"  {result.processor:7.1f}  {title(titles, result.name)}"[:150])
 
 
 def print_skipped(results: list[Result], runs: list[Run]) -> int:

@@ -20,6 +20,8 @@ class Result:
     def __init__(self, name: str):
         self.name = name
         self.seconds = 0.0
+        # Processor time in seconds, of the processes that it started too; good to some hundredths.
+        self.processor = 0.0
         self.issues: list[str] = []
         self.skipped: str | None = None
         self.ended = False
@@ -52,6 +54,11 @@ class Run:
         self._events = open(self.events_path, "rb")
         self._heard = time.monotonic()
         self._began: dict[str, float] = {}
+        # Processor time of the process, and of those that it has started and seen end, in seconds.
+        self.processor = 0.0
+        self._all = 0.0
+        # The tests that have ended since processor time was shared last.
+        self._over: list[str] = []
         with open(self.log_path, "wb") as log:
             self.process = subprocess.Popen(
                 bundle.command(self.events_path, filter),
@@ -61,8 +68,9 @@ class Run:
 
     def poll(self) -> bool:
         """Reads new output; true when the process has ended and everything is evaluated."""
-        code = self.process.poll()
+        code = self._end()
         self._read()
+        self._share(processor_time(self.process.pid) if code is None else self._all)
         if code is None:
             if time.monotonic() - self._heard < self.hang:
                 return False
@@ -72,6 +80,25 @@ class Run:
         self._judge_end(code)
         self._judge_rest()
         return True
+
+    def _end(self) -> int | None:
+        """The exit status once it has ended, with the processor time of all that it started."""
+        if self.process.returncode is None:
+            pid, status, usage = os.wait4(self.process.pid, os.WNOHANG)
+            if pid == self.process.pid:
+                self.process.returncode = os.waitstatus_to_exitcode(status)
+                self._all = usage.ru_utime + usage.ru_stime
+        return self.process.returncode
+
+    def _share(self, seconds: float) -> None:
+        """Shares what was spent since the last time between the tests that ran since then."""
+        spent, names = seconds - self.processor, self._over + ([self.current] if self.current else [])
+        self._over = []
+        if spent <= 0:
+            return
+        self.processor = seconds
+        for name in names:
+            self.result(name).processor += spent / len(names)
 
     def end(self) -> None:
         """Kills the process and all processes it has started."""
@@ -121,6 +148,7 @@ class Run:
             result = self.result(name)
             result.seconds = at - self._began.get(name, at)
             result.ended = True
+            self._over.append(name)
             self.current = None
 
     def _take_issue(self, event: dict, name: str) -> None:
@@ -215,6 +243,16 @@ class Run:
         self._fault(f"nothing was heard for {self.hang:.0f} s in {name}: ended; where its processes were:\n{head(path)}")
         for pid in [self.process.pid, *self._own_processes()]:
             kill(pid)
+
+
+def processor_time(pid: int) -> float:
+    """Of a process and those of its children that it has seen end, in seconds; 0 if it is gone."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            fields = file.read().rpartition(b")")[2].split()
+    except OSError:
+        return 0.0
+    return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
 
 
 def text_of(event: dict) -> str:

@@ -2,7 +2,7 @@
 
 /* An app for tests: does what lines of its standard input say, and writes what it hears on its standard output.
  *
- * probe [--thread] [--worker] [--bare: without functions for messages]. Lines: "later NAME", "fails NAME", "leaves NAME", "declines NAME BITS" say how messages are answered from
+ * probe [--thread] [--worker] [--bare: without functions for messages] [--mute: without one for problems]. Lines: "later NAME", "fails NAME", "leaves NAME", "declines NAME BITS" say how messages are answered from
  * now on, "fetched N" what performFetch found; "answer ID", "failed ID", "unhandled ID", "pending ID MS", "begin NAME", "end TOKEN", "time", "save TEXT", "save-size BYTES",
  * "save-file NAME", "open URL", "can-open SCHEME", "discard", "notify TEXT", "quit" call the function; "scene NAME" says whose
  * state and snapshot it is from now on, "scene -" those of the app. */
@@ -334,10 +334,12 @@ int main(int count, char **arguments)
 {
     bool thread = false;
     bool bare = false;
+    bool mute = false;
     unsigned flags = 0;
     for (int index = 1; index < count; index++) {
         thread = thread || strcmp(arguments[index], "--thread") == 0;
         bare = bare || strcmp(arguments[index], "--bare") == 0;
+        mute = mute || strcmp(arguments[index], "--mute") == 0;
         if (strcmp(arguments[index], "--worker") == 0)
             flags = TORPOR_NO_MESSAGES;
     }
@@ -348,6 +350,8 @@ int main(int count, char **arguments)
     delegate.transfer_did_finish = delegate.transfer_needs_login = delegate.did_receive_local_notification = hear;
     if (bare)
         delegate = (torpor_delegate){.attached = attached, .problem = problem};
+    if (mute)
+        delegate.problem = NULL;
     torpor_app *app = torpor_app_open(&delegate, NULL, flags);
     if (app == NULL)
         return 1;

@@ -92,7 +92,10 @@ class Delegate:
         """It is no longer, perhaps only for a moment."""
 
     def did_enter_background(self, message: Message) -> Any:
-        """The app is out of use and may be stopped and evicted: the time to save its state. It may decline "snapshot"."""
+        """The app is out of use and may be stopped and evicted: the time to save its state. It may decline "snapshot".
+
+        Comes again before the app is stopped after an event woke it in the background.
+        """
 
     def will_enter_foreground(self, message: Message) -> Any:
         """It comes back."""

@@ -33,7 +33,7 @@ enum torpor_keeper_resume_flags {
 };
 
 struct torpor_keeper_resume {
-    // These four are the same in every version.
+    // These four fields are the same in every version.
     uint32_t magic;
     uint32_t version;
     uint32_t head_bytes;     // of this structure

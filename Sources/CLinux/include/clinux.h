@@ -107,6 +107,10 @@ typedef struct {
 } tlx_tcp_socket;
 enum { tlx_tcp_established = 1, tlx_tcp_time_wait = 6, tlx_tcp_listening = 10 };
 int tlx_diagnostics_socket(void);
+/// The same, for the network namespace of the process `pidfd`. The socket is opened by a thread that enters the namespace
+/// and ends, so that this thread never leaves its own. Returns -1 with EPERM if this process may not enter the
+/// namespace, EINVAL before Linux 5.8, ESRCH if the process has ended.
+int tlx_diagnostics_socket_of(int pidfd);
 /// Opens a netlink socket that becomes readable when a route of this network namespace was added or removed.
 int tlx_route_socket(void);
 /// Reads the queued messages about routes. Returns 1 if a route to other machines was added or messages were lost,
@@ -231,9 +235,9 @@ typedef struct {
     uint8_t family, type;
     /// Whether a writer would block.
     uint8_t is_full;
-    /// The number by which the kernel's diagnostics tell the sockets of a boot apart; 0 for a Unix socket.
+    /// The number by which the kernel's socket diagnostics identify a socket until the next boot; 0 for a Unix socket.
     uint64_t cookie;
-    /// Set for connections only.
+    /// Set only for connections, not for listening sockets.
     tlx_socket_traffic traffic;
 } tlx_socket_queue;
 enum { tlx_tcp_close_wait = 8 };
@@ -286,6 +290,11 @@ int tlx_io_priority(int thread);
 int tlx_set_io_priority(int thread, int priority);
 /// getxattr, which Swift's Glibc lacks. Reads at most `size` bytes and returns the length, or -1.
 long tlx_attribute(const char *path, const char *name, void *value, unsigned long size);
+/// listxattr and setxattr, which Swift's Glibc lacks. The first returns the length of all names, each with a NUL, or -1.
+long tlx_attribute_names(const char *path, char *names, unsigned long size);
+int tlx_set_attribute(const char *path, const char *name, const void *value, unsigned long size);
+/// syncfs(2), which needs _GNU_SOURCE.
+int tlx_synchronise_filesystem(int fd);
 /// flock(2), which Swift hides behind the struct of that name. Kind: 0 unlock, 1 shared, 2 exclusive. Never blocks.
 int tlx_flock(int fd, int kind);
 /// prctl, which is variadic, so that Swift cannot call it.
@@ -358,30 +367,32 @@ int tlx_open_beneath(int folder, const char *name, int flags, int same_device);
 /// another kind of digest.
 int tlx_verity_enable(int fd);
 int tlx_verity_digest(int fd, uint8_t *digest);
-/// The ioctls of fscrypt are variadic. The first writes the 16 bytes that identify the key of an encrypted folder, and
-/// fails with ENODATA where a folder is not encrypted but could be, EOPNOTSUPP and ENOTTY where none can; the second
-/// encrypts an empty folder. `fd` is a folder of the filesystem.
+/// The ioctls of fscrypt, which are variadic. The first one writes the 16 bytes that identify the key of an encrypted
+/// folder. It fails with ENODATA if the folder is not encrypted but could be, and with EOPNOTSUPP or ENOTTY if the
+/// filesystem does not support encryption. The second one encrypts an empty folder. `fd` is a folder.
 int tlx_fscrypt_policy(int fd, uint8_t *identifier);
 int tlx_fscrypt_protect(int fd, const uint8_t *identifier);
-/// Gives the kernel a key of 64 bytes, and writes its identifier. Takes one away: the flags of the removal (1: files are
-/// busy, 2: other users have added it too), or -1. Asks for one: 1 absent, 2 present, 3 not wholly removed, or -1.
+/// The first one gives the kernel a key of 64 bytes, and writes the key's identifier. The second one removes a key; it
+/// returns flags (1: files are still in use, 2: other users have also added the key) or -1. The third one asks for a
+/// key's state: 1 absent, 2 present, 3 removed but still in use, or -1.
 int tlx_fscrypt_add(int fd, const uint8_t *key, uint8_t *identifier);
 int tlx_fscrypt_remove(int fd, const uint8_t *identifier, int of_all_users);
 int tlx_fscrypt_status(int fd, const uint8_t *identifier);
-/// The device and the inode of a file, from what the kernel has cached: statx waits for no server (AT_STATX_DONT_SYNC).
+/// Reads the device and the inode of a file. Uses only what the kernel has cached, so it waits for no server (statx
+/// with AT_STATX_DONT_SYNC).
 int tlx_identity(int folder, const char *name, uint64_t *device, uint64_t *inode);
-/// kcmp(2), which has no wrapper in libc, for what two threads have: 2 their descriptors, 3 their working directory and
-/// root. Returns 0 if they share it, a positive number if not, or -1.
+/// kcmp(2), which has no wrapper in libc. Compares a table of two threads: 2 descriptors, 3 working directory and root.
+/// Returns 0 if they share the table, a positive number if not, or -1.
 int tlx_compare_tasks(int first, int second, int kind);
-/// The type of a path's filesystem, as statfs(2) has it, or -1.
+/// The number of a filesystem's type (statfs(2), f_type), or -1.
 long tlx_filesystem(const char *path);
-/// A socket on which the kernel's audit sends its records about Landlock, and no others; needs CAP_AUDIT_READ.
+/// Opens a socket on which the kernel sends its audit records about Landlock and no others. Needs CAP_AUDIT_READ.
 int tlx_audit_listen(void);
-/// Takes the next record off that socket: its type, 0 if somebody else than the kernel has sent it, and its text. Returns
-/// the bytes of the text, or -1 (EAGAIN: none waits; ENOBUFS: some were lost).
+/// Reads the next record from that socket: its text, and its type, which is 0 if the sender was not the kernel. Returns
+/// the length of the text in bytes, or -1 with EAGAIN if no record waits, or ENOBUFS if records were lost.
 ssize_t tlx_audit_next(int fd, uint16_t *type, char *text, size_t size);
-/// Whether audit is enabled on this machine: 1, 0, or -1. Waits so many milliseconds for the kernel; needs
-/// CAP_AUDIT_CONTROL.
+/// Whether audit is enabled on this machine: 1 or 0, or -1 after an error. Waits at most `patience` milliseconds for
+/// the kernel. Needs CAP_AUDIT_CONTROL.
 int tlx_audit_enabled(int patience);
 /// The version of the kernel's Landlock ABI. Landlock has no wrapper in libc.
 long tlx_landlock_version(void);

@@ -8,7 +8,7 @@
 /// A file of the dashboard's page.
 struct torpor_web_asset {
     const char *name;
-    /// For Content-Type.
+    /// The value of the header field Content-Type.
     const char *type;
     const unsigned char *bytes;
     size_t size;

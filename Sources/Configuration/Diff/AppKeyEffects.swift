@@ -63,7 +63,7 @@ enum AppKeyEffects {
         ),
         AppKey(
             name: "on_denied",
-            // Only a launch can have the kernel report what it denies.
+            // The kernel can be told to report denials only at a launch.
             effect: { old, _ in old.sandbox.onDenied == .ignore ? .launch : .live },
             isSame: { $0.sandbox.onDenied == $1.sandbox.onDenied },
             written: { $0.sandbox.onDenied == .log ? [:] : ["": $0.sandbox.onDenied.rawValue] },
@@ -249,6 +249,7 @@ enum AppKeyEffects {
         .value("launch_deadline", \.rules.launchDeadline, .live),
         .value("transition_deadline", \.rules.transitionDeadline, .live),
         .value("background_deadline", \.rules.backgroundDeadline, .live),
+        .value("message_deadline", \.rules.messageDeadline, .live),
         .value("suspend_deadline", \.rules.suspendDeadline, .live),
         .value("grace", \.rules.grace, .live),
         .value("extension_limit", \.rules.extensionLimit, .live),

@@ -84,18 +84,19 @@ extension AppSpecification {
         return result == new ? new : result
     }
 
-    /// A number that differs if the values differ that a process gets only at its launch. It is never 0. Another build
-    /// of Torpor may give the same specification another number.
+    /// A hash of all values that a process gets only at its launch. It is never 0. Another build of Torpor may compute
+    /// another hash for the same specification.
     public var launchDigest: UInt64 {
-        // FNV-1a, since Hasher gives other results in each process.
+        // Use FNV-1a: Swift's Hasher is seeded differently in each process.
         var digest: UInt64 = 0xcbf2_9ce4_8422_2325
         func add(_ text: String) {
             for byte in text.utf8 { digest = (digest ^ UInt64(byte)) &* 0x100_0000_01b3 }
-            // No text has this byte, so it separates them.
+            // The byte 0xff occurs in no UTF-8 text, so it separates the texts.
             digest = (digest ^ 0xff) &* 0x100_0000_01b3
         }
         let blank = AppSpecification(name: name)
-        // Some keys can be unset while the app runs, but not set, or the other way round.
+        // Compare in both directions: some keys can be removed while the app runs but not added, and others can be
+        // added but not removed.
         for key in AppKeyEffects.all where key.effect(self, blank) != .live || key.effect(blank, self) != .live {
             for (member, value) in key.written(self).sorted(by: { $0.key < $1.key }) {
                 add(key.name)

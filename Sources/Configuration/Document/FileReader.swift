@@ -12,6 +12,10 @@ struct FileReader {
     private(set) var drafts: [String: AppDraft] = [:]
     private(set) var policies: [String: (policy: PolicySpecification, origin: Origin)] = [:]
     var files: [ConfigurationSources.File] = []
+    /// The folders in which `include` looks for files.
+    private(set) var listed: [String] = []
+    /// Whether a file has the table `[defaults]`.
+    private(set) var hasDefaults = false
     /// Apps of bundles. They are read after all files, because only then the state directory, which contains the
     /// bundles, is known.
     private var bundled: [BundledApp] = []
@@ -66,6 +70,7 @@ struct FileReader {
         guard case .table(let members) = root.value else { return }
         var defaults = defaults
         if let member = members.first(where: { $0.key == "defaults" }) {
+            hasDefaults = true
             let inner = context.at("defaults")
             // Read `[defaults]` even if no app uses the table, so that mistakes in it are reported.
             if Read.members(inner, member.node) != nil {
@@ -108,6 +113,8 @@ struct FileReader {
             for path in found {
                 include(inner, element.position, path, chain: chain, defaults: defaults)
             }
+            let folder = Path.folder(Path.normal(written))
+            if isPattern, !Glob.isPattern(folder), !listed.contains(folder) { listed.append(folder) }
             if isPattern { warnOfSkipped(inner, element.position, Path.normal(written)) }
         }
     }

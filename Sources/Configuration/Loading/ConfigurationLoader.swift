@@ -88,8 +88,12 @@ public enum ConfigurationLoader {
         checkMain(reader, apps)
         checkDesktop(reader, userID: userID)
         checkGroups(reader)
-        if system.inspection != nil, apps.isEmpty, templates.isEmpty, !sink.hasErrors {
-            Context(sink: sink, file: path, folder: "").warning("has no apps: add a table [apps.NAME]", at: .unknown)
+        checkProtection(reader, apps + templates)
+        checkExposure(reader)
+        // Who writes [defaults] means apps. Otherwise, a supervisor may have no apps yet.
+        if system.inspection != nil || reader.hasDefaults, apps.isEmpty, templates.isEmpty, !sink.hasErrors {
+            let what = reader.hasDefaults ? "has [defaults], but no apps" : "has no apps"
+            Context(sink: sink, file: path, folder: "").warning("\(what): add a table [apps.NAME]", at: .unknown)
         }
         guard !sink.hasErrors else { return .failure(DiagnosticList(diagnostics: sink.sorted)) }
         return .success(
@@ -102,6 +106,32 @@ public enum ConfigurationLoader {
                 warnings: sink.sorted
             )
         )
+    }
+
+    /// Warns of apps whose protected data this machine cannot encrypt: they are not launched.
+    private static func checkProtection(_ reader: FileReader, _ apps: [AppSpecification]) {
+        let names = Set(
+            apps.filter { $0.data.protection.kind != nil && $0.data.protection.fallback == .none }.map(\.template)
+        )
+        let state = reader.supervisor.stateDirectory
+        guard !names.isEmpty, reader.system.inspection?.encrypts(state) == false else { return }
+        for name in names.sorted() {
+            reader.drafts[name]?.warning(
+                "protected",
+                "the app is not launched, since the filesystem of \(state) encrypts no folders: ext4 (after ‘tune2fs -O "
+                    + "encrypt DEVICE’), f2fs and UBIFS can; or set protected_fallback = \"permissions\""
+            )
+        }
+    }
+
+    /// Warns of files, and of folders that `include` lists, that every user of the machine can change.
+    private static func checkExposure(_ reader: FileReader) {
+        var told: Set<String> = []
+        for path in reader.files.map(\.path) + reader.listed {
+            let exposure = reader.system.exposure(Path.join(reader.system.workingDirectory, path))
+            guard let exposure, told.insert(exposure.path).inserted else { continue }
+            Context(sink: reader.sink, file: path, folder: "").warning(exposure.sentence, at: .unknown)
+        }
     }
 
     /// Reports an error if root sets `desktop_entries`. Root's entries appear for all users, so root must write them

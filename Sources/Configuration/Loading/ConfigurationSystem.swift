@@ -32,6 +32,9 @@ public struct ConfigurationSystem {
     public var bundle: (_ name: String, _ state: String) -> Result<InstalledManifest, ReadFailure> = { _, _ in
         .failure(.missing)
     }
+    /// Returns how every user of the machine can change a file of the configuration, or a folder with such files; nil
+    /// if they cannot.
+    public var exposure: (String) -> FileExposure? = { _ in nil }
     /// Inspects programs, folders and files that apps need. Nil on an event loop, which must not block on a disk.
     public var inspection: Inspection?
 
@@ -53,7 +56,7 @@ public struct ConfigurationSystem {
         public var find: (String) -> Finding
         /// The value of PATH: the folders in which programs are looked up.
         public var searchPath: String
-        /// The PATH of the caller, where it is another one: a program that only it has is named in a warning.
+        /// The caller's PATH, if it differs from `searchPath`. A program that is found only there causes a warning.
         public var callerPath: String?
         /// The first 256 bytes of a regular file, fewer if it is shorter; nil if it cannot be read.
         public var head: (String) -> [UInt8]? = Self.head
@@ -61,6 +64,8 @@ public struct ConfigurationSystem {
         public var hasLocale: (String) -> Bool? = { _ in nil }
         /// The version of the kernel's Landlock, 0 if the kernel has none; nil if unknown.
         public var landlock: Int?
+        /// Whether the filesystem of a path can encrypt folders (fscrypt); nil if unknown.
+        public var encrypts: (String) -> Bool? = { _ in nil }
         /// Why a policy cannot be used as it is configured; nil if it can. `folder` contains the policy's library.
         public var refusal: (_ policy: PolicySpecification, _ folder: String) -> String?
 
@@ -69,6 +74,17 @@ public struct ConfigurationSystem {
             find = Self.find
             self.searchPath = searchPath ?? ConfigurationSystem.servicePath
             self.refusal = refusal
+        }
+
+        /// Whether the filesystem that has, or will have, the folder can encrypt folders.
+        public static func encrypts(_ folder: String) -> Bool? {
+            var path = folder
+            while !File.exists(path), path != "/", let parent = File.parent(of: path) { path = parent }
+            switch try? Encryption.standing(of: Folder(path)) {
+            case .plain, .encrypted: return true
+            case .unsupported: return false
+            case nil: return nil
+            }
         }
 
         private static func head(_ path: String) -> [UInt8]? {
@@ -91,7 +107,7 @@ public struct ConfigurationSystem {
         }
     }
 
-    /// The PATH of a torpord that a service manager starts, which passes no other one.
+    /// The PATH of torpord if a service manager starts it without setting a PATH.
     public static let servicePath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
     /// The maximum size of a configuration file, in bytes.
@@ -109,6 +125,7 @@ public struct ConfigurationSystem {
             workingDirectory: (try? File.realPath(".")) ?? "/"
         )
         system.bundle = InstalledManifest.read
+        system.exposure = { FileExposure(of: $0) }
         return system
     }
 

@@ -39,7 +39,8 @@ enum AnnouncementReader {
         return announcement
     }
 
-    /// `_` with 1 to 15 letters, digits and `-`, then the protocol (RFC 6763, 7).
+    /// Reads a type of service such as `_http._tcp`: `_` with 1 to 15 letters, digits and `-`, then the protocol
+    /// (RFC 6763, 7).
     private static func type(_ context: Context, _ node: Node) -> String? {
         guard let text = Read.text(context, node) else { return nil }
         let parts = text.split(separator: ".", omittingEmptySubsequences: false)
@@ -81,7 +82,7 @@ enum AnnouncementReader {
             let isKey = !member.key.isEmpty && member.key.utf8.allSatisfy { (0x20...0x7e).contains($0) && $0 != 0x3d }
             guard isKey, pair.utf8.count <= AnnouncementSpecification.longestPair else {
                 inner.error(
-                    "a pair of txt has at most \(AnnouncementSpecification.longestPair) bytes, and its key ASCII without =",
+                    "an entry of txt has at most \(AnnouncementSpecification.longestPair) bytes, with an ASCII key without =",
                     at: member.position
                 )
                 return nil

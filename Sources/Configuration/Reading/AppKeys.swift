@@ -145,6 +145,7 @@ enum AppKeys {
         .value("launch_deadline", \.specification.rules.launchDeadline, Read.deadline),
         .value("transition_deadline", \.specification.rules.transitionDeadline, Read.deadline),
         .value("background_deadline", \.specification.rules.backgroundDeadline, Read.deadline),
+        .value("message_deadline", \.specification.rules.messageDeadline, Read.deadline),
         .value("suspend_deadline", \.specification.rules.suspendDeadline, Read.deadline),
         .value("grace", \.specification.rules.grace, Read.limit),
         .optional("extension_limit", \.specification.rules.extensionLimit, Read.positiveDuration),

@@ -14,7 +14,8 @@ struct SandboxOwnPaths {
     /// The paths of the configuration's files.
     let configuration: [String]
 
-    /// Warns if a permission of the app gives access to one of the paths, or leads through /proc into other processes.
+    /// Warns if a permission of the app gives access to one of these paths, or leads through /proc to files of other
+    /// processes.
     func check(_ app: AppSpecification, _ draft: AppDraft) {
         for declaration in app.sandbox.declarations {
             guard case .files(let path, let isReadOnly) = declaration.permission else { continue }
@@ -42,11 +43,12 @@ struct SandboxOwnPaths {
     /// The folder beside the configuration file with the public keys that verify bundles.
     private var keys: [String] { configuration.first.map { [Path.folder($0) + "/keys"] } ?? [] }
 
-    /// For a permission that a bundle's manifest asks for: why it is withheld, as the end of a sentence that begins
-    /// with the permission; nil if it is not.
+    /// Why a permission that a bundle's manifest requests is withheld, as the end of a sentence that begins with the
+    /// permission; nil if it is granted.
     ///
-    /// Read access to a folder above one of torpord's own paths, such as `/`, does not count: ``check(_:_:)`` warns of
-    /// it, as for every app. Other names of these paths, by symlinks or mounts, are found at launch.
+    /// Read access to a folder that contains one of torpord's own paths, such as `/`, is not withheld: ``check(_:_:)``
+    /// warns of it, as for every app. Paths that lead to torpord's own files through symlinks or mounts are found at
+    /// launch.
     func obstacle(to permission: Permission) -> String? {
         guard case .files(let path, let isReadOnly) = permission else { return nil }
         if Self.entersProcess(path) { return "leads through /proc to what other processes have open" }
@@ -58,17 +60,18 @@ struct SandboxOwnPaths {
 
     // MARK: Patterns
 
-    /// The names below `/proc/PID` that lead to other files: as symlinks, or in a folder of symlinks.
+    /// Names in `/proc/PID` that lead to other files: they are symlinks, or folders of symlinks.
     private static let waysOut = ["root", "cwd", "exe", "fd", "map_files", "task"]
 
-    /// Whether a path or pattern may match something that a process has open, below `/proc/PID`.
+    /// Whether a path or pattern may match a file that a process has open, by a path below `/proc/PID`.
     private static func entersProcess(_ pattern: String) -> Bool {
         let wanted = parts(pattern)
         guard wanted.count > 2, mayMatch(wanted[0], "proc"), mayNameProcess(wanted[1]) else { return false }
         return waysOut.contains { mayMatch(wanted[2], $0) }
     }
 
-    /// Whether a component may match a folder of a process in `/proc`: a number, `self` or `thread-self`.
+    /// Whether a path component may match the folder of a process in `/proc`, whose name is a number, `self` or
+    /// `thread-self`.
     private static func mayNameProcess(_ component: String) -> Bool {
         let isNumber = component.utf8.allSatisfy { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }
         let hasWildcard = component.utf8.contains { "*?[{".utf8.contains($0) }
@@ -92,14 +95,14 @@ struct SandboxOwnPaths {
         }
     }
 
-    /// Whether a component of a pattern may match a name. One that contains a placeholder in braces may, since its
-    /// value is known only for each app.
+    /// Whether a component of a pattern may match a name. A component with a placeholder in braces counts as a match,
+    /// because its value differs between apps.
     private static func mayMatch(_ component: String, _ name: String) -> Bool {
         component.utf8.contains(UInt8(ascii: "{")) || isUnclear(component) || Glob.matches(component, name)
     }
 
-    /// Whether a component has wildcards that fnmatch(3) reads otherwise than `Glob`: a backslash, a class such as
-    /// `[[:alpha:]]`, a negation by `^` or of `]`. Such a component counts as a match.
+    /// Whether `Glob` and fnmatch(3) may interpret a component differently: it has a backslash, a class such as
+    /// `[[:alpha:]]`, or a negation by `^` or of `]`. Such a component counts as a match.
     private static func isUnclear(_ component: String) -> Bool {
         let bytes = Array(component.utf8)
         guard bytes.contains(where: { "*?[".utf8.contains($0) }) else { return false }
@@ -110,7 +113,7 @@ struct SandboxOwnPaths {
         }
     }
 
-    /// The components of a path, and those of its other spelling if it is in /run, which /var/run leads to.
+    /// The components of a path. A path in /run has two spellings, since /var/run is a symlink to /run: returns both.
     private static func spellings(_ path: String) -> [[String]] {
         let names = parts(path)
         if names.starts(with: ["run"]) { return [names, ["var"] + names] }

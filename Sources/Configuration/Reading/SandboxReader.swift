@@ -113,7 +113,7 @@ enum SandboxReader {
 
     // MARK: Code of strangers
 
-    /// In bytes: the default of `memory_limit` for an app with `sandbox = "agent"`.
+    /// The default of `memory_limit` for an app with `sandbox = "agent"`, in bytes.
     static let agentMemory: UInt64 = 1 << 30
     /// The default of `cpu_max` for an app with `sandbox = "agent"`, in thousandths of a percent of one processor.
     static let agentProcessor = 100_000

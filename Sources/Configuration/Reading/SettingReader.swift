@@ -169,7 +169,7 @@ enum SettingReader {
         }
         let steps = pattern.mostSteps(on: SettingDeclaration.longestBytes(maxLength))
         guard steps <= SettingDeclaration.mostSteps else {
-            // A character has up to 4 bytes.
+            // Each character may take 4 bytes in UTF-8.
             let length = pattern.length(within: SettingDeclaration.mostSteps) / 4
             context.error(
                 "to match a value with \(quoted(text)) may take \(steps) steps, more than "
@@ -181,7 +181,7 @@ enum SettingReader {
         return text
     }
 
-    /// Reports an error if it may take too many steps to match all values of the app with their patterns.
+    /// Reports an error if matching all values of the app with their patterns may take too many steps.
     static func checkSteps(_ settings: [SettingDeclaration], _ context: Context, _ node: Node) {
         let steps = settings.reduce(0) { $0 + $1.mostSteps }
         guard steps > SettingDeclaration.mostStepsOfAll else { return }

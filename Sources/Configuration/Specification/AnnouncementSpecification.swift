@@ -35,7 +35,7 @@ public struct AnnouncementSpecification: Sendable, Hashable {
     public static let most = 16
     /// The longest name in bytes (RFC 6763, 4.1.1).
     public static let longestName = 63
-    /// The longest pair of a TXT record in bytes (RFC 6763, 6.1).
+    /// The longest entry of a TXT record in bytes (RFC 6763, 6.1).
     static let longestPair = 255
     /// The longest TXT record in bytes, so that it fits into a packet (RFC 6763, 6.2).
     static let longestText = 1300

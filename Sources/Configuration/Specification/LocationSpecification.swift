@@ -30,7 +30,7 @@ public struct LocationSpecification: Sendable, Hashable {
     /// Creates a specification with all positions and no regions.
     public init() {}
 
-    /// In metres: the default of `distance` if `updates` is `significant`.
+    /// The default of `distance` in metres, if `updates` is `significant`.
     public static let significantDistance = 500.0
     /// The default of `interval` if `updates` is `significant`.
     public static let significantInterval = Duration.seconds(300)

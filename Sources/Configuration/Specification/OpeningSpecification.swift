@@ -48,10 +48,10 @@ public struct OpeningSpecification: Sendable, Hashable {
 
 /// How an app matches a URL or file. A greater value is a better match.
 public enum OpenFit: Int, Sendable, Hashable, Comparable {
-    /// By a pattern of media types, such as `text/*`.
+    /// The match is by a pattern of media types, such as `text/*`.
     case types
     case type
-    /// By a pattern of file names, such as `*.md`.
+    /// The match is by a pattern of file names, such as `*.md`.
     case name
     case scheme
     case host

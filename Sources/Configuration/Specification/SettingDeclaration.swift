@@ -51,11 +51,11 @@ public struct SettingDeclaration: Sendable, Hashable {
     static let longestName = 64
     /// The maximum length of a regular expression in bytes.
     static let longestPattern = 256
-    /// The most steps that a match of one value with its pattern may take: some milliseconds, since torpord matches
-    /// in its loop.
+    /// The most steps that matching one value with its pattern may take. They take some milliseconds, during which
+    /// torpord's event loop is blocked.
     static let mostSteps = 1 << 20
-    /// The most steps that matches of all values of an app may take: an app may set all of them at once, and a start
-    /// checks all that are stored.
+    /// The most steps that matching all values of an app may take. An app may set all values at once, and torpord
+    /// checks all stored values at its start.
     static let mostStepsOfAll = 1 << 21
 
     /// The setting's name: letters, digits and `_`.
@@ -88,7 +88,7 @@ public struct SettingDeclaration: Sendable, Hashable {
     /// Whether the setting's value must never be shown.
     public var isSecret: Bool { if case .secret = kind { true } else { false } }
 
-    /// The greatest number of steps that a match of a value with the pattern takes; 0 without a pattern.
+    /// The most steps that matching a value with the pattern can take; 0 without a pattern.
     var mostSteps: Int {
         switch kind {
         case .string(let maxLength, let pattern?), .secret(let maxLength, let pattern?):
@@ -97,7 +97,7 @@ public struct SettingDeclaration: Sendable, Hashable {
         }
     }
 
-    /// The length in bytes of the longest value with at most so many characters: one has up to 4 bytes.
+    /// The maximum length in bytes of a value with at most `maxLength` characters, each of which may take 4 bytes.
     static func longestBytes(_ maxLength: Int?) -> Int { min(4 * (maxLength ?? longestValue), longestValue) }
 
     /// Why a text is not a valid name of a setting; nil if it is valid.

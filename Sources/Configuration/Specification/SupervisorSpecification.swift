@@ -18,7 +18,7 @@ public struct SupervisorSpecification: Sendable, Hashable {
     public var operators: [String] = []
     /// The groups whose members may post to apps, by name or number.
     public var posters: [String] = []
-    /// Groups that may only read the saved states of apps of several machines.
+    /// Groups whose members may only read the saved states of apps that several machines can own.
     public var exporters: [String] = []
     /// The name of an app whose exit stops the supervisor, as the exit of its main process stops a container.
     public var main: String?

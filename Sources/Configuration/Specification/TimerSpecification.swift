@@ -90,7 +90,7 @@ enum TimerReader {
         return timer
     }
 
-    /// In bytes: the maximum length of a timer's name.
+    /// The maximum length of a timer's name, in bytes.
     private static let longestName = 64
 
     static func name(_ context: Context, _ node: Node) -> String? {

@@ -13,19 +13,24 @@ struct Apply {
     let new: TorporConfiguration
     let diff: ConfigurationDiff
     private let old: TorporConfiguration
+    /// Why running apps are not restarted although the request wants it: they could not be launched again.
+    let obstacles: [String: String]
 
     /// - Parameters:
     ///   - outdated: the names of the apps that an earlier torpord launched with an older configuration than `old`.
     ///   - takenBack: the names of those of `outdated` that have been launched with all values of `new` that an app
     ///     gets at its launch. The apply makes them up to date without a restart.
+    ///   - obstacles: why apps could not be launched with `new`, by name. If such an app runs, it is not restarted.
     init(
         _ request: ApplyRequest,
         from old: TorporConfiguration,
         to new: TorporConfiguration,
         outdated: Set<String> = [],
-        takenBack: Set<String> = []
+        takenBack: Set<String> = [],
+        obstacles: [String: String] = [:]
     ) {
         self.request = request
+        self.obstacles = obstacles
         self.old = old
         self.new = new
         var diff = ConfigurationDiff(old, new)
@@ -140,6 +145,8 @@ struct Apply {
         var isDown = false
         /// Whether the app is terminated and launched again with its new definition, or launched if it had gone down.
         var isReplaced = false
+        /// Why the running app is not restarted although the request wants it; otherwise nil.
+        var obstacle: String?
         var launch: LaunchMode = .onDemand
         /// Why a new app is not launched although it starts by itself; nil if it is launched.
         var leftAlone: String?
@@ -178,7 +185,8 @@ struct Apply {
 
     /// Whether the apply restarts the app, because the new definition requires this and the request allows it.
     func isReplaced(_ name: String, _ chosen: Set<String>) -> Bool {
-        request.restart && chosen.contains(name) && diff.apps.contains { $0.name == name && $0.needsRestart }
+        request.restart && chosen.contains(name) && obstacles[name] == nil
+            && diff.apps.contains { $0.name == name && $0.needsRestart }
     }
 
     // MARK: Replies
@@ -213,7 +221,7 @@ struct Apply {
                     applied.pid = result.pid
                     applied.ok = result.ok
                     applied.error = result.error
-                    if !result.ok {
+                    if !result.ok, entry.obstacle == nil {
                         var reason = result.message ?? ""
                         if reason.hasPrefix(entry.name + " ") { reason.removeFirst(entry.name.count + 1) }
                         applied.message += ", but it \(reason)"

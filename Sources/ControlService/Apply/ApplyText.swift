@@ -17,9 +17,9 @@ extension Apply.Entry {
         )
     }
 
-    /// What the apply has done to the app. If `isWaiting` is false, the text says what the apply is doing, because
-    /// the caller does not wait for the end. The text has no values of environment variables, which may be secret: it
-    /// ends in logs of torpord, and in those of a CI that calls ‘torpor apply’.
+    /// What the apply has done to the app. If `isWaiting` is false, the text says what the apply is doing, because the
+    /// caller does not wait for the end. The text has no values of environment variables, which may be secret: the text
+    /// is written to logs, such as those of torpord and of a CI job that calls ‘torpor apply’.
     func text(isWaiting: Bool) -> String {
         guard let change else {
             return (isWaiting ? "restarted" : "is being restarted")
@@ -72,6 +72,7 @@ extension Apply.Entry {
     }
 
     private func restartText(isWaiting: Bool) -> String {
+        if let obstacle { return "not restarted, it runs on as before, since a launch would fail: \(obstacle)" }
         if isReplaced {
             let verb = isAlive ? "restarted" : "launched"
             return isWaiting ? verb : "is being \(verb)"
@@ -87,7 +88,7 @@ extension Apply.Entry {
             guard !changes.isEmpty else { return nil }
             return changes.map { Apply.text($0, isPublic: isPublic) }.joined(separator: ", ")
         }
-        // A change that is too long to show already ends with the word.
+        // The text of a change that is too long to show ends with the word "changed" already.
         if let live = list(.live) { parts.append((live.hasSuffix(" changed") ? live : "changed " + live) + " (live)") }
         if let launch = list(.launch) { parts.append("changed \(launch) (from the next launch on)") }
         if let others = list(.restart) { parts.append("\(others): \(restart)") }
@@ -101,7 +102,7 @@ extension Apply {
 
     /// Writes a change as `key old → new`, or as `key changed` if the values are long or secret.
     ///
-    /// - Parameter isPublic: whether the text may be read by others than the caller, so that it has no values of
+    /// - Parameter isPublic: whether other users than the caller may read the text. If so, it contains no values of
     ///   environment variables.
     static func text(_ change: KeyChange, isPublic: Bool) -> String {
         if change.key == unknownKey { return "changed before torpord was replaced" }

@@ -44,14 +44,22 @@ extension ControlService {
             return
         }
         if !request.diff { supervisor.service.reload() }
+        readAndApply(request, by: name, reply)
+    }
+
+    private func readAndApply(_ request: ApplyRequest, by name: String, _ reply: Reply?) {
         configurationReads.ask(ConfigurationPlace(supervisor.configuration.sources)) { [weak self] result in
-            guard let self else { return }
-            let trouble = self.apply(request, result, by: name, reply)
-            if !request.diff {
-                self.supervisor.recovery.readsConfiguration = false
-                self.supervisor.service.reloaded(trouble: trouble)
+            self?.findObstacles(request, result) { [weak self] obstacles in
+                guard let self else { return }
+                // Another configuration came into force: this one may be older.
+                guard let obstacles else { return self.readAndApply(request, by: name, reply) }
+                let trouble = self.apply(request, result, by: name, reply, obstacles: obstacles)
+                if !request.diff {
+                    self.supervisor.recovery.readsConfiguration = false
+                    self.supervisor.service.reloaded(trouble: trouble)
+                }
+                self.supervisor.rest.soon()
             }
-            self.supervisor.rest.soon()
         }
     }
 
@@ -73,7 +81,8 @@ extension ControlService {
         _ result: Result<(configuration: TorporConfiguration, accounts: NamedAccounts), DiagnosticList>,
         by name: String,
         _ reply: Reply?,
-        isFromDisk: Bool = true
+        isFromDisk: Bool = true,
+        obstacles: [String: String] = [:]
     ) -> String? {
         // Check again: a reason to refuse may have come up while the files were read.
         if let refusal = applyRefusal {
@@ -92,26 +101,9 @@ extension ControlService {
                 reply?.fail(refusal)
                 return refusal
             }
-            new.configuration = supervisor.inForce.roster.complete(new.configuration)
-            // Socket addresses may contain settings of the app: fill in the current values, not the defaults.
-            for index in new.configuration.apps.indices {
-                let next = new.configuration.apps[index]
-                let app = coordinator.id(of: next.name).map { apps[$0] }
-                new.configuration.apps[index] = supervisor.settings.filled(next, of: app)
-            }
+            new.configuration = completed(new.configuration)
             do throws(Selection.Unknown) {
-                let outdated = Set(apps.filter { $0.recoveredDigest != nil }.map(\.name))
-                let back = new.configuration.apps.filter { next in
-                    outdated.contains(next.name)
-                        && coordinator.id(of: next.name).map { apps[$0].wasLaunched(with: next) } == true
-                }
-                let applied = Apply(
-                    request,
-                    from: runningConfiguration,
-                    to: new.configuration,
-                    outdated: outdated,
-                    takenBack: Set(back.map(\.name))
-                )
+                let applied = changes(request, new.configuration, obstacles)
                 let chosen = try applied.chosen()
                 if request.diff {
                     let living = Set(apps.filter { coordinator.machine($0.id).isAlive }.map(\.name))
@@ -132,7 +124,7 @@ extension ControlService {
     }
 
     /// A text that says why no configuration can be applied now; nil if one can be applied.
-    private var applyRefusal: String? {
+    var applyRefusal: String? {
         if supervisor.isEnding || coordinator.isShuttingDown {
             return "torpord is shutting down: start it again to load the configuration"
         }
@@ -149,13 +141,6 @@ extension ControlService {
         guard count > 0 else { return nil }
         return "\(new.sources.path) has no apps, so nothing was changed: ‘torpor apply --force’ removes "
             + (count == 1 ? "the app that there is" : "all \(count) apps")
-    }
-
-    /// The configuration in force, in which each running app has the specification with which it was launched.
-    private var runningConfiguration: TorporConfiguration {
-        var running = supervisor.configuration
-        running.apps = apps.filter { !coordinator.isLeaving($0.id) }.map(\.specification)
-        return running
     }
 
     private func refuse(_ list: DiagnosticList, by name: String, _ reply: Reply?) {
@@ -196,6 +181,7 @@ extension ControlService {
         let kept = applied.new.keepingDirectories(of: supervisor.configuration)
         supervisor.shutdown.mainChanges(to: kept.supervisor.main)
         supervisor.inForce.become(kept, named)
+        appliedCount += 1
         supervisor.store.setRetention(Retention(kept.supervisor))
         for warning in kept.warnings { log.warning(warning.description) }
         let new = takeSpecifications(applied.new.apps, living: living)
@@ -306,9 +292,10 @@ extension ControlService {
             entry.isDown = down.contains(id)
             entry.isReplaced = applied.isReplaced(change.name, chosen) && entry.mayBeReplaced
             entry.scene = applied.scenes[change.name]
+            entry.obstacle = entry.isAlive ? applied.obstacles[change.name] : nil
             let machine = coordinator.machine(id)
             entry.incarnation = machine.incarnation
-            // An app that comes back once its end is over is still alive: it is launched.
+            // An app that is ending and will be launched again counts as alive, so this leaves it out.
             if change.kind == .added, entry.launch != .onDemand, machine.goal == .notRunning, !machine.isAlive {
                 entry.leftAlone =
                     if !machine.mayRun {
@@ -361,6 +348,9 @@ extension ControlService {
         }
         for index in items.indices where !isWaiting || items[index].target == .done {
             items[index].result = result(apps[items[index].app], ok: true, "is on its way")
+        }
+        for (index, entry) in entries.enumerated() where entry.obstacle != nil {
+            items[index].result = result(apps[entry.id], ok: false, "runs on as before", "not-launchable")
         }
         let waiter = PendingCall(reply: reply, items: items)
         waiter.render = { results in applied.reply(entries, results, isWaiting: isWaiting).json }

@@ -85,7 +85,7 @@ package final class AppRuntime {
 /// Receives what apps write to standard output and standard error.
 package protocol OutputOwner: AnyObject {
     func logFile(of app: AppRuntime) -> LogFile
-    /// The app has written output, which is now in its log.
+    /// Called when the app has written output, which is now in its log.
     func outputArrived(_ app: AppRuntime)
     /// Gives a copy of a descriptor to the keeper, so that it survives torpord.
     func hold(_ name: String, _ descriptor: Int32)
@@ -116,7 +116,8 @@ extension AppRuntime {
     }
 
     /// The `launchDigest` of the older configuration with which an earlier torpord launched the app; nil if there is
-    /// none. This torpord does not know that configuration otherwise. If it does not know the digest either, it is 0.
+    /// none. The digest is all that this torpord knows of that configuration. The value is 0 if not even the digest is
+    /// known.
     package var recoveredDigest: UInt64? {
         get { slots[RecoveredDigestSlot.self] }
         set { slots[RecoveredDigestSlot.self] = newValue }
@@ -127,7 +128,7 @@ extension AppRuntime {
     package var outdatedDigest: UInt64? { recoveredDigest ?? slots[LaunchDigestSlot.self] }
 
     /// Whether an earlier torpord launched the running incarnation with an older configuration than the one in force,
-    /// from which `other` differs only in values that can change while the app runs.
+    /// and the values of that configuration which apply only at a launch equal those of `other`.
     package func wasLaunched(with other: AppSpecification) -> Bool {
         recoveredDigest.map { $0 == other.launchDigest } ?? false
     }

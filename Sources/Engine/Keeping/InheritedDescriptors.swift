@@ -68,9 +68,9 @@ package enum DescriptorName {
     package static let networks = "networks"
     /// The name of the record of the apps that another program's sound interrupts.
     package static let soundFocus = "sound-focus"
-    /// The name of the socket on which the kernel reports what it denies to sandboxed apps.
+    /// The name of the audit socket, on which the kernel reports accesses that it denies to sandboxed apps.
     package static let audit = "audit"
-    /// The name of the record of which app such a report is about.
+    /// The name of the record that maps the kernel's Landlock domains to apps (``DenialWatch``).
     package static let denials = "denials"
     /// The name for the descriptor of a terminal or FIFO that is watched for data.
     package static func node(_ path: String) -> String { "node" + path }

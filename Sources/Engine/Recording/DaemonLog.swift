@@ -7,8 +7,9 @@ import WireText
 
 /// The log of torpord itself.
 ///
-/// A sentence may quote what an app or a client has sent, so each becomes one line without control characters here.
-/// Fields of the journal keep their text: their values have a length, and journalctl(1) shows them safely.
+/// A sentence may quote text from an app or a client. So each sentence is written as one line, without control
+/// characters. Fields for the journal keep the text unchanged, because the journal stores their length, and
+/// journalctl(1) escapes them.
 ///
 /// If standard error is a stream of systemd's journal, entries go to the journal directly, with fields that can be
 /// queried. An entry that cannot be sent goes to standard error as a line with the prefix of sd-daemon(3). Without a

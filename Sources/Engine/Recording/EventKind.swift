@@ -6,7 +6,7 @@ package import Lifecycle
 /// The kinds of events in the event log and the journal. The raw value is the MESSAGE_ID of the journal, which
 /// `systemd/torpor.catalog` explains; an id never changes its meaning and is never reused.
 package enum EventKind: String, CaseIterable {
-    // Launches and states of an app.
+    // The launches and states of an app.
     case launched = "c67ff3161e2d46aeaab144264c90011c"
     case entered = "0573b4b920154dc1a982404b81de39c3"
     case changing = "7565877b47bc466eb816e4ea058600a4"
@@ -40,7 +40,7 @@ package enum EventKind: String, CaseIterable {
     case healthChecked = "685ff0e40b874bb9b782a9bcbc81c108"
     case coverFailed = "8a616131659b4a1c8102beb3f4333864"
 
-    // Events of an app's bundle.
+    // The events of an app's bundle.
     case bundlePutBack = "0c4f7f0e2a4b4d5f9e61d3a8b7c25e94"
 
     // An app's data folders.
@@ -49,7 +49,7 @@ package enum EventKind: String, CaseIterable {
     case cachesRemoved = "898e549d71e24cfaa10fc535ce1110dc"
     case dataPurged = "530f2e4bc003488eb622b3eae6f51ae7"
 
-    // Protected data.
+    // The events of protected data.
     case dataLocked = "6f0b1f5d2d3c4a5e9b1c7a4d8e2f6031"
     case dataUnlocked = "0d9c3a7be4f1482ab65d1e90c7f3a824"
     case dataBusy = "b41e6a90c5d748f3a2e7095cd18f6b3d"
@@ -62,7 +62,7 @@ package enum EventKind: String, CaseIterable {
     case belowLimit = "fc9b6bf446e446b19c9b691a985a6c6a"
     case waitsForMemory = "bbf7378c9cfb4639a0d60b2387b8f675"
 
-    // Scenes.
+    // The events of scenes.
     case sceneOpened = "657a027e9efb44b7bfd6cf8b308c72ea"
     case sceneDisconnected = "2f5d1cd4a70f45c8913fe3dbb76a813b"
     case sceneDiscarded = "894f933a2c324b36a8899aa7cbc6d328"
@@ -82,7 +82,7 @@ package enum EventKind: String, CaseIterable {
     case socketClosed = "8df7f10cf2b74d2f88479241357c4716"
     case backlogNearlyFull = "583d6a1846ae43cbb65f99a0c26586cf"
 
-    // Messages and settings for an app.
+    // The messages and settings for an app.
     case posted = "6ac98f0e17414a1cb760157393c8decb"
     case notHandled = "9bcc270ce885499797720aa66acf7863"
     case transfer = "8d7f974d26884a95b9cfe69c28fd165e"
@@ -108,7 +108,7 @@ package enum EventKind: String, CaseIterable {
     case stateKept = "1515b2b079e842d187af33a54558f59d"
     case snapshotTaken = "e43ba4cea8714aafb234cc1004461b95"
 
-    // Requests and decisions about an app.
+    // The requests and decisions about an app.
     case asked = "7063ec36c2114a1e9f7ffa42213188ef"
     case refused = "463ccee7b279451fae460fa3c94f79b1"
     case keptDown = "75fcc35e49d94e42baabb8af3cf9a35f"
@@ -122,7 +122,7 @@ package enum EventKind: String, CaseIterable {
     case ownershipExpired = "c48b5f1e7d924a06b3e8f0a26d9c7b15"
     case chatty = "717fd6d4a3d64d4fa085c62e6ed801da"
 
-    // torpord itself.
+    // The events of torpord itself.
     case started = "60a3e35ce2e349bca74cb9f86f103752"
     case tookOver = "5bb3d875b95f4a91b7c3ceaa986ec359"
     case stopping = "b7840a59b26e43f2b367031d4741a422"
@@ -272,7 +272,7 @@ package enum EventKind: String, CaseIterable {
     /// The kind of event that records a notice of the lifecycle core; nil if users need not see the notice.
     package init?(_ notice: Notice) {
         switch notice {
-        case .missed, .sceneMissed, .sceneRefused(_, missed: true): self = .lateAnswer
+        case .missed, .messageMissed, .sceneMissed, .sceneRefused(_, missed: true): self = .lateAnswer
         case .suspendFailed: self = .notStopped
         case .stoppedAgain, .keepsRunning: self = .continuedByOthers
         case .killed: self = .outlivedGrace

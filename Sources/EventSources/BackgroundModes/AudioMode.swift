@@ -130,7 +130,8 @@ package final class AudioMode: EventRoom, EventSource {
                 set(id, true)
                 continue
             }
-            // If the mode is true but this torpord has heard no sound, an earlier torpord has: count it as heard now.
+            // If the core counts the app as playing but this torpord has seen no stream of it, an earlier torpord saw
+            // one: count it as seen now.
             guard let heardAt = following.heardAt ?? (machine(id).modes.contains(.audio) ? now : nil) else {
                 if id == stopping { following.stop?() }
                 continue

@@ -86,15 +86,15 @@ final class ServicePublisher {
 
     deinit { retry?.cancel() }
 
-    /// A name of at most so many bytes.
+    /// The name, cut to at most `most` bytes.
     static func shortened(_ name: String, to most: Int) -> String {
         var name = name
         while name.utf8.count > most { name.removeLast() }
         return name
     }
 
-    /// Announces this service in place of the one that was announced under the key before. Nil: only withdraws that
-    /// one.
+    /// Announces this service in place of the one that was announced under the key before. If `new` is nil, only
+    /// withdraws the old one.
     func set(_ key: String, _ new: Service?) {
         guard wanted[key] != new else { return }
         wanted[key] = new
@@ -155,7 +155,7 @@ final class ServicePublisher {
                 return
             }
             guard let path else {
-                // Nothing more comes for this group: it need not be kept until its answer.
+                // Avahi has not made this group and sends nothing more about it, so drop it.
                 self.groups[key] = nil
                 var reason = "it answers without a group"
                 if case .failure(let error) = answer { reason = error.name ?? error.description }

@@ -84,7 +84,7 @@ extension Timers {
         return nil
     }
 
-    /// In percent. If the battery's charge is lower, fetches wait.
+    /// A fetch waits while the battery's charge is below this, in percent.
     private static let lowBattery: UInt32 = 20
 
     /// Ends the app's fetch, since the app's delegate has answered performFetch. `result`: nil if the delegate gave

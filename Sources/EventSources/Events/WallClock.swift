@@ -27,17 +27,17 @@ final class WallClock: EventRoom, EventSource {
     /// Called when the clock was set, the machine has slept, or the time zone has changed. `isElsewhere`: whether the
     /// time zone has changed.
     var onChange: ((_ isElsewhere: Bool) -> Void)?
-    /// In microseconds: the wall clock minus the clock that cannot be set, at the last check.
+    /// The wall clock minus the clock that cannot be set, in microseconds, at the last check.
     private var difference: Int64 = 0
     /// The day's number and the offset from UTC in seconds, both at the last check.
     private var day = 0
     private var offset = 0
 
-    /// In microseconds. A smaller change of `difference` does not mean that the clock was set, because the two clocks
-    /// are read one after the other.
+    /// A change of `difference` by less than this, in microseconds, does not mean that the clock was set, because the
+    /// two clocks are read one after the other.
     private static let jitter: Int64 = 1_000
-    /// In microseconds. Smaller steps of the clock are not reported to apps, because a time service often steps the
-    /// clock by a fraction of a second.
+    /// A step of the clock by less than this, in microseconds, is not reported to apps, because a time service often
+    /// steps the clock by a fraction of a second.
     private static let significant: Int64 = 1_000_000
     private static let directory = "/etc"
 

@@ -96,8 +96,8 @@ extension ListeningSockets {
         }
     }
 
-    /// The app has called shutdown(2) on its socket, as many programs do at exit. If the app does not run, binds the
-    /// socket again for the next launch.
+    /// Called when the app has called shutdown(2) on its socket, as many programs do at exit. If the app does not run,
+    /// binds the socket again for the next launch.
     private func renew(_ socket: ListeningSocket, of set: SocketSet) {
         guard !coordinator.machine(set.app.id).isAlive else { return }
         log.info("\(set.app.name) has shut down its socket \(socket.label): binding it again")
@@ -147,8 +147,8 @@ extension ListeningSockets {
 
     // MARK: Launches that served nobody
 
-    /// Called when the app gets its sockets for a launch. If its last run served nobody, judges this one too, whatever
-    /// it is launched for, and counts from now, before the app can accept anything.
+    /// Called when the app gets its sockets for a launch. If the app's last run accepted no connection, judges this run
+    /// too, whatever the launch is for. Arrivals are counted from now on, before the app can accept any connection.
     func launches(_ set: SocketSet) {
         guard set.unserved.count > 0, let socket = set.unserved.run?.socket ?? set.unserved.socket else { return }
         stopCounting(set)
@@ -164,7 +164,8 @@ extension ListeningSockets {
         guard !isOver(run, of: set.app), !run.hasServed() else { return forgetUnserved(set) }
         stopCounting(set)
         set.unserved.run = nil
-        // Whoever asked for the end knows of it, and nothing is launched during the end of torpord.
+        // If the end was requested, count nothing: whoever requested it knows why the connection was not served. While
+        // torpord ends, nothing is launched anyway.
         guard ending.next == .rest, !ending.reason.wasAskedFor, machine(app).allowsLaunchByEvent, !isEnding,
             !coordinator.isShuttingDown
         else { return }
@@ -199,7 +200,7 @@ extension ListeningSockets {
     /// Called when a user has asked for the app.
     func startedByPerson(_ app: AppRuntime) { if let set = sets[app.id] { forgetUnserved(set) } }
 
-    /// Forgets the runs that served nobody.
+    /// Forgets the runs that accepted no connection.
     private func forgetUnserved(_ set: SocketSet) {
         stopCounting(set)
         set.unserved.endDelay()
@@ -211,8 +212,8 @@ extension ListeningSockets {
         now - run.since >= app.specification.rules.backoff.stableAfter
     }
 
-    /// Whether new connections at the socket are counted, because the app runs and the last run was not seen to accept
-    /// one. If that is so, begins to count, until the app accepts one or the run has lasted long enough.
+    /// Whether new connections at the socket must be counted, because the app runs and its last run accepted none as
+    /// far as is known. If so, starts to count them, until the app has accepted one or the run has lasted long enough.
     private func isCounted(_ socket: ListeningSocket, of set: SocketSet, _ machine: AppMachine) -> Bool {
         guard set.unserved.count > 0, let run = set.unserved.run, run.socket === socket,
             machine.isAlive || machine.isWaitingToLaunch, let descriptor = socket.descriptor

@@ -402,13 +402,15 @@ package final class ListeningSockets: EventRoom, EventSource {
         return passed
     }
 
-    /// Closes the app's Unix sockets, with all that waits at them, so that its next launch binds them anew. Call this
+    /// Closes the app's Unix sockets, with all that waits at them, so that its next launch binds new ones. Call this
     /// before a launch with other permissions: the app may have sent itself descriptors of what it may no longer open.
-    /// A sandboxed app cannot connect to abstract sockets that torpord has bound (with Landlock of Linux 6.12).
+    /// A sandboxed app cannot connect to abstract sockets that torpord has bound (with Landlock of Linux 6.12). On older
+    /// kernels they stay all the same: while the keeper closes an abstract name, any process could bind it.
     package func closeOutdated(of app: AppRuntime) {
         for socket in sockets(of: app) where socket.hasFile {
             guard let descriptor = socket.descriptor else { continue }
-            // The keeper has the old socket for a moment longer: shut down, the socket gets nothing more.
+            // torpor-keeper holds the old socket for a moment longer. Shut the socket down, so that it accepts nothing
+            // in that time.
             try? Sockets.shutDown(descriptor.raw)
             close(socket, removesFile: true)
         }

@@ -73,7 +73,7 @@ final class ServingApp: EventRoom {
         }
         // If not even inode numbers are known, find the connections by port.
         let ports = finder.numbers.isEmpty ? Set(given.keys) : []
-        owner.poll.ask(finder.numbers, at: ports) { [weak self] queues in
+        owner.poll.ask(finder.numbers, at: ports, in: finder.namespaces) { [weak self] queues in
             guard let self else { return }
             let queues = Array(queues.values)
             judge(clients(of: queues, given).map { queues[$0].traffic })

@@ -79,7 +79,7 @@ final class SleepingSockets: EventRoom {
         let finder = SocketFinder(tree, loop) { [weak self] finder in
             self?.finder = nil
             if let obstacle = finder.obstacle {
-                self?.poll(finder.numbers, obstacle)
+                self?.poll(finder, obstacle)
             } else {
                 self?.watch(finder.takeCopies())
             }
@@ -227,16 +227,16 @@ final class SleepingSockets: EventRoom {
         unwatch()
         let finder = SocketFinder(tree, loop, obstacle: .tooManyOpenFiles) { [weak self] finder in
             self?.finder = nil
-            self?.poll(finder.numbers, .tooManyOpenFiles)
+            self?.poll(finder, .tooManyOpenFiles)
         }
         self.finder = finder
         finder.find()
     }
 
-    private func poll(_ numbers: Set<UInt32>, _ obstacle: Errno) {
+    private func poll(_ finder: SocketFinder, _ obstacle: Errno) {
         // If not even inode numbers are known, find the sockets by port.
-        let ports = numbers.isEmpty ? Set(sockets.places(of: app).keys) : []
-        owner.poll.add(app.id, numbers, at: ports) { [weak self] queues, before in
+        let ports = finder.numbers.isEmpty ? Set(sockets.places(of: app).keys) : []
+        owner.poll.add(app.id, finder.numbers, at: ports, in: finder.namespaces) { [weak self] queues, before in
             guard let self else { return }
             if before == nil, !isWorthPolling(queues) { return owner.poll.remove(app.id) }
             owner.cannotCopy(app, obstacle)
@@ -263,7 +263,7 @@ final class SleepingSockets: EventRoom {
                 before == nil && wish.manner(ofClient: queue, places) != .none
                 && queue.traffic.owesAnswer(app.specification)
             guard isAsked || isNews(queue, after: before?[socket]) else { continue }
-            if queue.listens, queue.family == .internet { listening[socket] = queue.place }
+            if queue.listens, queue.family == .internet, !queue.isElsewhere { listening[socket] = queue.place }
             let pending: LeftBehind.Pending =
                 queue.listens
                 ? .connection(ids: nil)

@@ -11,6 +11,8 @@ final class SocketFinder {
     private(set) var copies: [SocketCopy] = []
     /// The inode numbers of the sockets, if the sockets were not copied; otherwise empty.
     private(set) var numbers: Set<UInt32> = []
+    /// The network namespaces of the processes, other than torpord's, if the sockets were not copied.
+    private(set) var namespaces: [ForeignNamespace] = []
     /// Why the sockets were not copied; nil if copying has not failed.
     private(set) var obstacle: Errno?
 
@@ -25,7 +27,11 @@ final class SocketFinder {
     private var numberReading: SocketReading?
     private var seen: Set<UInt32> = []
     private var isOver = false
+    private var knownNamespaces: Set<UInt64> = []
 
+    /// The maximum number of namespaces to poll. A container has one.
+    private static let mostNamespaces = 8
+    private static let ownNamespace = try? ProcFS.networkNamespace(ThisProcess.pid)
     /// The maximum time for which one slice blocks the event loop.
     private static let slice = Duration.milliseconds(1)
     /// The maximum number of copies, because each uses a file descriptor of torpord.
@@ -119,12 +125,21 @@ final class SocketFinder {
             if numberReading == nil {
                 guard let pid = rest.popFirst() else { return true }
                 numberReading = try? SocketReading(pid)
+                noteNamespace(of: pid)
             }
             guard let reading = numberReading else { continue }
             guard reading.read(until: end) else { return false }
             numbers.formUnion(reading.sockets)
             numberReading = nil
         }
+    }
+
+    private func noteNamespace(of pid: Int32) {
+        guard namespaces.count < Self.mostNamespaces, let own = Self.ownNamespace,
+            let namespace = try? ProcFS.networkNamespace(pid), namespace != own,
+            knownNamespaces.insert(namespace).inserted, let pidfd = try? Identity(of: pid).open()
+        else { return }
+        namespaces.append(ForeignNamespace(of: pidfd))
     }
 }
 

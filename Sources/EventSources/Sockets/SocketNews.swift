@@ -141,9 +141,9 @@ extension SocketQueue {
 /// suspension, and the app was awake for a second or more and could have accepted it. There is no delay for data that came since the last suspension, nor while a client waits
 /// for an answer (``SocketTraffic/owesAnswer(_:)``).
 struct LeftBehind {
-    /// What is pending at a socket.
+    /// The data or connection that is pending at a socket.
     enum Pending: Hashable {
-        /// Connections that wait to be accepted. `ids`: the number of each; nil if the kernel does not say.
+        /// Connections that wait to be accepted. `ids`: the number of each; nil if the kernel does not report it.
         case connection(ids: Set<UInt64>?)
         /// An answer that a client waits for.
         case answer
@@ -154,7 +154,7 @@ struct LeftBehind {
     private var times: [UInt32: Int] = [:]
     /// The connections that waited at each listening socket in the last suspension.
     private var unaccepted: [UInt32: Set<UInt64>] = [:]
-    /// The longest delay if the kernel does not say which connections wait.
+    /// The longest delay if the kernel does not report which connections wait.
     private static let longestForUnknown = Duration.seconds(1)
 
     var isEmpty: Bool { times.isEmpty }

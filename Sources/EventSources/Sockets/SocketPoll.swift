@@ -15,6 +15,7 @@ final class SocketPoll {
     private struct Polled {
         let sockets: Set<UInt32>
         let ports: Set<UInt64>
+        let namespaces: [ForeignNamespace]
         let handler: Handler
         var before: Queues?
     }
@@ -41,9 +42,17 @@ final class SocketPoll {
         work = BackgroundWorker(loop, named: "sockets")
     }
 
-    func add(_ app: AppID, _ sockets: Set<UInt32>, at ports: Set<UInt64>, _ handler: @escaping Handler) {
+    /// Polls these sockets, and those at these ports, until ``remove(_:)``. `namespaces`: the other network namespaces in
+    /// which the app has sockets.
+    func add(
+        _ app: AppID,
+        _ sockets: Set<UInt32>,
+        at ports: Set<UInt64>,
+        in namespaces: [ForeignNamespace] = [],
+        _ handler: @escaping Handler
+    ) {
         guard !sockets.isEmpty || !ports.isEmpty else { return }
-        polled[app] = Polled(sockets: sockets, ports: ports, handler: handler)
+        polled[app] = Polled(sockets: sockets, ports: ports, namespaces: namespaces, handler: handler)
         if underWay == nil { arm(after: .zero) }
     }
 
@@ -54,13 +63,18 @@ final class SocketPoll {
     }
 
     /// Reads the queues of these sockets once, on a background thread.
-    func ask(_ sockets: Set<UInt32>, at ports: Set<UInt64>, _ completion: @escaping (Queues) -> Void) {
+    func ask(
+        _ sockets: Set<UInt32>,
+        at ports: Set<UInt64>,
+        in namespaces: [ForeignNamespace] = [],
+        _ completion: @escaping (Queues) -> Void
+    ) {
         guard !sockets.isEmpty || !ports.isEmpty else { return completion([:]) }
-        work.ask({ (try? SocketQueues.read(sockets, at: ports)) ?? [:] }, completion)
+        work.ask({ (try? SocketQueues.read(sockets, at: ports, in: namespaces)) ?? [:] }, completion)
     }
 
-    /// Finds the connections at these ports that nobody has accepted (``SocketQueues/unaccepted(at:)``), on a background
-    /// thread. `completion` gets nil if the kernel does not say.
+    /// Finds the connections at these ports that no process has accepted (``SocketQueues/unaccepted(at:)``), on a
+    /// background thread. `completion` gets nil if the kernel does not report them.
     func unaccepted(at ports: Set<UInt64>, _ completion: @escaping ([UInt64: Set<UInt64>]?) -> Void) {
         work.ask({ try? SocketQueues.unaccepted(at: ports) }, completion)
     }
@@ -74,11 +88,12 @@ final class SocketPoll {
         guard underWay == nil, !polled.isEmpty else { return }
         let sockets = polled.values.reduce(into: Set<UInt32>()) { $0.formUnion($1.sockets) }
         let ports = polled.values.reduce(into: Set<UInt64>()) { $0.formUnion($1.ports) }
+        let namespaces = polled.values.flatMap(\.namespaces)
         underWay = Set(polled.keys)
         work.ask(
             {
                 let start = Clock.monotonic()
-                let queues = (try? SocketQueues.read(sockets, at: ports)) ?? [:]
+                let queues = (try? SocketQueues.read(sockets, at: ports, in: namespaces)) ?? [:]
                 return Answer(queues: queues, cost: Clock.monotonic() - start)
             },
             { [weak self] (answer: Answer) in self?.answered(answer) }
@@ -90,7 +105,9 @@ final class SocketPoll {
         underWay = nil
         for id in apps {
             guard let one = polled[id] else { continue }
-            let queues = answer.queues.filter { one.sockets.contains($0.key) || one.ports.contains($0.value.place) }
+            let queues = answer.queues.filter { 
+                one.sockets.contains($0.key) || !$0.value.isElsewhere && one.ports.contains($0.value.place)
+            }
             polled[id]?.before = queues
             one.handler(queues, one.before)
         }

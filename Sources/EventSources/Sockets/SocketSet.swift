@@ -29,22 +29,23 @@ final class SocketSet {
     var unserved = Unserved()
 
     struct Unserved {
-        /// So many runs in a row are followed by no delay, since they may have served: arrivals are not counted in the
-        /// first one, and an accept in the second one may be hidden by arrivals that were reported together.
+        /// How many such runs in a row cause no delay yet, since these runs may have accepted a connection after all:
+        /// in the first run arrivals are not counted, and in the second run an accept may be hidden because the loop
+        /// has reported several arrivals as one.
         static let tolerated = 2
 
-        /// How many runs in a row were not seen to accept a connection.
+        /// How many runs in a row accepted no connection, as far as is known.
         var count = 0
-        /// Until when connections do not launch the app, because of the last such run; nil for no wait.
+        /// Until when connections do not launch the app, after several such runs; nil if there is no delay.
         var until: Duration?
         var timer: TimerSource?
-        /// The socket at which the last such run accepted none.
+        /// The socket whose connections the last such run did not accept.
         var socket: ListeningSocket?
-        /// The current run, if a connection has launched it or has launched the last one; nil if the run need not be
+        /// The current run, if a connection has launched this run or the previous one; nil if the run need not be
         /// judged.
         var run: Run?
 
-        /// Ends the delay.
+        /// Ends the delay, so that connections launch the app again.
         mutating func endDelay() {
             until = nil
             timer?.cancel()
@@ -58,15 +59,16 @@ final class SocketSet {
     final class Run {
         let socket: ListeningSocket
         let since: Duration
-        /// How many connections waited before the run; nil if the kernel does not say.
+        /// How many connections waited before the run; nil if the kernel does not report it.
         private let waiting: Int?
-        /// How many waited at the last look.
+        /// How many connections waited at the last check.
         private var last: Int
         /// How often the loop reported new connections.
         private var reports = 0
-        /// How many connections arrived in the run, at least.
+        /// A lower bound for the number of connections that arrived during the run.
         private var arrived = 0
-        /// Whether arrivals were counted. If not, a connection may have replaced an accepted one unnoticed.
+        /// Whether arrivals were counted. If they were not, the app may have accepted a connection while another one
+        /// arrived, so that the queue looks unchanged.
         private(set) var isCounted = false
         /// The event loop's watch of the socket that counts arrivals; nil if they are not counted now.
         private(set) var counter: IOSource?
@@ -77,19 +79,20 @@ final class SocketSet {
             last = waiting ?? 0
         }
 
-        /// Whether the app has accepted a connection, or may have done so at a socket of which the kernel does not
-        /// say how many wait.
+        /// Whether the app has accepted a connection. Also true if that is unknown, because the kernel does not report
+        /// how many connections wait at this socket.
         func hasServed(isReport: Bool = false) -> Bool {
             guard let waiting, let left = socket.backlog.map({ Int($0.waiting) }) else { return true }
             if isReport { reports += 1 }
-            // Both are lower bounds: the loop may report several connections once, and an accept hides an arrival.
+            // Both numbers are lower bounds: the loop may report several connections as one, and the queue does not
+            // grow if one is accepted while another one arrives.
             arrived = max(arrived + max(0, left - last), reports)
             last = left
             return left == 0 || left < waiting + arrived
         }
 
-        /// Arrivals are counted by this watch from now on. `isReadable`: whether connections wait already, which the
-        /// loop reports once.
+        /// Counts arrivals by this watch from now on. `isReadable`: whether connections wait already. The loop reports
+        /// these once too, so that report must not count.
         func count(by counter: IOSource?, isReadable: Bool) {
             self.counter = counter
             guard counter != nil else { return }

@@ -154,9 +154,9 @@ extension FileIdentity {
 public enum TaskComparison {
     /// A table of the kernel that several threads may share.
     public enum Table: Int32, Sendable {
-        /// Their descriptors (KCMP_FILES).
+        /// The open descriptors of threads (KCMP_FILES).
         case descriptors = 2
-        /// Their working and root directories (KCMP_FS).
+        /// The working and root directories of threads (KCMP_FS).
         case folders
     }
 

@@ -355,6 +355,11 @@ public enum File {
         try call { mkfifo(path, mode_t(mode)) }
     }
 
+    /// Creates another name for the file at `path`, which is not followed if it is a symlink.
+    public static func hardLink(_ path: String, at name: String) throws(Errno) {
+        try call { linkat(AT_FDCWD, path, AT_FDCWD, name, 0) }
+    }
+
     /// Creates a symlink at `path` that points to `target`.
     public static func link(_ path: String, to target: String) throws(Errno) { try call { symlink(target, path) } }
 

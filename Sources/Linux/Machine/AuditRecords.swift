@@ -2,42 +2,41 @@
 
 import CLinux
 
-/// The records of the kernel's audit about Landlock. Reading them changes nothing for other readers, such as auditd.
+/// Reads the kernel's audit records about Landlock. Other readers of audit, such as auditd, are not affected.
 public struct AuditRecords {
-    /// The descriptor to watch, which is readable while records wait.
+    /// The audit socket. It is readable while records wait.
     public let descriptor: Descriptor
 
-    /// A record as the kernel wrote it.
+    /// A record as the kernel has written it.
     public struct Record: Hashable, Sendable {
-        /// The number of its kind (linux/audit.h).
+        /// The record's type (linux/audit.h).
         public let type: UInt16
-        /// Its text, `audit(1729738800.268:30): domain=…`.
+        /// The record's text, such as `audit(1729738800.268:30): domain=…`.
         public let text: [UInt8]
 
         /// Memberwise initializer.
         public init(type: UInt16, text: [UInt8]) { (self.type, self.text) = (type, text) }
     }
 
-    /// What was read at once.
+    /// The result of one read.
     public struct Batch: Sendable {
         /// The records, oldest first.
         public var records: [Record] = []
-        /// Whether the kernel had no room for records before these.
+        /// Whether the kernel has dropped records before these, for lack of space.
         public var isLossy = false
         /// Whether more records may wait.
         public var isFull = false
-        /// Why nothing can be read any longer; nil if it can.
+        /// The error after which no more records can be read; nil if there was none.
         public var failure: Errno?
     }
 
-    /// Begins to listen; EPERM without CAP_AUDIT_READ.
+    /// Opens an audit socket. Throws EPERM if torpord lacks CAP_AUDIT_READ.
     public init() throws(Errno) { descriptor = Descriptor(owning: try call { tlx_audit_listen() }) }
 
-    /// Continues with a socket that another process has opened.
+    /// Uses an audit socket that an earlier torpord has opened.
     public init(taking descriptor: Descriptor) { self.descriptor = descriptor }
 
-    /// Reads the records that wait at a descriptor like ``descriptor``, `most` at most. Never waits. May be called on any
-    /// thread.
+    /// Reads at most `most` waiting records from an audit socket, without blocking. May be called on any thread.
     public static func read(_ descriptor: Int32, atMost most: Int) -> Batch {
         var batch = Batch()
         var text = [CChar](repeating: 0, count: longest)
@@ -62,7 +61,7 @@ public struct AuditRecords {
         return batch
     }
 
-    /// The longest record: a path of 4096 bytes in hexadecimal, and room for the other fields.
+    /// The size of the longest record, in bytes: a path of 4096 bytes in hexadecimal digits, plus the other fields.
     private static let longest = 10 << 10
 
     /// Whether audit is enabled on this machine. Waits up to a second; needs CAP_AUDIT_CONTROL.

@@ -8,7 +8,7 @@ public struct Power: Hashable, Sendable {
     public enum Source: Sendable {
         /// The source is unknown: most servers and virtual machines have no power supply in sysfs.
         case unknown
-        /// Mains, with or without a battery.
+        /// The machine runs on mains power, with or without a battery.
         case mains
         /// A discharging battery.
         case battery

@@ -3,11 +3,12 @@
 /// An extended regular expression (regex(7)) that must match a whole text, byte by byte as in the C locale.
 ///
 /// It accepts what regcomp(3) accepts, without back-references and word boundaries. regexec(3) is not used, because
-/// some patterns need a time that grows much faster than the text, and the text may come from untrusted sources. Here
-/// all ways through the pattern are followed at once (Thompson's algorithm), so that the number of steps is at most
-/// the number of instructions times the length of the text: ``mostSteps(on:)``.
+/// some patterns need a time that grows much faster than the text, and the text may come from untrusted sources. This
+/// type follows all paths through the pattern at the same time (Thompson's algorithm). So the number of steps is at
+/// most the number of instructions times the length of the text (``mostSteps(on:)``).
 public struct TextPattern: Sendable {
-    /// An instruction of the compiled pattern; after `take`, `atStart` and `atEnd`, the next instruction follows.
+    /// An instruction of the compiled pattern. After `take`, `atStart` and `atEnd`, the match continues with the next
+    /// instruction in the list.
     fileprivate enum Instruction: Sendable {
         case take(ByteSet)
         case split(Int, Int)
@@ -17,11 +18,11 @@ public struct TextPattern: Sendable {
         case accept
     }
 
-    /// The maximum number of characters for which a pattern stands, with each repetition written out.
+    /// The maximum size of a pattern: the number of characters that it matches when each repetition is written out.
     public static let most = 1024
 
     private let instructions: [Instruction]
-    /// The length of the longest text that fits, in bytes; nil if there is none.
+    /// The length of the longest text that can match, in bytes; nil if there is no limit.
     private let longest: Int?
 
     /// Compiles the pattern; nil if the pattern is invalid or too large.
@@ -42,14 +43,13 @@ public struct TextPattern: Sendable {
     /// Whether the whole text matches.
     public func fits(_ text: String) -> Bool { match(text).fits }
 
-    /// The greatest number of steps that a match with a text of at most this many bytes takes. A step takes a few
-    /// nanoseconds.
+    /// The maximum number of steps to match a text of at most this many bytes. A step takes a few nanoseconds.
     public func mostSteps(on bytes: Int) -> Int { instructions.count * (min(bytes, longest ?? bytes) + 1) }
 
-    /// The greatest length of a text, in bytes, with which a match takes at most so many steps.
+    /// The length in bytes up to which matching a text takes at most this many steps.
     public func length(within steps: Int) -> Int { max(steps / instructions.count - 1, 0) }
 
-    /// Whether the whole text matches, and the number of steps that finding out has taken.
+    /// Whether the whole text matches, and how many steps it took to find out.
     public func match(_ text: String) -> (fits: Bool, steps: Int) {
         let bytes = Array(text.utf8)
         if let longest, bytes.count > longest { return (false, 0) }
@@ -68,7 +68,7 @@ public struct TextPattern: Sendable {
         private var parts = 0
 
         mutating func write(_ part: TextPatternPart) throws(TextPatternParser.Invalid) {
-            // Repetitions of nothing add no instructions, so count parts as well.
+            // Limit the number of parts too: a repetition of an empty part adds no instructions, but takes time.
             parts += 1
             guard parts <= 8 * TextPattern.most else { throw TextPatternParser.Invalid() }
             switch part {
@@ -114,7 +114,8 @@ public struct TextPattern: Sendable {
             for split in splits { instructions[split] = .split(split + 1, instructions.count) }
         }
 
-        /// Adds an instruction; the caller replaces `accept`, which stands for one whose target is not known yet.
+        /// Adds an instruction and returns its index. `accept` serves as a placeholder for a `split` or `jump` whose
+        /// target the caller sets later.
         private mutating func add(_ instruction: Instruction) throws(TextPatternParser.Invalid) -> Int {
             guard instructions.count < 4 * TextPattern.most else { throw TextPatternParser.Invalid() }
             instructions.append(instruction)
@@ -122,14 +123,15 @@ public struct TextPattern: Sendable {
         }
     }
 
-    /// A match under way: the instructions that the text so far leads to.
+    /// A match in progress.
     private struct Run {
         private let instructions: [Instruction]
         private let length: Int
-        /// The `take` instructions that may take the next byte.
+        /// The `take` instructions that can consume the next byte.
         private var waiting: [Int] = []
         private var before: [Int] = []
-        /// For each instruction: the last place in the text at which it was reached. At each place it counts once.
+        /// For each instruction, the last place in the text where it was reached, so that it is followed only once at
+        /// each place.
         private var reachedAt: [Int]
         private var stack: [Int] = []
         private(set) var acceptedAt = -1
@@ -141,7 +143,8 @@ public struct TextPattern: Sendable {
             reachedAt = [Int](repeating: -1, count: instructions.count)
         }
 
-        /// Takes a byte, which ends at `place`. Returns false if no instruction takes it.
+        /// Consumes a byte. `place`: the number of bytes consumed after that. Returns false if no instruction accepts
+        /// the byte.
         mutating func take(_ byte: UInt8, to place: Int) -> Bool {
             swap(&waiting, &before)
             waiting.removeAll(keepingCapacity: true)
@@ -154,7 +157,7 @@ public struct TextPattern: Sendable {
             return isTaken
         }
 
-        /// Follows the instructions from `first` on that take no byte.
+        /// Follows all instructions that consume no byte, starting from `first`.
         mutating func follow(_ first: Int, at place: Int) {
             stack.append(first)
             while let index = stack.popLast() {

@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// A part of a regular expression.
+/// A node of the syntax tree of a regular expression.
 indirect enum TextPatternPart {
-    /// A byte of this set.
+    /// One byte that is in this set.
     case take(ByteSet)
     case atStart
     case atEnd
     case sequence([TextPatternPart])
     case choice([TextPatternPart])
-    /// A part, the least number of times that it occurs, and the greatest; nil without a limit.
+    /// A part that is repeated: the minimum and the maximum number of repetitions; the maximum is nil if there is no
+    /// limit.
     case repeated(TextPatternPart, Int, Int?)
 
-    /// The length of the longest text that fits, in bytes; nil if there is none. Only for a part that is small enough
-    /// to be written out: then no product overflows.
+    /// The length of the longest text that can match, in bytes; nil if there is no limit. Call this only for a part
+    /// that the compiler has accepted as small enough: otherwise the product may overflow.
     var longest: Int? {
         switch self {
         case .take: return 1
@@ -65,12 +66,12 @@ struct ByteSet: Sendable {
 
 /// Parses extended regular expressions as regcomp(3) does in the C locale.
 struct TextPatternParser {
-    /// The pattern is invalid, or has something that is not supported.
+    /// The pattern is invalid, or uses something that is not supported.
     struct Invalid: Error {}
 
-    /// The deepest nesting of groups: the parser calls itself for each.
+    /// How deep groups may be nested. The parser is recursive, so this limits its stack.
     private static let deepest = 32
-    /// The classes of characters, such as `[:alpha:]`.
+    /// The character classes, such as `[:alpha:]`.
     private static let classes: [(name: String, set: ByteSet)] = [
         ("alnum", ByteSet(0x30...0x39, 0x41...0x5a, 0x61...0x7a)), ("alpha", ByteSet(0x41...0x5a, 0x61...0x7a)),
         ("blank", ByteSet(0x09...0x09, 0x20...0x20)), ("cntrl", ByteSet(0x01...0x1f, 0x7f...0x7f)),
@@ -135,7 +136,8 @@ struct TextPatternParser {
         }
     }
 
-    /// What follows a backslash. Back-references and word boundaries are refused: no bound on the steps would hold.
+    /// Parses what follows a backslash. Rejects back-references and word boundaries, because with them the number of
+    /// steps would not be limited.
     private mutating func escaped() throws(Invalid) -> ByteSet {
         let byte = try next()
         let word = ByteSet(0x30...0x39, 0x41...0x5a, 0x5f...0x5f, 0x61...0x7a)
@@ -152,7 +154,7 @@ struct TextPatternParser {
         }
     }
 
-    /// The part with the repetitions that follow it.
+    /// Parses the repetitions that follow a part.
     private mutating func repeated(_ single: TextPatternPart) throws(Invalid) -> TextPatternPart {
         var part = single
         while let byte = rest.first {
@@ -171,7 +173,7 @@ struct TextPatternParser {
         return part
     }
 
-    /// The part with the bounds that follow an opening brace.
+    /// Parses the bounds of a repetition after an opening brace.
     private mutating func bounded(_ part: TextPatternPart) throws(Invalid) -> TextPatternPart {
         let least = try number()
         var most = least
@@ -186,7 +188,7 @@ struct TextPatternParser {
         return .repeated(part, least ?? 0, most)
     }
 
-    /// The number that follows; nil if there is none.
+    /// Parses a number; nil if none follows.
     private mutating func number() throws(Invalid) -> Int? {
         var value: Int?
         while let byte = rest.first, (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte) {
@@ -228,11 +230,10 @@ struct TextPatternParser {
         }
     }
 
-    /// Whether a hyphen follows that is not the last character in the brackets.
+    /// Whether the next byte is a hyphen that stands for a range, not the last character in the brackets.
     private var isRange: Bool { rest.first == UInt8(ascii: "-") && rest.dropFirst().first != UInt8(ascii: "]") }
 
-    /// The members of a class (`[:alpha:]`) or an equivalence class (`[=a=]`), after its first bracket; nil if there
-    /// is neither.
+    /// Parses a class (`[:alpha:]`) or an equivalence class (`[=a=]`), after its first bracket. Nil if neither follows.
     private mutating func named() throws(Invalid) -> ByteSet? {
         guard let kind = rest.first, kind == UInt8(ascii: ":") || kind == UInt8(ascii: "=") else { return nil }
         let name = try name(kind)
@@ -244,7 +245,7 @@ struct TextPatternParser {
         return ByteSet(member...member)
     }
 
-    /// The byte itself, or the one that a collating element stands for (`[.a.]`).
+    /// The byte itself. If it begins a collating element (`[.a.]`), the byte that the element stands for.
     private mutating func single(_ byte: UInt8) throws(Invalid) -> UInt8 {
         guard byte == UInt8(ascii: "["), rest.first == UInt8(ascii: ".") else { return byte }
         let name = try name(UInt8(ascii: "."))
@@ -252,7 +253,7 @@ struct TextPatternParser {
         return member
     }
 
-    /// The name between two bytes `kind`, the second of which is followed by a bracket.
+    /// Parses the name between two bytes `kind`. The second `kind` is followed by a bracket.
     private mutating func name(_ kind: UInt8) throws(Invalid) -> [UInt8] {
         rest.removeFirst()
         var name: [UInt8] = []

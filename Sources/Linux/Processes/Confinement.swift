@@ -25,6 +25,24 @@ public enum Confinement {
         } == 1
     }
 
+    /// System files that a program with connections to other machines reads: certificates, and the configuration of the
+    /// resolver and of OpenSSL. `/lib` contains the modules that libc loads according to nsswitch.conf.
+    public static let networkFiles = [
+        "/etc/ca-certificates", "/etc/crypto-policies", "/etc/gai.conf", "/etc/host.conf", "/etc/hosts",
+        "/etc/ld.so.cache", "/etc/localtime", "/etc/nsswitch.conf", "/etc/pki", "/etc/protocols", "/etc/resolv.conf",
+        "/etc/services", "/etc/ssl", "/etc/static", "/lib", "/lib64", "/nix/store", "/run/NetworkManager", "/run/nscd",
+        "/run/resolvconf", "/run/systemd/resolve", "/usr/lib", "/usr/lib64", "/usr/local/share/ca-certificates",
+        "/usr/share/ca-certificates", "/usr/share/zoneinfo",
+    ]
+
+    /// Limits how much writable memory this process can have, stacks of threads included (RLIMIT_DATA); a lower limit
+    /// stays. An allocation beyond it fails, which ends most programs.
+    public static func limitMemory(to bytes: UInt64) throws(Errno) {
+        let resource = Int32(RLIMIT_DATA.rawValue)
+        let most = try min(bytes, ThisProcess.limit(resource).hard)
+        try call { tlx_set_limit(resource, most, most) }
+    }
+
     /// Whether the kernel has Landlock enabled.
     public static func isAvailable() -> Bool { tlx_landlock_version() > 0 }
 

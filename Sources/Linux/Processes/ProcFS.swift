@@ -201,7 +201,7 @@ public enum ProcFS {
         try File.status("/proc/\(pid)/ns/mnt").inode
     }
 
-    /// The same for its IPC namespace.
+    /// Identifies the IPC namespace of the process in the same way.
     public static func ipcNamespace(_ pid: Int32) throws(Errno) -> UInt64 {
         try File.status("/proc/\(pid)/ns/ipc").inode
     }

@@ -48,6 +48,9 @@ public enum ThisProcess {
         if let value { setenv(name, value, 1) } else { unsetenv(name) }
     }
 
+    /// Sets the name that ps -e and /proc/PID/comm show; at most 15 bytes. Call it on the first thread.
+    public static func rename(_ name: String) { _ = name.withCString { tlx_prctl(15, UInt(bitPattern: $0)) } }
+
     /// This process's current directory.
     public static var directory: String {
         guard let path = getcwd(nil, 0) else { return "/" }
@@ -129,9 +132,12 @@ public enum ThisProcess {
     /// Whether a descriptor is a terminal.
     public static func isTerminal(_ descriptor: Int32) -> Bool { isatty(descriptor) == 1 }
 
-    /// The host's name.
+    /// The host's name. Not from /proc/sys, which services with `ProcSubset=pid` do not see.
     public static var hostName: String {
-        (try? File.readString("/proc/sys/kernel/hostname").split(separator: "\n").first.map(String.init)) ?? "localhost"
+        // HOST_NAME_MAX is 64; the last byte stays 0.
+        var bytes = [CChar](repeating: 0, count: 65)
+        guard gethostname(&bytes, 64) == 0, bytes[0] != 0 else { return "localhost" }
+        return String(terminatedWire: bytes)
     }
 
     /// The id of this boot; empty if the kernel has none or if the id could not be read (``readBootID()``).

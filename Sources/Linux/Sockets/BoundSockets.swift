@@ -13,13 +13,13 @@ public struct BindFailure: Error, Hashable {
         case socket
         /// Setting an option that must be set before the bind.
         case option
-        /// bind(2).
+        /// The call of bind(2).
         case bind
         /// The path exists and is not a socket.
         case occupied
         /// Setting owner and mode of the socket file.
         case owner
-        /// listen(2).
+        /// The call of listen(2).
         case listen
     }
 

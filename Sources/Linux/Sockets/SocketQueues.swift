@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CLinux
+import Glibc
 
 /// What is queued at a socket, read from the kernel's socket diagnostics without opening the socket.
 public struct SocketQueue: Sendable, Hashable {
@@ -22,8 +23,11 @@ public struct SocketQueue: Sendable, Hashable {
     public let isFull: Bool
     /// The traffic of a connection.
     public let traffic: SocketTraffic
+    /// Whether the socket belongs to a network namespace other than this process's.
+    public let isElsewhere: Bool
 
-    fileprivate init(_ queue: tlx_socket_queue) {
+    fileprivate init(_ queue: tlx_socket_queue, isElsewhere: Bool = false) {
+        self.isElsewhere = isElsewhere
         unread = Int(queue.unread)
         place = queue.place
         family = SocketFacts.Family(number: queue.family)
@@ -37,30 +41,48 @@ public struct SocketQueue: Sendable, Hashable {
     }
 }
 
-/// The sockets of this process's network namespace: TCP, UDP and Unix sockets.
+/// A network namespace other than this process's, such as a container's.
+public final class ForeignNamespace: Sendable {
+    private let pidfd: Int32
+
+    /// The namespace of a process, as long as the process exists. Takes ownership of the pidfd.
+    public init(of pidfd: Descriptor) { self.pidfd = pidfd.take() }
+
+    deinit { close(pidfd) }
+
+    /// Opens a socket for the diagnostics of this namespace. Throws EPERM without CAP_SYS_ADMIN over the namespace,
+    /// EINVAL before Linux 5.8, ESRCH if the process has ended.
+    fileprivate func diagnostics() throws(Errno) -> Descriptor {
+        Descriptor(owning: try call { tlx_diagnostics_socket_of(pidfd) })
+    }
+}
+
+/// The TCP, UDP and Unix sockets of this process's network namespace, and of others on request.
 public enum SocketQueues {
     /// Finds the sockets with these inode numbers, and all TCP sockets at these ports that are open in some process.
     /// The kernel visits every socket, which takes about a microsecond each: do not call it on the event loop. Throws
     /// EACCES and the like if socket diagnostics (sock_diag(7)) are forbidden or missing.
+    ///
+    /// - Parameters:
+    ///   - inodes: the inode numbers of sockets, which are unique among all namespaces.
+    ///   - ports: ports of this process's namespace.
+    ///   - namespaces: other namespaces to search for the inode numbers. One that cannot be read has none of them.
     public static func read(
         _ inodes: Set<UInt32>,
-        at ports: Set<UInt64> = []
+        at ports: Set<UInt64> = [],
+        in namespaces: [ForeignNamespace] = []
     ) throws(Errno) -> [UInt32: SocketQueue] {
         var found: [UInt32: SocketQueue] = [:]
-        var failure: Errno?
-        let kinds = [tlx_queue_tcp4, tlx_queue_tcp6, tlx_queue_udp4, tlx_queue_udp6, tlx_queue_unix]
-        for kind in kinds {
-            do throws(Errno) {
-                try read(Int32(kind)) { one in
-                    if inodes.contains(one.inode)
-                        || one.inode != 0 && kind <= tlx_queue_tcp6 && ports.contains(one.place)
-                    {
-                        found[one.inode] = SocketQueue(one)
-                    }
-                }
-            } catch {
-                // ENOENT only means that the kernel lacks the protocol or its diagnostics.
-                if failure == nil || error != .noSuchFileOrDirectory { failure = error }
+        for namespace in namespaces {
+            _ = readAll(of: namespace) { one, _ in
+                if inodes.contains(one.inode) { found[one.inode] = SocketQueue(one, isElsewhere: true) }
+            }
+        }
+        let failure = readAll(of: nil) { one, kind in
+            if inodes.contains(one.inode)
+                || one.inode != 0 && kind <= tlx_queue_tcp6 && ports.contains(one.place)
+            {
+                found[one.inode] = SocketQueue(one)
             }
         }
         if let failure, found.isEmpty, failure != .noSuchFileOrDirectory { throw failure }
@@ -68,7 +90,7 @@ public enum SocketQueues {
     }
 
     /// The TCP connections at these ports that no process has accepted yet, by port. Each one has a number that no
-    /// other socket has until the next boot. Do not call it on the event loop either. Throws as ``read(_:at:)`` does.
+    /// other socket has until the next boot. Do not call it on the event loop either. Throws as ``read(_:at:in:)`` does.
     public static func unaccepted(at ports: Set<UInt64>) throws(Errno) -> [UInt64: Set<UInt64>] {
         var found: [UInt64: Set<UInt64>] = [:]
         for kind in [tlx_queue_tcp4, tlx_queue_tcp6] {
@@ -84,9 +106,33 @@ public enum SocketQueues {
         return found
     }
 
-    private static func read(_ kind: Int32, _ body: (tlx_socket_queue) -> Void) throws(Errno) {
-        let socket = Descriptor(owning: try call { tlx_diagnostics_socket() })
-        try socket.withRaw { raw throws(Errno) in
+    /// Reads the sockets of every kind. Returns the first error; ENOENT, which only means that the kernel lacks a
+    /// protocol or its diagnostics, only if there is no other.
+    private static func readAll(
+        of namespace: ForeignNamespace?,
+        _ body: (tlx_socket_queue, _ kind: Int) -> Void
+    ) -> Errno? {
+        var failure: Errno?
+        for kind in [tlx_queue_tcp4, tlx_queue_tcp6, tlx_queue_udp4, tlx_queue_udp6, tlx_queue_unix] {
+            do throws(Errno) {
+                try read(Int32(kind), of: namespace) { body($0, Int(kind)) }
+            } catch {
+                if failure == nil || error != .noSuchFileOrDirectory { failure = error }
+            }
+        }
+        return failure
+    }
+
+    private static func read(
+        _ kind: Int32,
+        of namespace: ForeignNamespace? = nil,
+        _ body: (tlx_socket_queue) -> Void
+    ) throws(Errno) {
+        let netlink =
+            if let namespace { try namespace.diagnostics() } else {
+                Descriptor(owning: try call { tlx_diagnostics_socket() })
+            }
+        try netlink.withRaw { raw throws(Errno) in
             try call { tlx_queue_ask(raw, kind) }
             var isLast: Int32 = 0
             while isLast == 0 {

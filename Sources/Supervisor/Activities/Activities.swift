@@ -34,6 +34,9 @@ package final class Activities: Room, LifecycleObserver {
         var incarnation: UInt32
         /// When the app left the foreground; nil while the app is in the foreground.
         var leftAt: Duration?
+        /// The entry as the next torpord reads it, a line of JSON; empty until it is stored. Each change saves all
+        /// entries, and an app may change its own all the time.
+        var line: [UInt8] = []
     }
 
     /// An activity ends when its app has been out of the foreground for this time.
@@ -70,7 +73,7 @@ package final class Activities: Room, LifecycleObserver {
         }
         let incarnation = coordinator.machine(app.id).incarnation
         let entry = Entry(activity: activity, since: Clock.realtimeMicroseconds(), incarnation: incarnation)
-        current[app.id] = entry
+        store(entry, of: app.id)
         save()
         return nil
     }
@@ -158,8 +161,9 @@ package final class Activities: Room, LifecycleObserver {
     private func look(at app: AppRuntime) {
         let machine = coordinator.machine(app.id)
         let isInFront = machine.state == .active || machine.state == .inactive
-        guard let entry = current[app.id], (entry.leftAt == nil) != isInFront else { return }
-        current[app.id]?.leftAt = isInFront ? nil : now
+        guard var entry = current[app.id], (entry.leftAt == nil) != isInFront else { return }
+        entry.leftAt = isInFront ? nil : now
+        store(entry, of: app.id)
         save()
         arm()
     }
@@ -194,17 +198,23 @@ package final class Activities: Room, LifecycleObserver {
                 let id = json["app"]?.stringValue.flatMap({ coordinator.id(of: $0) }),
                 coordinator.machine(id).isAlive, coordinator.machine(id).incarnation == entry.incarnation
             else { continue }
-            current[id] = entry
+            store(entry, of: id)
         }
-        // Look only when all are read: a change is saved with all activities.
+        // Check the activities only after all of them have been read: each change saves all activities.
         for id in Array(current.keys) { look(at: apps[id]) }
         arm()
+    }
+
+    private func store(_ entry: Entry, of id: AppID) {
+        var entry = entry
+        entry.line = entry.json(apps[id].name).serialised() + [10]
+        current[id] = entry
     }
 
     private func save() {
         guard kept.exists || !current.isEmpty else { return }
         var bytes: [UInt8] = []
-        for (id, entry) in current { bytes += entry.json(apps[id].name).serialised() + [10] }
+        for entry in current.values { bytes += entry.line }
         kept.keep(bytes)
     }
 }

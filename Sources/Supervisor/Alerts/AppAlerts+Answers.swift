@@ -165,7 +165,7 @@ extension AppAlerts {
             // Log a reason only when it changes: without a desktop, each alert would fail for the same reason.
             guard reason != lastFailure else { return }
             lastFailure = reason
-            // If there are commands, users get the alert through them all the same.
+            // If commands are configured, they still bring the alert to users.
             let level: LogLevel = host.alertRules.commands.isEmpty ? .warning : .info
             note(app, .alert, text: "has an alert, \(alert.id), that is not on the screen: \(reason)", level: level)
         case .closed(let id, let why):

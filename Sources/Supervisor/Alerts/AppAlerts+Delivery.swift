@@ -46,8 +46,8 @@ extension AppAlerts {
             }
         }
         show(alert, app)
-        // A repeated alert is on the screen once: the newest occurrence replaces the one before. That one is closed
-        // last, so that what it interrupts is not resumed in between.
+        // A repeated alert is on the screen once: the newest occurrence replaces the one before. The replaced
+        // occurrence is closed last, so that apps that it interrupts are not resumed in between.
         if let parent = opening.parent {
             let earlier = table.open(of: app.name).filter { $0.opening?.parent == parent && $0.number != number }
             for other in earlier { close(other.number) }

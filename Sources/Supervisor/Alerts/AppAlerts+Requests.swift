@@ -207,8 +207,8 @@ extension AppAlerts {
         }
         for info in cancelled {
             dismiss(info.number)
-            // If alerts are cancelled by number, a user dismisses them: the mail about them stays in the apps'
-            // mailboxes.
+            // A cancellation by number means that a user dismisses the alerts. In that case, mail about them stays in
+            // the apps' mailboxes.
             if numbers == nil, let app = chosen.first(where: { $0.name == info.app }) {
                 host.mailboxes.forgetAlert(info.number, of: app)
             }

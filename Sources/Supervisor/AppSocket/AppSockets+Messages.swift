@@ -27,6 +27,11 @@ extension AppSockets {
                 // Queue URLs first, so that the app has them before it becomes active.
                 if message == .didBecomeActive { supervisor.mailboxes.enqueue(app, comesToForeground: true) }
                 let isAwaited = coordinator.machine(output.app).awaitedMessage == message
+                // The app is about to be suspended: it finishes the message that it works on, and gets the rest of its
+                // mail when it is resumed.
+                if message == .didEnterBackground, coordinator.machine(output.app).isSavingAgain {
+                    supervisor.mailboxes.withdrawUnsent(from: app)
+                }
                 channel(of: app).add(message, isAwaited: isAwaited)
                 // Mail follows `resumed` directly, before any other message.
                 if message == .resumed { supervisor.mailboxes.enqueue(app) }
@@ -76,11 +81,14 @@ extension AppSockets {
         if next.hasWaited, let scene = next.scene, !isLate(next, channel) {
             deliver(.scene(scene, .delivered(next.message)), to: app.id)
         }
+        // No transition waits for the answer: the message has a deadline of its own, which begins now.
+        if next.scene == nil, !next.isAwaited { deliver(.messageSent, to: app.id) }
+        let messageDeadline = coordinator.machine(app.id).rules.messageDeadline
         let end =
             if let scene = next.scene {
                 supervisor.innerScenes.machine(of: scene, app)?.deadline?.at
             } else {
-                next.isAwaited ? edgeDeadline(of: app)?.at : nil
+                next.isAwaited ? edgeDeadline(of: app)?.at : messageDeadline.map { loop.now + $0 }
             }
         let deadline = end.map { max(0, ($0 - loop.now).microseconds / 1000) }
         let message = AppMessage(
@@ -104,11 +112,19 @@ extension AppSockets {
         channel.queue.contains { $0.scene == outgoing.scene && $0.id > outgoing.id }
     }
 
+    /// The message that the app works on although no transition waits for its answer; nil if there is none.
+    func messageInWork(of app: AppRuntime) -> AppChannel.Outgoing? {
+        guard let channel = app.channel, let first = channel.queue.first, first.scene == nil, !first.isAwaited,
+            (channel.delegate?.sent ?? 0) >= first.id
+        else { return nil }
+        return first
+    }
+
     private func edgeDeadline(of app: AppRuntime) -> Deadline? {
         coordinator.machine(app.id).deadlines.first { deadline in
             switch deadline.kind {
             case .launch, .transition, .background, .willTerminate: true
-            case .suspend, .grace, .kill, .restart, .watchdog, .backgroundTime, .task: false
+            case .suspend, .grace, .kill, .restart, .watchdog, .backgroundTime, .task, .message: false
             }
         }
     }
@@ -168,6 +184,9 @@ extension AppSockets {
             // The deadline of didEnterBackground cannot be extended.
             if isAwaited, message != .didEnterBackground, let time = answer.expectedMilliseconds, time > 0 {
                 deliver(.extendTimeout(.milliseconds(time)), to: app.id)
+            }
+            if !first.isAwaited, first.scene == nil, let time = answer.expectedMilliseconds, time > 0 {
+                deliver(.messagePending(.milliseconds(time)), to: app.id)
             }
             if let scene = first.scene, !isLate(first, channel), let time = answer.expectedMilliseconds, time > 0 {
                 deliver(.scene(scene, .extends(.milliseconds(time))), to: app.id)
@@ -235,6 +254,8 @@ extension AppSockets {
             record(app)
         }
         if first.mail != nil { reply.send() }
+        // If the app's time in the background is over, it is suspended now, and gets no further mail before.
+        if first.scene == nil, !first.isAwaited { deliver(.messageAnswered, to: app.id) }
         pump(app)
     }
 

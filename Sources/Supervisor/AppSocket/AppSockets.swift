@@ -74,6 +74,9 @@ final class AppSockets: ShellRoom, LifecycleObserver {
             )
             server.refusal = { [unowned self, unowned app] peer in self.refusal(of: peer, app) }
             server.handler = { [unowned self, unowned app] call, peer, reply in self.serve(call, peer, reply, app) }
+            server.strayCall = { [unowned self, unowned app] _, method in
+                self.refusal(ofStray: method, app)
+            }
             server.onDisconnect = { [unowned self, unowned app] connection in self.disconnected(connection, app) }
             // A program may connect before torpor-keeper has reported its pid. Until then its connection must wait,
             // since the peer cannot be checked.
@@ -105,6 +108,19 @@ final class AppSockets: ShellRoom, LifecycleObserver {
         return VarlinkServer.Refusal(
             error: AppInterface.ErrorName.notPermitted,
             parameters: ["message": .string(sentence)]
+        )
+    }
+
+    /// What ends the call of Attach: the delegate has sent a call on the same connection, and would wait for the reply.
+    private func refusal(ofStray method: String?, _ app: AppRuntime) -> VarlinkServer.Refusal {
+        let what = method.map { "called " + ($0.split(separator: ".").last.map(String.init) ?? $0) } ?? "sent something"
+        let sentence =
+            "\(what) on the connection of Attach, which only carries messages to the delegate: open another "
+            + "connection for each call, for Answer too"
+        note(app, .unheard, text: sentence)
+        return VarlinkServer.Refusal(
+            error: AppInterface.ErrorName.wrongConnection,
+            parameters: ["method": .optional(method), "message": .string("\(app.name) \(sentence)")]
         )
     }
 
@@ -271,7 +287,7 @@ final class AppSockets: ShellRoom, LifecycleObserver {
         }
     }
 
-    /// The launch options of the incarnation, as its delegate gets them.
+    /// The launch options that the delegate of the current incarnation gets.
     func launchOptions(of app: AppRuntime) -> JSON {
         LaunchEnvironment.options(
             coordinator.machine(app.id).launchOrder,
@@ -341,10 +357,14 @@ final class AppSockets: ShellRoom, LifecycleObserver {
         channel.returnTimer = nil
         if channel.owners.values.contains(.lost) { expectReturn(of: app) }
         reply.send(situation(of: app).json, continues: true)
+        app.server?.refuseCalls(on: reply.connection)
         trace(app, .contact)
         note(app, .attached, text: "has a delegate: process \(peer.pid)")
         deliver(.delegate(attached: true), to: app.id)
         pump(app)
+        // An earlier torpord sent this message: it gets its full time again.
+        let isTimed = coordinator.machine(app.id).messageTime(now: loop.now) != nil
+        if !isTimed, messageInWork(of: app) != nil { deliver(.messageSent, to: app.id) }
     }
 
     /// Called when a connection was closed. If its process neither exits nor reconnects within ``goneAfter``, the
@@ -367,7 +387,7 @@ final class AppSockets: ShellRoom, LifecycleObserver {
         channel.goneTimers[connection]?.arm(after: Self.goneAfter)
     }
 
-    /// The delegate is gone: no process receives the app's messages any longer.
+    /// Called when the delegate is gone: no process receives the app's messages any longer.
     private func detach(_ app: AppRuntime) {
         guard let channel = app.channel else { return }
         channel.delegate = nil

@@ -72,8 +72,8 @@ package struct Authority: Sendable {
     }
 
     /// The sender of a message that a peer posts and for which it names a sender; nil if it names none. Root and the
-    /// supervisor's own user may name any: ‘torpor state import’ keeps the senders of mail. Others may name what
-    /// torpor-gateway does, since apps believe that root, a user or another app is the sender if its name is given.
+    /// supervisor's own user may name any: ‘torpor state import’ keeps the senders of mail. Other peers may only name a
+    /// sender of the form that torpor-gateway uses. Otherwise a peer could pose as root, as another user, or as an app.
     package func sender(_ named: String?, postedBy peer: Peer) throws(FieldError) -> String? {
         guard let named else { return nil }
         if peer.uid == 0 || peer.uid == Users.effectiveUID || Self.isOfGateway(named) { return named }

@@ -29,7 +29,7 @@ enum EndingText {
         return fields
     }
 
-    /// What torpord does after the ending, for programs: `next` is `rest`, `launch`, `restart` or `give-up`.
+    /// What torpord does after the ending, in a form for programs: `next` is `rest`, `launch`, `restart` or `give-up`.
     ///
     /// - Parameter at: when the app ended, microseconds since 1970.
     static func details(_ ending: Ending, at: Int64) -> JSON {
@@ -43,12 +43,14 @@ enum EndingText {
 
     /// The ending in words, for the log, the history and the report. `failing`: what the app failed to do, if torpord
     /// terminated it for that. `remains`: how many processes were left when the main process had ended.
+    /// `failedInSandbox`: the app's name if it failed soon after its launch, in a sandbox.
     static func describe(
         _ ending: Ending,
         failing: String?,
         refusal: String?,
         remains: Int? = nil,
-        missing: [String]
+        missing: [String],
+        failedInSandbox: String? = nil
     ) -> String {
         var text: String
         switch ending.cause {
@@ -76,6 +78,9 @@ enum EndingText {
         if let remains, ending.cause == .exited(code: 0), [.exitSuccess, .exitFailure].contains(ending.reason) {
             text += remains == 1 ? "; 1 process that remained was" : "; \(remains) processes that remained were"
             text += " ended with the main one: write the command that stays in the foreground"
+        }
+        if let failedInSandbox {
+            text += "; it runs in a sandbox: ‘torpor permissions \(failedInSandbox)’ shows what it may do"
         }
         switch ending.next {
         case .rest: break

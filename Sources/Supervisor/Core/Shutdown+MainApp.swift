@@ -35,8 +35,8 @@ extension Shutdown {
         }
     }
 
-    /// Called before another app, or none, becomes the main app. Earlier endings of that app do not count: only its
-    /// next run does.
+    /// Called before the main app changes to another app or to none. Earlier endings of the new main app do not
+    /// count: only its next run does.
     package func mainChanges(to name: String?) {
         guard name != supervisor.configuration.supervisor.main else { return }
         supervisor.recovery.isMainCounted = false

@@ -42,7 +42,9 @@ extension Supervisor: ActionPerformer {
             return reports.missedDeadline(deadline, app, awaiting: scene.awaiting)
         }
         guard let missed = machine.deadlines.first(where: { $0.at <= loop.now }) else { return }
-        reports.missedDeadline(missed, app, awaiting: machine.awaitedMessage)
+        let isForMessage = missed.kind == .message
+        let message = isForMessage ? appSockets.messageInWork(of: app)?.message : machine.awaitedMessage
+        reports.missedDeadline(missed, app, awaiting: message)
     }
 
     package func handled(_ event: AppEvent, of app: AppRuntime) { recorder.traceReady(app, after: event) }
@@ -130,6 +132,7 @@ extension Supervisor: ActionPerformer {
             text =
                 "did not answer within its \(kind.rawValue) deadline while \(transition?.rawValue ?? "running"); "
                 + "torpord continues without the answer"
+        case .messageMissed: text = missedMessage(app)
         case .suspendFailed: text = "could not be suspended in time and was resumed"
         case .stoppedAgain(let time):
             text = "was resumed by another process (SIGCONT) while suspended; stopped again (\(time) of 3)"
@@ -150,6 +153,7 @@ extension Supervisor: ActionPerformer {
         case .modeEnded(let mode): text = "no longer needs the background (mode \(mode.rawValue))"
         case .sleepsAgain: text = "is suspended again: its time for the event that woke it is over"
         case .ownershipExpired:
+            app.importedDigest = nil
             text = "is no longer owned: ‘torpor own --for’ was not repeated in time; it is suspended"
         case .backgroundTimeUsed:
             // If no policy decides about the app, the app continues to run.

@@ -8,6 +8,7 @@ import Linux
 import Mailbox
 import MemoryPressure
 import Output
+import Permissions
 package import Processes
 import SystemPackage
 import TorporAPI
@@ -70,7 +71,7 @@ extension Supervisor {
         }
     }
 
-    /// The main process has ended, and all messages that it sent before have been handled.
+    /// Called when the main process has ended, and all messages that it sent before have been handled.
     private func mainEnded(_ app: AppRuntime, _ record: MainExit) {
         guard app.run.exitRecord == nil else { return }
         app.run.exitRecord = record
@@ -162,7 +163,8 @@ extension Supervisor {
             failing: reports.failing(of: app, ending) ?? launcher.containers.failure(of: app),
             refusal: app.run.refusal,
             remains: app.run.tree?.isContainer == true ? nil : app.run.remains,
-            missing: missingRequirements(of: app)
+            missing: missingRequirements(of: app),
+            failedInSandbox: failsAtStartInSandbox(app, ending) ? app.name : nil
         )
         if ending.reason.spoilsDelivery, let guilt = mailboxes.guilt(of: app, reason: ending.reason) { text += guilt }
         // Name the incarnation that has ended: the next one may have been launched already.
@@ -186,6 +188,16 @@ extension Supervisor {
         if let path = app.run.tree?.cgroupPath { try? Cgroup.removeTree(path) }
         app.run = Incarnation()
         takeNextSpecification(app)
+    }
+
+    /// Whether an app in a sandbox exited with a failure soon after its launch. The sandbox may be why: a program
+    /// reports what it was denied in its own words, or not at all.
+    private func failsAtStartInSandbox(_ app: AppRuntime, _ ending: Ending) -> Bool {
+        guard app.specification.sandbox.mode != nil, ending.reason == .exitFailure, case .exited = ending.cause else {
+            return false
+        }
+        if ending.transition == .launching { return true }
+        return app.run.launchedAt.map { loop.now - $0 < app.specification.rules.backoff.stableAfter } ?? false
     }
 
     /// The dependencies of the app that are neither up nor about to be.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Archives
 import Configuration
 package import Engine
 import EventLoop
@@ -37,6 +38,7 @@ extension Supervisor {
         let wasOwned = coordinator.machine(app.id).ownership != .none
         try request(.disown, of: app.id)
         guard wasOwned else { return }
+        app.importedDigest = nil
         note(app, .disowned, text: "is not owned by this machine (\(whom))", reason: "disowned")
     }
 

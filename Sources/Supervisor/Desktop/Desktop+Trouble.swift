@@ -45,12 +45,12 @@ extension Desktop {
             listens ? "streams of PipeWire are not seen" : nil,
         ]
         let sentence = "\(what.compactMap(\.self).joined(separator: ", and ")): \(why)"
-        // If no retry is needed and only alerts need the helper, users get them by the configured commands: do not
-        // warn.
+        // Do not warn if no retry is needed and the helper would only show alerts: the configured commands show them
+        // too.
         let isExpected = !isRetried && isShownByCommands && focus.kind == nil && !listens
         if isExpected { log.info(sentence) } else { log.warning(sentence) }
         supervisor.service.changed()
-        // No user can close a critical alert, which interrupts apps, on a screen that is not there.
+        // A critical alert interrupts apps until a user closes it, which no user can do once the screen is gone.
         report(.server(nil))
         for id in ledger.ids { report(.failed(id: id, reason: why)) }
     }

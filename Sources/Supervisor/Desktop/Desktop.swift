@@ -30,7 +30,7 @@ package final class Desktop: ShellRoom, AlertScreen {
     /// Reports that arrived before ``onReport`` was set.
     private var early: [DesktopReport] = []
     private(set) var helper: Helper?
-    /// The helper that was told to end; nil if none was, or if it was waited for.
+    /// The helper that was told to end; nil if there is none, or if torpord has waited for its end already.
     private var leaving: Helper?
     /// Whether the helper does not answer and was killed, and its process is not gone yet.
     var isLeaving = false
@@ -284,8 +284,8 @@ package final class Desktop: ShellRoom, AlertScreen {
         leaving = nil
     }
 
-    /// Ends the helper. Returns whether the helper has ended, or was waited for long enough. If not, the shutdown
-    /// continues later.
+    /// Ends the helper. Returns true if the helper has ended, or if torpord has waited long enough for that; if false,
+    /// the shutdown continues later.
     func endAll() -> Bool {
         letGo()
         return processes.areGone()
@@ -486,7 +486,7 @@ package final class Desktop: ShellRoom, AlertScreen {
         case .answered(let id, _, _):
             if ledger.answer(id) { forward(report) } else { helper?.send(.acknowledge(id: id)) }
         case .focused(let pid): focus.focused(pid)
-        case .following(let problem): focus.isFollowed(problem)
+        case .following(let problem, let manager): focus.isFollowed(problem, by: manager)
         case .pong(let number): return pulse.heard(number)
         case .sound(let streams): if listens { sound.heard(streams) }
         case .listening(let problem): sound.isHeard(problem)

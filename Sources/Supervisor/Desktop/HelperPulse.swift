@@ -4,9 +4,10 @@ import EventLoop
 
 /// When torpord asks torpor-desktop whether it still works, and when its silence means that it does not.
 ///
-/// A helper that was stopped or that loops takes commands without an effect. So each command is followed by a
-/// question, never two at a time. A helper that has something to watch (open alerts, the focus, sound) and says
-/// nothing is asked once in ``pause``. With neither, there is no deadline, and torpord sleeps.
+/// A helper that was stopped or that loops takes commands without an effect. So each command is followed by a question,
+/// never two at a time. A helper that has something to watch (open alerts, the focus, sound) and says nothing is asked
+/// once in ``pause``. If the helper has nothing to watch and no question is open, there is no deadline, and torpord
+/// sleeps.
 struct PulseRules {
     /// What to do when the deadline has passed.
     enum Step: Hashable {
@@ -35,13 +36,15 @@ struct PulseRules {
     /// Whether the helper must be asked although it gets no commands.
     var hasWatch = false
 
-    /// The helper is asked again after this time, and given up after the same time again.
+    /// If a question is not answered within this time, it is asked once more; if it is not answered within this time
+    /// again, torpord gives the helper up.
     static let patience = Duration.seconds(10)
     /// Until the first answer, a helper may take this long: its program has to be loaded.
     static let longestStart = Duration.seconds(60)
     /// How often a helper is asked that gets no commands.
     static let pause = Duration.seconds(300)
-    /// If the deadline is found to have passed so long ago, torpord itself was stopped: the helper gets another.
+    /// If a deadline turns out to have passed longer ago than this, torpord itself was stopped: the helper gets a new
+    /// deadline.
     static let lateness = Duration.seconds(3)
 
     /// When to call ``passed(at:)``; nil if there is nothing to wait for.
@@ -54,19 +57,19 @@ struct PulseRules {
         }
     }
 
-    /// A helper was started, or taken over: it is to answer `hello`.
+    /// Called when a helper was started, or taken over: it must answer `hello` now.
     mutating func started(at now: Duration) { (state, hasMore) = (.starting(since: now), false) }
 
-    /// The helper is gone.
+    /// Called when the helper is gone.
     mutating func stopped() { state = .none }
 
-    /// The helper has answered `hello`. Returns the number of a question to ask.
+    /// Called when the helper has answered `hello`. Returns the number of a question to ask.
     mutating func greeted(at now: Duration) -> Int64? {
         guard case .starting = state else { return nil }
         return answered(at: now)
     }
 
-    /// A command was sent. Returns the number of a question to ask.
+    /// Called when a command was sent. Returns the number of a question to ask.
     mutating func commanded(at now: Duration) -> Int64? {
         switch state {
         case .none: return nil
@@ -77,16 +80,16 @@ struct PulseRules {
         }
     }
 
-    /// The helper has answered the question of this number. Returns the number of another question to ask.
+    /// Called when the helper has answered the question of this number. Returns the number of another question to ask.
     mutating func heard(_ number: Int64, at now: Duration) -> Int64? {
         guard case .asked = state, (firstNumber...self.number).contains(number) else { return nil }
         return answered(at: now)
     }
 
-    /// The helper has reported something of its own accord.
+    /// Called when the helper has reported something of its own accord.
     mutating func reported(at now: Duration) { heardAt = now }
 
-    /// The deadline may have passed.
+    /// Called when the deadline may have passed.
     mutating func passed(at now: Duration) -> Step? {
         guard let deadline, now >= deadline else { return nil }
         let isLate = now - deadline > Self.lateness

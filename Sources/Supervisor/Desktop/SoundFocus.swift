@@ -111,7 +111,7 @@ package final class SoundFocus: ShellRoom, LifecycleObserver {
         }
     }
 
-    /// An interruption ends together with the incarnation (one run of the app) that was interrupted.
+    /// Forgets the interruption, which ends together with the incarnation (one run of the app) that was interrupted.
     package func ended(_ app: AppRuntime, _ ending: Ending) { interrupted[app.name] = nil }
 
     package func forget(_ app: AppRuntime) { interrupted[app.name] = nil }

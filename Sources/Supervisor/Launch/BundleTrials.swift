@@ -100,7 +100,7 @@ extension Launcher {
         trial.timer = try? loop.timer { [weak self, weak trial] in
             guard let self, let trial else { return }
             self.log.warning(
-                "\(bundle.title): it was not recorded within \(Quantity.text(Self.longestTrial)) that it has failed"
+                "\(bundle.title): its failure could not be recorded within \(Quantity.text(Self.longestTrial))"
             )
             // torpor-verify may still put the previous version back. The app then gets that version only at a later
             // launch.

@@ -91,7 +91,7 @@ final class ProfileQueue {
 package final class Shares: ShellRoom, LifecycleObserver {
     package unowned(unsafe) let supervisor: Supervisor
     let profiles = ProfileQueue()
-    /// The timer of the checks of apps' memory.
+    /// Fires when the memory of apps must be checked against their limits.
     var memoryTimer: TimerSource?
     /// Looks for apps that use graphics cards in the background.
     private(set) lazy var gpuWatch = GPUWatch(engine, recorder)

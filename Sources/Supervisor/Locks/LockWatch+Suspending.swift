@@ -60,7 +60,7 @@ extension LockWatch {
         return Self.once(inTheWay.map(\.info) + others.map(\.info))
     }
 
-    /// A file may have several locks: equal descriptions are given once.
+    /// The texts without repetitions. A file may have several locks with equal descriptions.
     private static func once<Text: Hashable>(_ all: [Text]) -> [Text] {
         var seen: Set<Text> = []
         return all.filter { seen.insert($0).inserted }

@@ -166,7 +166,8 @@ final class LockWatch: Room, LifecycleObserver {
         }
     }
 
-    /// A waiter whose pid is unknown counts as outside the app.
+    /// Whether a waiter for a lock is a process outside the app. A waiter whose pid is unknown counts as outside the
+    /// app.
     private static func isOutside(_ waiter: LockTable.Waiter, _ tree: ProcessTree) -> Bool {
         waiter.request.pid.map { !tree.contains($0) } ?? true
     }
@@ -207,7 +208,8 @@ final class LockWatch: Room, LifecycleObserver {
         let id = app.id
         // One check at a time: a second one would replace the first, which would then never be answered.
         guard app.run.stop == .none, app.run.lockLook == nil else { return put(id, in: Self.interval) }
-        // A stopped app takes and releases no locks, so if the stored ones are complete, only ask which are waited for.
+        // A stopped app takes and releases no locks. So if the stored list is complete, only find out for which of its
+        // locks other processes wait.
         guard isKnown, let known = app.run.locks, let tree = app.run.tree else {
             return look(at: app) { [weak self] in self?.looked(at: id, $0) }
         }

@@ -42,7 +42,7 @@ extension Mailboxes {
     /// core may have decided on the next one already.
     static func run(of app: AppRuntime) -> UInt32? { app.run.tree?.tag.incarnation }
 
-    /// What to add to the text of an ending about the mail that the app was handling; nil if it was handling none.
+    /// A clause for the text of an ending that names the mail which the app was handling; nil if it was handling none.
     func guilt(of app: AppRuntime, reason: TerminationReason) -> String? {
         guard let run = Self.run(of: app), let mail = boxes[app.id]?.items.first(where: { $0.run == run }) else {
             return nil

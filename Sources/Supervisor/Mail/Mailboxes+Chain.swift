@@ -16,8 +16,8 @@ extension Mailboxes {
         Message.openURL, .didReceiveEvent, .didReceiveNotification, .didReceiveRemoteNotification,
     ]
 
-    /// The app answered that it does not handle the mail: passes the mail on to the next app in the chain. At the end
-    /// of the chain the mail is kept as unhandled.
+    /// Called when the app answered that it does not handle the mail. Passes the mail on to the next app in the chain.
+    /// At the end of the chain the mail is kept as unhandled.
     func passOver(_ id: Int64, by app: AppRuntime) {
         guard let mail = mail(id, of: app), Message(rawValue: mail.draft.message).map(Self.passedOn.contains) ?? true
         else {

@@ -275,12 +275,14 @@ extension Mailboxes {
                 )
             }
         }
-        return MailboxStatus(
+        var status = MailboxStatus(
             mail: chosen.map { MailInfo($0) },
             limit: Int64(limits.count),
             bytes: Int64(bytes(of: app)),
             bytesLimit: limits.bytes == .max ? nil : Int64(limits.bytes)
         )
+        status.unhandled = Int64(unhandled.count(of: app))
+        return status
     }
 
     /// Gives the app its waiting mail, which is removed unless the request keeps it.
@@ -361,6 +363,7 @@ extension MailInfo {
         )
         wake = mail.draft.wake?.rawValue
         inFlight = mail.isInFlight
+        attempts = Int64(mail.attempts)
     }
 }
 

@@ -13,11 +13,11 @@ package import TorporAPI
 extension Mailboxes {
     /// How an app gets URLs.
     enum URLRoute {
-        /// By the message openURL to the app's delegate.
+        /// The app gets URLs by the message openURL to its delegate.
         case delegate
         /// By the signal that the app's configuration names for openURL.
         case signal
-        /// By the app's `open_command`.
+        /// The app gets URLs by running its `open_command`.
         case command
         /// In the arguments of the app's launch, and not while it runs.
         case launch

@@ -272,7 +272,8 @@ package final class Mailboxes: Room, LifecycleObserver {
     /// Whether mail can be delivered to the app now.
     private func canHear(_ app: AppRuntime) -> Bool {
         let machine = machine(app)
-        guard app.run.tree != nil, machine.state != .notRunning, machine.state != .suspended else { return false }
+        guard app.run.tree != nil, machine.state != .notRunning, machine.state != .suspended, !machine.isSavingAgain
+        else { return false }
         return machine.transition != .suspending && machine.transition != .launching
             && machine.transition != .terminating
     }
@@ -297,6 +298,16 @@ package final class Mailboxes: Room, LifecycleObserver {
             if added == room { break }
         }
         return added > 0
+    }
+
+    /// Takes mail that was not sent yet out of the queue of the app's delegate: it waits in the mailbox again.
+    func withdrawUnsent(from app: AppRuntime) {
+        guard let channel = app.channel, let sent = channel.delegate?.sent else { return }
+        while let last = channel.queue.last, let mail = last.mail, last.id > sent, last.id == channel.lastID {
+            channel.queue.removeLast()
+            channel.lastID -= 1
+            told[app.id]?.remove(mail)
+        }
     }
 
     /// Called before mail is sent. Stores the attempt; from now on the mail must not change.

@@ -32,7 +32,11 @@ package final class AppPermissions: ShellRoom, LifecycleObserver {
     /// Whether the stored answers are loaded.
     private(set) var isLoaded = false
     /// What the kernel denies to apps.
-    package private(set) lazy var denials = DenialWatch(engine, recorder, supervisor)
+    package private(set) lazy var denials = {
+        let denials = DenialWatch(engine, recorder, supervisor)
+        denials.owner = { [unowned(unsafe) supervisor] app in supervisor.launcher.userID(of: app) }
+        return denials
+    }()
     /// Apps whose stored descriptors were opened under other permissions, as may be those that wait at their sockets.
     private var outdatedStores: Set<AppID> = []
 
@@ -277,12 +281,28 @@ package final class AppPermissions: ShellRoom, LifecycleObserver {
         defer { settle(app) }
         outdatedStores.insert(app.id)
         guard app.specification.sandbox.mode != nil, coordinator.machine(app.id).isAlive else { return nil }
+        if evicts(app) { return "\(app.name) is evicted, and is launched again when it is needed" }
         do throws(DependencyError) {
             try supervisor.replace(app, .permissionChanged)
             return "\(app.name) is launched again"
         } catch {
             log.error("\(app.name) is not launched again for its permissions: \(error)")
             return "\(app.name) could not be launched again: \(error)"
+        }
+    }
+
+    /// Evicts an app that is suspended, unless another app requires it or it may not be evicted. Returns whether it is
+    /// evicted.
+    private func evicts(_ app: AppRuntime) -> Bool {
+        let machine = coordinator.machine(app.id)
+        guard machine.state == .suspended, machine.transition == nil,
+            coordinator.memoryProtection(app.id, lastResort: true) == nil
+        else { return false }
+        do throws(RequestError) {
+            try request(.evict, of: app.id)
+            return true
+        } catch {
+            return false
         }
     }
 

@@ -11,35 +11,38 @@ package import TorporAPI
 import Varlink
 import WireText
 
-/// Tells which access the kernel has denied to sandboxed apps, and ends apps for it (`on_denied`).
+/// Reports which accesses the kernel has denied to sandboxed apps, and ends apps for such accesses if `on_denied` says
+/// so.
 ///
-/// The kernel reports to audit, which torpord listens to and never switches on. A record names a domain, and the first
-/// one of a domain is followed by the number of the process that restricted itself: that is an app's main process at
-/// its launch. Records are read in batches on another thread, with a pause after each, so that an app which is denied
-/// something all the time costs little.
+/// The kernel reports denials to the audit subsystem. torpord listens there, but never switches audit on. A record
+/// names a Landlock domain, and the first record of a domain is followed by the pid of the process that created it: an
+/// app's main process at its launch. Another thread reads the records in batches and pauses after each batch, so that
+/// an app which is denied accesses all the time costs little.
 package final class DenialWatch: Room, LifecycleObserver {
     package let engine: Engine
     package let recorder: Recorder
     private unowned(unsafe) let keeping: any DescriptorKeeping
     private let open: () throws(Errno) -> AuditRecords
     private let worker: BackgroundWorker
+    /// The user that an app runs as; nil if it is not known.
+    package var owner: (AppRuntime) -> UInt32? = { _ in Users.effectiveUID }
     private var records: AuditRecords?
     private var source: IOSource?
     private var timer: TimerSource?
     /// Why the records cannot be read; nil if they can, or if no app needs them.
     private var failure: Errno?
-    /// Whether audit is enabled, as the kernel said last; nil if it did not.
+    /// Whether audit is enabled, as the kernel last reported; nil if it has not reported that.
     private var isEnabled: Bool?
-    /// Keeps ``domains`` for the next torpord: the kernel says only once which process made a domain.
+    /// Keeps ``domains`` for the next torpord: the kernel reports only once which process created a domain.
     private lazy var kept = PersistedBytes(keeping, log, named: DescriptorName.denials, most: 128 << 10)
-    /// When it was said last that denials were lost.
+    /// When the loss of denial records was last reported.
     private var lossToldAt: Duration?
-    /// The runs of apps that are known to be in a domain.
+    /// The run of an app that each known domain belongs to.
     private var domains: [UInt64: Run] = [:]
-    /// Domains of which it is not known yet whose they are, oldest first: of processes that no app has started, or that
-    /// are not known to run yet.
+    /// Domains whose app is not known yet, oldest first: no app started the process that created the domain, or torpord
+    /// has not yet learned that the app runs.
     private var strange: [Strange] = []
-    /// The main processes of runs that have ended, oldest first: their records may come later.
+    /// The main processes of runs that have ended, oldest first, since audit records about them may still arrive.
     private var past: [(process: Int32, run: Run)] = []
 
     private struct Run {
@@ -50,11 +53,12 @@ package final class DenialWatch: Room, LifecycleObserver {
     private struct Strange {
         let domain: UInt64
         let since: Duration
-        var process: Int32?
+        /// The process that made it, and its user.
+        var maker: (process: Int32, user: UInt32)?
         var denials: [(denial: Denial, times: Int)] = []
     }
 
-    /// What a thread has read.
+    /// What one read of the audit socket has found.
     private struct Heard: Sendable {
         var records: [(record: DenialRecord, times: Int)] = []
         var isLossy = false
@@ -69,10 +73,10 @@ package final class DenialWatch: Room, LifecycleObserver {
     private static let mostStrange = 64
     private static let mostDenialsOfStrange = 16
     private static let mostPast = 256
-    /// How long a domain may be nobody's. Launches and their records are at most a moment apart.
+    /// How long to keep a domain whose app is not known. A launch and its audit record come at most a moment apart.
     private static let patience = Duration.seconds(10)
 
-    /// - Parameter open: begins to listen to the kernel.
+    /// - Parameter open: opens the socket on which the kernel sends audit records.
     package init(
         _ engine: Engine,
         _ recorder: Recorder,
@@ -94,7 +98,8 @@ package final class DenialWatch: Room, LifecycleObserver {
 
     // MARK: Taking over
 
-    /// Takes what an earlier torpord has left: the socket, in which records have waited, and whose domains are whose.
+    /// Takes over what an earlier torpord has left: the audit socket with its unread records, and the list of domains
+    /// with their apps.
     package func claim() {
         if let socket = keeping.inheritance.take(DescriptorName.audit).first { records = AuditRecords(taking: socket) }
         for line in (kept.bytes ?? []).split(separator: UInt8(ascii: "\n")).prefix(Self.mostDomains) {
@@ -118,7 +123,7 @@ package final class DenialWatch: Room, LifecycleObserver {
 
     // MARK: Listening
 
-    /// Begins to listen if an app that runs is to be listened to. Called after the takeover.
+    /// Begins to listen if the denials of a running app are needed. Called after the takeover.
     package func begin() {
         if records != nil || apps.contains(where: { isHeard($0) && $0.run.tree != nil }) { listenNow() }
     }
@@ -131,8 +136,8 @@ package final class DenialWatch: Room, LifecycleObserver {
         app.specification.sandbox.mode != nil && app.specification.sandbox.onDenied != .ignore
     }
 
-    /// Begins to listen. Called before the launch of an app that is to be listened to, since it may be denied something
-    /// at once.
+    /// Begins to listen. Called before the launch of an app whose denials are needed, since the kernel may deny it
+    /// something at once.
     func listenNow() {
         guard source == nil, timer?.deadline == nil, Landlock.version >= Self.firstVersion else { return }
         do throws(Errno) {
@@ -161,13 +166,14 @@ package final class DenialWatch: Room, LifecycleObserver {
 
     private func read() {
         guard let records else { return }
-        // While records wait, the descriptor is readable all the time.
+        // Stop watching the descriptor while the worker reads: unread records would keep it readable, and the loop
+        // would spin.
         source?.cancel()
         let raw = records.descriptor.raw
         worker.ask {
             Self.read(raw)
         } _: { [weak self] heard in
-            // The descriptor is not closed before it is read.
+            // Keep the descriptor open until the worker has read from it.
             withExtendedLifetime(records) { self?.take(heard) }
         }
     }
@@ -204,11 +210,11 @@ package final class DenialWatch: Room, LifecycleObserver {
                         if strange.denials.count < Self.mostDenialsOfStrange { strange.denials.append((denial, times)) }
                     }
                 }
-            case .made(let domain, let process, let program):
+            case .made(let domain, let process, let user, let program):
                 // A process that an app has started may restrict itself further: that is its own affair.
                 guard domains[domain] == nil, Self.isKeeper(program) else { continue }
-                wait(for: domain) { $0.process = process }
-                if let run = run(of: process) { found(domain, run) }
+                wait(for: domain) { $0.maker = (process, user) }
+                if let run = run(of: process, user) { found(domain, run) }
             case .gone(let domain):
                 strange.removeAll { $0.domain == domain }
                 if domains.removeValue(forKey: domain) != nil { keep() }
@@ -250,11 +256,16 @@ package final class DenialWatch: Room, LifecycleObserver {
         strange.append(new)
     }
 
-    private func run(of process: Int32) -> Run? {
+    /// The run whose main process has that number. Its user counts too: a process of another user may have had the
+    /// number before, called itself like the keeper, and left others in its domain.
+    private func run(of process: Int32, _ user: UInt32) -> Run? {
         if let app = apps.first(where: { $0.run.tree?.leader.pid == process }), let tree = app.run.tree {
-            return Run(app: app.name, incarnation: tree.tag.incarnation)
+            return owner(app) == user ? Run(app: app.name, incarnation: tree.tag.incarnation) : nil
         }
-        return past.last { $0.process == process }?.run
+        guard let run = past.last(where: { $0.process == process })?.run, let id = coordinator.id(of: run.app),
+            owner(apps[id]) == user
+        else { return nil }
+        return run
     }
 
     private func found(_ domain: UInt64, _ run: Run) {
@@ -270,7 +281,10 @@ package final class DenialWatch: Room, LifecycleObserver {
         guard !strange.isEmpty else { return }
         for app in apps {
             guard let tree = app.run.tree else { continue }
-            for one in strange where one.process == tree.leader.pid {
+            for one in strange {
+                guard let maker = one.maker, maker.process == tree.leader.pid, maker.user == owner(app) else {
+                    continue
+                }
                 found(one.domain, Run(app: app.name, incarnation: tree.tag.incarnation))
             }
         }
@@ -334,11 +348,12 @@ package final class DenialWatch: Room, LifecycleObserver {
         return .object(details)
     }
 
-    /// How the app's permissions are about what it was denied.
+    /// Whether the app's configuration and the users' answers allow an access that was denied.
     private struct Standing {
-        /// The name of the permission that is declared for it, or that would have to be; nil if there is none.
+        /// The name of the permission that the app declares for the access, or would have to declare; nil if no
+        /// permission covers it.
         var name: String?
-        /// `asked`, `denied`, `allowed`, `undeclared`, or `none`, where no permission allows it.
+        /// `asked`, `denied`, `allowed`, `undeclared`, or `none` if no permission covers the access.
         var word: String
         /// The rest of a sentence.
         var text: String
@@ -365,7 +380,7 @@ package final class DenialWatch: Room, LifecycleObserver {
 
     // MARK: For persons
 
-    /// Asks the kernel whether it reports denials, for ``check``, if there is an app that this matters for.
+    /// Asks the kernel whether it reports denials, which ``check`` needs. Does nothing if no app needs to know.
     package func look(_ completion: @escaping () -> Void) {
         guard apps.contains(where: isHeard), Landlock.version >= Self.firstVersion else { return completion() }
         worker.ask {
@@ -376,7 +391,8 @@ package final class DenialWatch: Room, LifecycleObserver {
         }
     }
 
-    /// Whether denials are seen, and how they can be; nil if no app is confined. Call ``look(_:)`` before.
+    /// The `torpor doctor` check: whether torpord sees denials, and how to change that if not. Nil if no app is
+    /// confined. Call ``look(_:)`` first.
     package var check: DoctorCheck? {
         let heard = apps.filter(isHeard)
         guard !heard.isEmpty else { return nil }
@@ -407,14 +423,14 @@ package final class DenialWatch: Room, LifecycleObserver {
     }
 }
 
-/// What an app was denied since torpord started.
+/// The accesses that were denied to an app since torpord started.
 package struct DenialLog {
     package var ledger = DenialLedger()
     package var last: DenialInfo?
 }
 
 extension AppRuntime {
-    /// What the app was denied since torpord started; nil for nothing.
+    /// The accesses that were denied to the app since torpord started; nil if there were none.
     package var denials: DenialLog? {
         get { slots[DenialLogSlot.self] }
         set { slots[DenialLogSlot.self] = newValue }

@@ -7,12 +7,12 @@ import Linux
 ///
 /// Opening may wait for a disk: do not use it on the event loop.
 struct GuardedPlaces {
-    /// More folders than a path can have above each other.
+    /// A bound for loops over parent folders: no path has more levels than this.
     private static let mostLevels = 4096
 
     /// torpord's own files and folders, and their paths.
     private var own: [FileIdentity: String] = [:]
-    /// The folders above these, and the path of one of torpord's own below each.
+    /// The folders above torpord's own files and folders, each with the path of one of those that is below it.
     private var above: [FileIdentity: String] = [:]
 
     /// Opens the paths. Those that do not exist are left out.
@@ -27,8 +27,8 @@ struct GuardedPlaces {
         }
     }
 
-    /// Which of torpord's own places a file opens that was found at a path: the place itself, one that contains the
-    /// file, or, for writing, one below the file. Nil if it opens none.
+    /// Which of torpord's own places the file that was found at a path gives access to: the place itself, one that
+    /// contains the file, or, for writing, one below the file. Nil if it gives access to none.
     func place(openedBy file: SteadyPath.Found, forWriting: Bool) -> String? {
         guard let status = try? File.status(descriptor: file.descriptor.raw) else { return nil }
         let identity = Self.identity(of: status)
@@ -45,7 +45,7 @@ struct GuardedPlaces {
     /// The folder that contains an open file; nil if it cannot be opened.
     private static func folder(around file: Descriptor, _ status: FileStatus) -> Descriptor? {
         if status.kind == .directory { return try? File.open("..", in: file.raw, [.path, .directory]) }
-        // Only a folder has "..". The kernel knows where it found another file.
+        // Only a folder has an entry "..". For any other file, ask the kernel for its path.
         guard let path = try? File.readLink("/proc/self/fd/\(file.raw)"), path.hasPrefix("/") else { return nil }
         return File.parent(of: path).flatMap { try? File.open($0, [.path, .directory]) }
     }
@@ -56,7 +56,7 @@ struct GuardedPlaces {
         var next = try? File.open(".", in: folder.raw, [.path, .directory])
         while let here = next, levels.count < mostLevels, let status = try? File.status(descriptor: here.raw) {
             let identity = Self.identity(of: status)
-            // The root is its own parent.
+            // The parent of the root folder is the root folder itself.
             guard levels.last != identity else { break }
             levels.append(identity)
             next = try? File.open("..", in: here.raw, [.path, .directory])

@@ -18,11 +18,11 @@ package struct SandboxOrder: Sendable {
     package var places: SandboxPlaces
     /// The version of Landlock to use; 0 for none.
     package var version = Landlock.version
-    /// torpord's own files and folders, to which nothing leads that only a bundle's manifest asks for.
+    /// torpord's own files and folders. A path that only a bundle's manifest requests must not lead to them.
     package var ownPaths: [String] = []
     /// Whether the process gets an IPC namespace of its own.
     package var hasOwnIPC = true
-    /// Whether the kernel reports what it denies to the process, if it can.
+    /// Whether to make the kernel report accesses that it denies to the process, if the kernel can.
     package var logsDenials = false
 
     /// A sandbox that a child process can enter.
@@ -163,8 +163,8 @@ extension Supervisor {
         return field.flatMap { UInt64($0, radix: 16) }.map { $0 & 1 << 21 != 0 } ?? false
     }()
 
-    /// Whether the app can use System V IPC objects and POSIX message queues of processes outside. Of an app that runs,
-    /// the kernel is asked, since an older keeper may have launched it.
+    /// Whether the app can use System V IPC objects and POSIX message queues of processes outside. For a running app,
+    /// asks the kernel, since an older keeper may have launched the app without a namespace.
     package func sharesIPC(_ app: AppRuntime) -> Bool {
         // Without namespaces, the filter of `agent` refuses the calls.
         let isAgent = app.specification.sandbox.mode == .agent
@@ -178,8 +178,8 @@ extension Supervisor {
 }
 
 extension Launcher {
-    /// The sandbox that a process of the app gets; nil for none. `isMain`: whether it is that of a launch, not of a
-    /// command inside.
+    /// The sandbox that a process of the app gets; nil for none. `isMain`: whether the process is launched as the main
+    /// process, and is not a command that runs inside the sandbox.
     func sandboxOrder(
         of app: AppRuntime,
         _ specification: AppSpecification,
@@ -223,7 +223,14 @@ extension Launcher {
             app.run.launchFailure = error.failure
             return launchRefused(app, error.description)
         }
-        read(for: app, { () throws(LaunchError) -> SandboxOrder.Made in try sandbox.make() }) { [weak self] result in
+        // Scenes that first save their state in this run have their archives linked here: the rules of the sandbox
+        // cannot name folders that do not exist yet.
+        let links = specification.innerScenes == nil ? nil : supervisor.savedStates.sceneLinks(of: app)
+        let make: @Sendable () throws(LaunchError) -> SandboxOrder.Made = { () throws(LaunchError) in
+            try? links?.make()
+            return try sandbox.make()
+        }
+        read(for: app, make) { [weak self] result in
             guard let self else { return }
             do throws(LaunchError) {
                 var facts = facts

@@ -107,7 +107,7 @@ extension PolicyManager {
         putOff[app] = nil
         damped[app] = nil
         lastHeartbeats[app] = nil
-        // Policies no longer hear how the app ended, and what it required may be idle now.
+        // Policies get no further events about how the app ends, and the apps that it required may be idle now.
         post(TORPOR_EVENT_APPS)
     }
 

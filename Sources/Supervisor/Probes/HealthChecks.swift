@@ -100,7 +100,7 @@ package final class HealthCheck {
     /// first.
     private static let waking = Duration.seconds(1)
 
-    /// Begins to check the app at intervals, or goes on after ``pause()``.
+    /// Begins to check the app at intervals, or continues after ``pause()``.
     func watch() {
         guard timer == nil, verdict == nil, let app else { return }
         let interval = specification.probe.interval

@@ -87,9 +87,9 @@ final class ProbeTry {
     /// The check has only the rights of the app's user, since that user may have made the path a link to any file.
     /// While one check hangs, no other check starts for the app, in any incarnation (run) of it.
     private func look(_ path: String, _ app: AppRuntime) {
-        guard !app.isLookedAt else { return later("waits for an earlier look at \(path)") }
+        guard !app.isLookedAt else { return later("waits for an earlier check of \(path)") }
         guard let account = try? Optional(supervisor.launcher.account(of: app)) else {
-            return later("has no user to look at \(path)")
+            return later("has no user as whom \(path) could be checked")
         }
         let rights = account?.fileRights
         app.isLookedAt = true

@@ -52,7 +52,7 @@ package final class ProcessControl: ShellRoom {
         again(app) { control, app in control.waitForHandling(of: number, app, seen) }
     }
 
-    /// What may prevent a stop.
+    /// What may prevent a stop of the app.
     private enum Answer {
         case nothing
         case locks([LockInTheWay])
@@ -206,7 +206,7 @@ package final class ProcessControl: ShellRoom {
         sweep(app)
     }
 
-    /// The main process has ended: ends the app's other processes.
+    /// Called when the main process has ended. Ends the app's other processes.
     func endRemains(_ app: AppRuntime) {
         app.run.stop = .none
         app.run.passDelay = .milliseconds(1)

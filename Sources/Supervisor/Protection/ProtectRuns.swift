@@ -105,7 +105,7 @@ final class ProtectRuns {
     }
 
     private func add(_ step: String, _ folders: [ProtectedFolder], _ completion: @escaping Completion) {
-        // Nothing is to be done: the run is over, and left nothing out.
+        // Nothing needs doing: report the run as complete.
         guard !folders.isEmpty else {
             return supervisor.loop.later { completion(Outcome(answer: ProtectionAnswer(isWhole: true))) }
         }

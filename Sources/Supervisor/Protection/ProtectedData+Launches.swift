@@ -45,10 +45,28 @@ extension ProtectedData {
             guard let self, let app else { return }
             opening.remove(app.id)
             settle(outcome, [app], isOpening: true)
-            // A missing key needs an unlock. Everything else may pass.
+            // A missing key needs an unlock first. Any other problem may be over at the next try.
             if outcome.problem != nil || standings[app.name]?.state == .closed { retryLaunches() }
-            // A lock that came during this run closes it next, and stops the launch.
+            // If data was locked during this run, the folder is closed next, and the launch waits again.
             opened(app)
+        }
+    }
+
+    /// Looks again at the folders of apps that do not run, when a user asks: ‘torpor protect move’, or what the user did to
+    /// the filesystem, may have changed whether they are encrypted.
+    package func lookAgain() {
+        let chosen = protected.filter { !machine($0).isAlive && !opening.contains($0.id) }
+        guard edge.isUnlocked, !chosen.isEmpty else { return }
+        opening.formUnion(chosen.map(\.id))
+        runs.open(folders(chosen)) { [weak self] outcome in
+            guard let self else { return }
+            opening.subtract(chosen.map(\.id))
+            settle(outcome, chosen, isOpening: true)
+            if outcome.problem != nil || chosen.contains(where: { standings[$0.name]?.state == .closed }) {
+                retryLaunches()
+            }
+            // A launch that has come during this run.
+            for app in chosen { opened(app) }
         }
     }
 
@@ -128,7 +146,7 @@ extension ProtectedData {
         app.heldBack = lockedText
         note(app, .waitsForUnlock, text: "waits to be launched: \(lockedText)")
         engine.touch(app.id)
-        // The unlock has come already, and has not opened the folder.
+        // Data was unlocked in between, but that has not opened this folder: try again.
         if edge.isUnlocked { loop.later { [weak self] in self?.lookForLaunches() } }
         return true
     }

@@ -23,7 +23,8 @@ extension ProtectedData {
         info.isEncrypted = standing?.isEncrypted
         if !isOpen, let standing, standing.isBusy {
             info.message = standing.problem ?? Self.busy([standing])
-        } else if !isOpen {
+        } else {
+            // Of an open folder: a move of its files that was interrupted.
             info.message = standing?.problem
         }
         return info
@@ -35,7 +36,7 @@ extension ProtectedData {
         let infos = infos
         guard !infos.isEmpty else { return nil }
         let plain = infos.filter { $0.isEncrypted == false }.map(\.app)
-        let busy = infos.filter { $0.state == "locked" && $0.message != nil }
+        let busy = infos.filter { $0.state != "locking" && $0.message != nil }
         let state = edge.isUnlocked ? "unlocked" : edge.isLocking ? "being locked" : "locked"
         let problems =
             (plain.isEmpty ? [] : ["not encrypted: \(plain.joined(separator: ", "))"])
@@ -82,7 +83,7 @@ extension RecoveryFile {
             )
         }
         set {
-            // A torpord that is killed between the two has the user of the newer lock.
+            // Write the user first: if torpord is killed between the two writes, the user is that of the newer lock.
             person = newValue.user.map { $0 &+ 1 } ?? 0
             flags = flags & ~(512 | 2048) | (newValue.session ? 512 : 0) | (newValue.sleep ? 2048 : 0)
         }

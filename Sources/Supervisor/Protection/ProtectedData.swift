@@ -40,7 +40,7 @@ package final class ProtectedData: ShellRoom, LifecycleObserver {
     var sleepsAt: Duration?
     /// Whether no folder was closed since the boot, so that the next lock must close all of them.
     private var isFresh = false
-    /// Apps that could read their folders before torpor-protect opens all again: they are not told of the unlock.
+    /// Apps that could read their folders before torpor-protect opens all again: they get no message about the unlock.
     private var readers: Set<AppID> = []
     /// Launches that are paused because data was locked after they began.
     var stopped: [StoppedLaunch] = []
@@ -239,6 +239,7 @@ package final class ProtectedData: ShellRoom, LifecycleObserver {
             // Until all folders were closed once since the boot, each lock must close all of them, not only those of
             // `complete`.
             if closed != .failed { isFresh = false }
+            if closed != .whole { log.debug("protected folders could not be closed (\(closed))") }
             for standing in outcome.answer.standings { deal(with: standing) }
             handle(.closed(closed))
         }
@@ -271,8 +272,8 @@ package final class ProtectedData: ShellRoom, LifecycleObserver {
             guard machine.isAlive, machine.transition != .terminating else { continue }
             if let until = patience[id], now < until, machine.state != .suspended { continue }
             app.run.openProtectedFiles = Array(names.prefix(FileHolder.mostFiles))
-            // An app that must never be evicted is exempt only while memory is short: its open files end it all the
-            // same.
+            // The rule that an app must never be evicted holds only for lack of memory. An app that keeps files open is
+            // ended in any case.
             let mayEvict = machine.state == .suspended && machine.rules.eviction != .never
             let request: Request = mayEvict ? .evict : .stop(.protectedDataOpen)
             supervisor.uninterrupted { [supervisor] in try? supervisor.request(request, of: id) }
@@ -448,7 +449,7 @@ package final class ProtectedData: ShellRoom, LifecycleObserver {
     func retryLaunches() {
         if retryTimer == nil {
             retryTimer = try? loop.timer { [weak self] in
-                // Otherwise its old deadline would keep the next failure from arming it.
+                // Disarm the timer: otherwise its old deadline would keep the next failure from arming it.
                 self?.retryTimer?.disarm()
                 self?.lookForLaunches()
             }

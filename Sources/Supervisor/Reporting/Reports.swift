@@ -24,7 +24,7 @@ final class Reports: ShellRoom {
     /// is made.
     func missedDeadline(_ missed: Deadline, _ app: AppRuntime, awaiting message: Message?) {
         switch missed.kind {
-        case .launch, .transition, .background, .watchdog, .task:
+        case .launch, .transition, .background, .watchdog, .task, .message:
             // Neither heartbeats nor tasks are answers to messages.
             let isAnswer = missed.kind != .watchdog && missed.kind != .task
             app.run.missed = MissedDeadline(missed, at: loop.now, message: isAnswer ? message : nil)
@@ -114,6 +114,9 @@ final class Reports: ShellRoom {
             guard let message = app.run.missed?.message else {
                 return "said that it was stopping and did not end within its grace"
             }
+            if app.run.missed?.deadline.kind == .message {
+                return "did not answer \(message.rawValue) " + within("message_deadline", rules.messageDeadline)
+            }
             return "did not answer \(message.rawValue) " + within("transition_deadline", rules.transitionDeadline)
         case .taskExpired:
             let names = ending.tasks.joined(separator: ", ")
@@ -182,7 +185,7 @@ final class Reports: ShellRoom {
             app.specification.container == nil
         else { return "" }
         let own = app.specification.limits.first { $0.name == "core" }?.soft
-        // Below a page the kernel writes none (do_coredump() in fs/coredump.c).
+        // If the limit is below one page, the kernel writes no core dump (do_coredump() in fs/coredump.c).
         guard (own ?? (try? ThisProcess.limit(4).soft) ?? .max) < 4096 else { return "" }
         return "; its limit allowed no core dump: limits = { core = \"unlimited\" } does"
     }
@@ -198,6 +201,7 @@ final class Reports: ShellRoom {
             rule = rules.launchDeadline
         case (.background, .backgroundDeadline): rule = rules.backgroundDeadline
         case (.transition, .unresponsive): rule = rules.transitionDeadline
+        case (.message, .unresponsive): rule = rules.messageDeadline
         case (.watchdog, .watchdog):
             report.due = "heartbeat"
             rule = nil

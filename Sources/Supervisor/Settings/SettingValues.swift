@@ -141,8 +141,8 @@ final class SettingChecks {
         var result: Result<String, SettingProblem>
     }
 
-    /// How many results are kept for each setting: of the value, of the one before, which an app may know still, and
-    /// of one that is being set.
+    /// How many results are kept for each setting: for the present value, for the previous value, which the app may
+    /// still know, and for a value that is being set.
     private static let most = 3
 
     /// The latest results, by the name of the setting; the newest is the last.

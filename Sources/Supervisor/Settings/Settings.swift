@@ -32,6 +32,8 @@ package final class Settings: ShellRoom, LifecycleObserver {
     /// For each app: when an event last reported changes that the app has made to its own settings, and how many such
     /// changes followed.
     var ownChanges: [AppID: (toldAt: Duration, untold: Int)] = [:]
+    /// Apps whose stored values were not checked since the start.
+    private var unchecked: [AppID] = []
     /// The settings whose invalid values were reported.
     private var toldMisfits: [AppID: Set<String>] = [:]
 
@@ -100,7 +102,7 @@ package final class Settings: ShellRoom, LifecycleObserver {
         guard !app.specification.declaredSettings.isEmpty else { return }
         for (names, until) in supervisor.mailboxes.settingsBeingTold(to: app) { markTold(names, until: until, app) }
         fillSockets(app)
-        reportMisfits(app)
+        checkSoon(app)
         // An earlier torpord may have been killed before it had written the file or told the app.
         if !values(of: app).untold(app.specification.declaredSettings).isEmpty { writeAndFollow(app) }
     }
@@ -311,6 +313,22 @@ package final class Settings: ShellRoom, LifecycleObserver {
         }
         reportMisfits(app)
         writeAndFollow(app)
+    }
+
+    /// Checks the stored values of the app later, each app in a turn of the loop of its own: patterns may take some
+    /// milliseconds for each, which would add up at the start.
+    private func checkSoon(_ app: AppRuntime) {
+        guard !values(of: app).rows.isEmpty else { return }
+        unchecked.append(app.id)
+        if unchecked.count == 1 { checkLater() }
+    }
+
+    private func checkLater() {
+        supervisor.loop.later { [weak self] in
+            guard let self, let id = self.unchecked.popLast() else { return }
+            if self.coordinator.exists(id) { self.reportMisfits(self.apps[id]) }
+            if !self.unchecked.isEmpty { self.checkLater() }
+        }
     }
 
     private func reportMisfits(_ app: AppRuntime) {

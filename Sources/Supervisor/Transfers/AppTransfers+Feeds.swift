@@ -127,8 +127,8 @@ extension AppTransfers {
         save(id)
     }
 
-    /// A server that cannot be reached may be up in a moment, as after a reboot: the check is retried like a
-    /// transfer, and at the latest when its interval is over.
+    /// The state of a transfer that failed and waits for its next check. A server that cannot be reached may be up in a
+    /// moment, as after a reboot: the check is retried like a transfer, and at the latest when its interval is over.
     private func waiting(_ feed: TransferFeed, after end: TransferEnd) -> Transfer.State {
         let soon = Clock.realtimeMicroseconds() + delay(after: end, Int64(feed.failures))
         return .waiting(cause(of: end), until: min(soon, feed.due(now: supervisor.clocks) ?? soon))

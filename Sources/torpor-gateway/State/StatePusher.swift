@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import AppConnection
 import Configuration
 import Gateway
 import GatewayConfiguration
 import Linux
 import TorporAPI
 
-/// Pushes the states of apps when they are saved, on a thread of its own: one at a time, and of each app the newest.
+/// Pushes the states of apps to the server after they are saved, on a thread of its own. States are pushed one after
+/// the other, and for each app only the newest.
 final class StatePusher: Sendable {
     private struct State: Sendable {
-        /// Apps whose state may be newer than what the server has, with their owner.
-        var changed: [String: String] = [:]
+        /// Apps whose state may be newer than what the server has, or whose owner has changed.
+        var changed: [String: Ownership] = [:]
         var isStopping = false
         var isFinished = false
     }
@@ -20,32 +20,61 @@ final class StatePusher: Sendable {
     private let socket: String
     private let login: NATSLogin
     private let surroundings: GatewayContext
-    private let notifySocket: String?
+    /// Says in `systemctl status` what is wrong; an empty sentence if nothing is.
+    private let show: @Sendable (String) -> Void
     private let state = Monitor(State())
 
-    /// The thread's own.
+    /// Used only by the thread.
     private struct Progress {
         /// Apps that are tried again at `retryAt`.
-        var left: [String: String] = [:]
+        var left: [String: Ownership] = [:]
         var retryAt: Duration?
         var pause = Backoff()
+        /// Apps that were moved here, while the machine from which they came has not pushed their states; looked at
+        /// again at `lookAt`.
+        var awaited: [String: Awaited] = [:]
+        var lookAt: Duration?
+        var lookPause = Backoff()
         /// What was told of each app, so that it is told once.
         var told: [String: String] = [:]
+
+        /// When something is tried again; nil for never.
+        var wakesAt: Duration? { [retryAt, lookAt].compactMap(\.self).min() }
+
+        /// Decides when what is left is tried again.
+        mutating func wait() {
+            if left.isEmpty { pause.reset() } else { retryAt = Clock.monotonic() + pause.next() }
+            if awaited.isEmpty {
+                lookPause.reset()
+                lookAt = nil
+            } else if lookAt == nil {
+                lookAt = Clock.monotonic() + lookPause.next()
+            }
+        }
     }
+
+    private struct Awaited {
+        var row: Ownership
+        /// When it is told that the state is not pushed.
+        var tellAt: Duration
+    }
+
+    /// How long the gateway of the machine from which an app was moved may take for its last push.
+    private static let patience = Duration.seconds(15)
 
     /// Starts the thread. Throws a sentence.
     static func start(
         _ states: GatewayStates,
         socket: String,
-        notifySocket: String?,
-        _ surroundings: GatewayContext
+        _ surroundings: GatewayContext,
+        show: @escaping @Sendable (String) -> Void
     ) throws -> StatePusher {
         let pusher = StatePusher(
             states,
             socket,
             try NATSLogin(states.broker, surroundings.secrets),
-            notifySocket,
-            surroundings
+            surroundings,
+            show
         )
         surroundings.owners.onChange { [weak pusher] apps in pusher?.take(apps) }
         try WorkerThread.start(named: "states") {
@@ -60,17 +89,17 @@ final class StatePusher: Sendable {
         _ states: GatewayStates,
         _ socket: String,
         _ login: NATSLogin,
-        _ notifySocket: String?,
-        _ surroundings: GatewayContext
+        _ surroundings: GatewayContext,
+        _ show: @escaping @Sendable (String) -> Void
     ) {
         self.states = states
         self.socket = socket
         self.login = login
-        self.notifySocket = notifySocket
         self.surroundings = surroundings
+        self.show = show
     }
 
-    /// Ends the thread after the push under way; false at the deadline (CLOCK_MONOTONIC).
+    /// Stops the thread after the push in progress. Returns false if the deadline (CLOCK_MONOTONIC) comes first.
     func finish(until deadline: Duration) -> Bool {
         state.withLock { $0.isStopping = true }
         state.wake()
@@ -81,10 +110,10 @@ final class StatePusher: Sendable {
     private func take(_ apps: [Ownership]) {
         // A new owner has claimed the state just before. What an app does that a person has forced to run is not the
         // owner's.
-        let chosen = apps.filter { ($0.saved || $0.owner == "here") && $0.owner != "forced" && states.keeps($0.app) }
+        let chosen = apps.filter { $0.owner != "forced" && states.keeps($0.app) }
         guard !chosen.isEmpty else { return }
         state.withLock { state in
-            for app in chosen { state.changed[app.app] = app.owner }
+            for app in chosen { state.changed[app.app] = app }
         }
         state.wake()
     }
@@ -95,54 +124,56 @@ final class StatePusher: Sendable {
         let pushing = StatePushing(states, socket: socket, login)
         var progress = Progress()
         while true {
-            let retryAt = progress.retryAt
-            let next: [String: String]?? = state.wait(until: retryAt) { state, _ in
+            let next: [String: Ownership]?? = state.wait(until: progress.wakesAt) { state, _ in
                 if state.isStopping { return .some(nil) }
                 guard !state.changed.isEmpty else { return nil }
                 defer { state.changed = [:] }
                 return state.changed
             }
             if case .some(.none) = next { return }
-            // While the server is away, one try is enough for all.
-            let isDue = retryAt.map { Clock.monotonic() >= $0 } ?? true
             progress.left.merge((next ?? nil) ?? [:]) { $1 }
-            guard isDue else { continue }
+            let now = Clock.monotonic()
+            if let lookAt = progress.lookAt, now >= lookAt {
+                progress.lookAt = nil
+                progress.left.merge(progress.awaited.mapValues(\.row)) { new, _ in new }
+            }
+            // While the server is away, one try is enough for all.
+            guard progress.retryAt.map({ now >= $0 }) ?? true else { continue }
             progress.retryAt = nil
             let apps = progress.left.sorted { $0.key < $1.key }
             progress.left = [:]
-            for (app, owner) in apps { push(app, owner, pushing, &progress) }
-            if progress.left.isEmpty {
-                progress.pause.reset()
-            } else {
-                progress.retryAt = Clock.monotonic() + progress.pause.next()
-            }
+            for (_, row) in apps { push(row, pushing, &progress) }
+            progress.wait()
         }
     }
 
-    private func push(_ app: String, _ owner: String, _ pushing: StatePushing, _ progress: inout Progress) {
+    private func push(_ row: Ownership, _ pushing: StatePushing, _ progress: inout Progress) {
         // The first failure of a round says enough about the others.
         guard progress.left.isEmpty else {
-            progress.left[app] = owner
+            progress.left[row.app] = row
             return
         }
         let log = surroundings.log
+        let app = row.app
+        if row.owner != "here" { progress.awaited[app] = nil }
         do throws(StateTrouble) {
-            switch try pushing.push(app) {
+            switch try pushing.push(app, owner: row.owner) {
             case .kept(let isNew):
-                if progress.told.removeValue(forKey: app) != nil { tellStatus(progress) }
+                isWell(app, &progress)
                 if isNew { log.say(.debug, "state: \(app): pushed") }
             case .noToken:
-                guard owner == "here" else { return }
-                tell(
-                    app,
+                try adopt(
+                    row,
+                    pushing,
                     .warning,
                     "this machine owns \(app) and holds no token of its state, which is not pushed: "
                         + "‘torpor-gateway state claim \(app)’",
                     &progress
                 )
             case .lost(let node):
-                tell(
-                    app,
+                try adopt(
+                    row,
+                    pushing,
                     .error,
                     "the state of \(app) was claimed since by \(node.isEmpty ? "another program" : node): it is not "
                         + "pushed any more",
@@ -154,14 +185,47 @@ final class StatePusher: Sendable {
             case .tooLarge(let sentence), .wrong(let sentence): tell(app, .error, sentence, &progress)
             case .away, .overtaken:
                 log.sayOften(.warning, "state", "state: \(error); it is tried again")
-                progress.left[app] = owner
+                progress.left[app] = row
             }
         }
     }
 
+    /// Claims the state of an app that this machine owns without a token, if its former owner has given it back; says
+    /// otherwise what is wrong.
+    private func adopt(
+        _ row: Ownership,
+        _ pushing: StatePushing,
+        _ level: LogLevel,
+        _ sentence: String,
+        _ progress: inout Progress
+    ) throws(StateTrouble) {
+        let app = row.app
+        // Another machine may own it.
+        guard row.owner == "here" else { return }
+        if let node = try pushing.adopt(app) {
+            isWell(app, &progress)
+            surroundings.log.say(.info, "state: \(app): is claimed, since \(node) has given it back")
+            return
+        }
+        // An app that was moved may be here before the former owner's gateway has pushed its last state.
+        guard row.imported != nil else { return tell(app, level, sentence, &progress) }
+        let now = Clock.monotonic()
+        let tellAt = progress.awaited[app]?.tellAt ?? now + Self.patience
+        progress.awaited[app] = Awaited(row: row, tellAt: tellAt)
+        if now >= tellAt {
+            tell(app, level, "\(sentence) (with --local if it was moved here)", &progress)
+        }
+    }
+
+    /// The app's state is at the server.
+    private func isWell(_ app: String, _ progress: inout Progress) {
+        progress.awaited[app] = nil
+        if progress.told.removeValue(forKey: app) != nil { tellStatus(progress) }
+    }
+
     /// Logs what is wrong with an app's state, once until something else is.
     private func tell(_ app: String, _ level: LogLevel, _ sentence: String, _ progress: inout Progress) {
-        // A size changes with each save.
+        // Ignore numbers in the comparison: a size, for example, differs after each save.
         let what = sentence.filter { !$0.isNumber }
         guard progress.told[app] != what else { return }
         progress.told[app] = what
@@ -169,11 +233,9 @@ final class StatePusher: Sendable {
         tellStatus(progress)
     }
 
-    /// Says in `systemctl status` whose states are not pushed.
+    /// Reports in the service's status line which apps' states are not pushed.
     private func tellStatus(_ progress: Progress) {
-        guard let notifySocket else { return }
         let apps = progress.told.keys.sorted().joined(separator: ", ")
-        let status = apps.isEmpty ? "States are pushed." : "The states of these apps are not pushed: \(apps)"
-        try? NotifySpeech.say("STATUS=\(status)", to: notifySocket)
+        show(apps.isEmpty ? "" : "The states of these apps are not pushed: \(apps).")
     }
 }

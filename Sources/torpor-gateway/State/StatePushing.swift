@@ -7,15 +7,15 @@ import StateDocuments
 import TorporAPI
 import Varlink
 
-/// Brings states from the supervisor to the server, and back. For one thread at a time.
+/// Transfers saved states from the supervisor to the server and back. Not thread-safe.
 final class StatePushing {
-    /// What a push has done.
+    /// The result of a push.
     enum Outcome {
-        /// The server has the newest state; false if it had it already.
+        /// The server has the newest state. `isNew` is false if it had that state before the push.
         case kept(isNew: Bool)
-        /// This machine holds no token of the app.
+        /// This machine has no token for the app, so it must not push.
         case noToken
-        /// Another machine has claimed the state since; with its name.
+        /// Another machine, with this name, has claimed the state since.
         case lost(to: String)
     }
 
@@ -25,16 +25,17 @@ final class StatePushing {
     private let socket: String
     private let login: NATSLogin
     private var server: StateServer?
-    /// What was last pushed of each app by this object.
+    /// The state of each app that this object has pushed last.
     private var pushed: [String: Pushed] = [:]
 
     private struct Pushed {
         var claim: String
         var sequence: UInt64
         var savedAt: Int64?
+        var isReleased: Bool
     }
 
-    /// How long the supervisor may take for an answer.
+    /// How long to wait for a reply of the supervisor.
     private static let patience = Duration.seconds(10)
 
     init(_ states: GatewayStates, socket: String, _ login: NATSLogin) {
@@ -45,7 +46,7 @@ final class StatePushing {
         tokens = StateTokens(folder: states.tokens)
     }
 
-    /// The connection, opened when it is first needed.
+    /// The connection to the server, opened at the first use.
     private func connected() throws(StateTrouble) -> StateServer {
         if let server { return server }
         let new = try StateServer(states, login, node: node)
@@ -53,8 +54,8 @@ final class StatePushing {
         return new
     }
 
-    /// Does something with the server. After a failure the connection is opened anew, and what the server has is looked
-    /// up again.
+    /// Runs `body` with the connection to the server. If the server cannot be reached, drops the connection, so that
+    /// the next call connects again and asks the server again what it has.
     private func withServer<T>(_ body: (StateServer) throws(StateTrouble) -> T) throws(StateTrouble) -> T {
         do throws(StateTrouble) {
             return try body(try connected())
@@ -67,7 +68,7 @@ final class StatePushing {
         }
     }
 
-    /// The last message about the app's state.
+    /// The last message about the app's state in the stream; nil if there is none.
     func last(_ app: String) throws(StateTrouble) -> StateServer.Message? {
         try withServer { server throws(StateTrouble) in try server.last(app) }
     }
@@ -90,10 +91,10 @@ final class StatePushing {
         }
     }
 
-    /// The apps of several machines whose states are pushed, and who owns them.
+    /// The apps whose states are pushed, each with its owner.
     func ownerships() throws(StateTrouble) -> [Ownership] {
         let client = try supervisor()
-        // Without `more` there is one reply.
+        // Without `more`, the supervisor sends one reply and does not report later changes.
         let call = VarlinkCall(method: ManagerRequest.owners.call.method, parameters: .emptyObject)
         do throws(VarlinkClientError) {
             let reply = try client.call(deadline: Clock.monotonic() + Self.patience) { call }
@@ -112,7 +113,7 @@ final class StatePushing {
         }
     }
 
-    /// The state that the app saved last on this machine.
+    /// The state that the app last saved on this machine.
     func local(_ app: String) throws(StateTrouble) -> StateDocument {
         let client = try supervisor()
         return try fault { () throws(DocumentFault) in
@@ -124,10 +125,21 @@ final class StatePushing {
         }
     }
 
+    /// When the app saved its state on this machine, and how large that is; nil if it has none.
+    func found(_ app: String) throws(StateTrouble) -> (savedAt: Int64, bytes: Int64)? {
+        let client = try supervisor()
+        return try fault { () throws(DocumentFault) in
+            try StateDocument.found(app) { request throws(DocumentFault) in try self.call(client, request) }
+        }
+    }
+
     private func give(_ document: StateDocument) throws(StateTrouble) {
         let client = try supervisor()
         do throws(DocumentFault) {
-            try document.give { request throws(DocumentFault) in try self.call(client, request) }
+            try document.give(
+                { request throws(DocumentFault) in try self.call(client, request) },
+                isClaimed: true
+            )
         } catch {
             throw .wrong("torpord has not taken the state: \(error)")
         }
@@ -135,30 +147,58 @@ final class StatePushing {
 
     // MARK: Pushes
 
-    /// Pushes the app's newest state, unless the server has it already.
-    func push(_ app: String) throws(StateTrouble) -> Outcome {
+    /// Pushes the app's newest state, unless the server has it already. From a machine that owned the app under its
+    /// token and no longer does, the message says so: the next owner may take it without a claim (``adopt(_:)``).
+    ///
+    /// - Parameters:
+    ///   - owner: who owns the app, as the supervisor says; nil to ask it, if there is a token.
+    ///   - isReleased: a user gives the state back.
+    func push(_ app: String, owner: String?, isReleased: Bool = false) throws(StateTrouble) -> Outcome {
         guard let token = tokens.token(of: app) else {
             pushed[app] = nil
             return .noToken
         }
+        let owner = if let owner { owner } else { try self.owner(of: app) }
+        if owner == "here" { tokens.noteOwned(token, of: app) }
+        let isReleased = isReleased || owner == "none" && tokens.wasOwned(token, app)
         if pushed[app]?.claim != token.claim { pushed[app] = nil }
-        // A second time if a message of the same claim came between, of which nothing was heard.
+        // Try again if this machine has sent another message of the same claim whose acknowledgement was lost.
         for _ in 0..<3 {
             if pushed[app] == nil {
                 guard let last = try last(app) else { return .lost(to: "no machine, since the stream is empty") }
                 guard last.claim == token.claim else { return .lost(to: last.node) }
-                // A message with this claim comes from here, and is whole.
+                // Only this machine sends messages with this claim, so the message is valid.
                 let savedAt = (try? StateDocument(last.bytes))?.savedAt
-                pushed[app] = Pushed(claim: token.claim, sequence: last.sequence, savedAt: savedAt)
+                pushed[app] = Pushed(
+                    claim: token.claim,
+                    sequence: last.sequence,
+                    savedAt: savedAt,
+                    isReleased: last.isReleased
+                )
+            }
+            guard let before = pushed[app] else { continue }
+            // Most events change nothing: then the state is not read.
+            guard try found(app)?.savedAt != before.savedAt || isReleased != before.isReleased else {
+                return .kept(isNew: false)
             }
             let document = try local(app)
-            guard let before = pushed[app], document.savedAt != before.savedAt else { return .kept(isNew: false) }
             let bytes = try fault { () throws(DocumentFault) in try document.encoded() }
             do throws(StateTrouble) {
                 let sequence = try withServer { server throws(StateTrouble) in
-                    try server.keep(bytes, of: app, claim: token.claim, expected: before.sequence)
+                    try server.keep(
+                        bytes,
+                        of: app,
+                        claim: token.claim,
+                        isReleased: isReleased,
+                        expected: before.sequence
+                    )
                 }
-                pushed[app] = Pushed(claim: token.claim, sequence: sequence, savedAt: document.savedAt)
+                pushed[app] = Pushed(
+                    claim: token.claim,
+                    sequence: sequence,
+                    savedAt: document.savedAt,
+                    isReleased: isReleased
+                )
                 return .kept(isNew: true)
             } catch {
                 guard case .overtaken = error else { throw error }
@@ -170,18 +210,19 @@ final class StatePushing {
 
     // MARK: Claims
 
-    /// What a claim has done.
+    /// The result of a claim.
     struct Claimed {
         var source: StateClaim.Source
         var sequence: UInt64
         var savedAt: Int64?
         var bytes: Int
-        /// The machine that had the state before; nil if none had.
+        /// The machine that last sent the state; nil if the server had none.
         var from: String?
     }
 
-    /// Brings up the newest state of the app here, and takes it over: the server refuses what the machine that had it
-    /// sends from then on.
+    /// Claims an app's state: chooses the newest state, gives it to the supervisor if it comes from the server, and
+    /// sends a message with a new claim. From then on the server refuses states from the machine that had claimed it
+    /// before.
     func claim(_ app: String, isForced: Bool) throws(StateTrouble) -> Claimed {
         let owner = try owner(of: app)
         let message = try last(app)
@@ -191,32 +232,23 @@ final class StatePushing {
             if !isForced { kept = try document(message, of: app) }
             from = StateClaim.Kept(node: message.node, savedAt: kept?.savedAt)
         }
-        let local = try local(app)
         let source = StateClaim.source(
             of: app,
             kept: from,
             node: node,
-            savedAt: local.savedAt,
+            savedAt: try found(app)?.savedAt,
             owner: owner,
             isForced: isForced
         )
-        switch source {
-        case .refused(let sentence): throw .wrong(sentence)
-        case .server: if let kept { try give(kept) }
-        case .here: break
+        if case .refused(let sentence) = source { throw .wrong(sentence) }
+        let document: StateDocument
+        if source == .server, let kept {
+            try give(kept)
+            document = try asFound(kept)
+        } else {
+            document = try local(app)
         }
-        // As it is on this machine's disk, with the time of this machine's clock.
-        let document = source == .server ? try self.local(app) : local
-        let bytes = try fault { () throws(DocumentFault) in try document.encoded() }
-        let claim = RequestToken.random().text
-        let sequence = try withServer { server throws(StateTrouble) in
-            try server.keep(bytes, of: app, claim: claim, expected: message?.sequence ?? 0)
-        }
-        do throws(Errno) {
-            try tokens.keep(StateTokens.Token(claim: claim, sequence: sequence), of: app)
-        } catch {
-            throw .wrong("the token of \(app) cannot be written into \(states.tokens): \(error)")
-        }
+        let sequence = try take(app, with: document, after: message?.sequence ?? 0)
         return Claimed(
             source: source,
             sequence: sequence,
@@ -224,6 +256,51 @@ final class StatePushing {
             bytes: document.state?.count ?? 0,
             from: message?.node
         )
+    }
+
+    /// A document that was just given to the supervisor, as it is on this machine's disk: with the time of its clock.
+    private func asFound(_ document: StateDocument) throws(StateTrouble) -> StateDocument {
+        let now = try found(document.app)
+        guard now?.bytes ?? 0 == Int64(document.state?.count ?? 0) else { return try local(document.app) }
+        var document = document
+        document.savedAt = now?.savedAt
+        return document
+    }
+
+    /// Sends the state as that of a new claim, unless another message than number `sequence` is the last one by now,
+    /// and keeps the token. Returns the number of the message.
+    private func take(
+        _ app: String,
+        with document: StateDocument,
+        after sequence: UInt64
+    ) throws(StateTrouble) -> UInt64 {
+        let bytes = try fault { () throws(DocumentFault) in try document.encoded() }
+        let claim = RequestToken.random().text
+        let new = try withServer { server throws(StateTrouble) in
+            try server.keep(bytes, of: app, claim: claim, isReleased: false, expected: sequence)
+        }
+        do throws(Errno) {
+            try tokens.keep(StateTokens.Token(claim: claim, sequence: new), of: app)
+        } catch {
+            throw .wrong("the token of \(app) cannot be written into \(states.tokens): \(error)")
+        }
+        return new
+    }
+
+    /// Claims the state of an app that this machine owns without a token, if nothing can be lost by that: the machine
+    /// that had the state no longer owns the app, and what it pushed last is what this machine has, or got before it
+    /// owned the app. Returns the name of that machine; nil if the state is not claimed.
+    ///
+    /// Such is the state of an app that ‘torpor move’ has moved.
+    func adopt(_ app: String) throws(StateTrouble) -> String? {
+        // Asked now: the ownership may have ended since something was told of it.
+        guard let row = try ownerships().first(where: { $0.app == app }), row.owner == "here",
+            let message = try last(app), message.isReleased, let kept = try? document(message, of: app)
+        else { return nil }
+        let local = try local(app)
+        guard kept.digest == row.imported || kept.state == local.state else { return nil }
+        _ = try take(app, with: local, after: message.sequence)
+        return message.node
     }
 
     /// The document of a message, which may come from anywhere.
@@ -240,7 +317,7 @@ final class StatePushing {
         }
     }
 
-    /// Who owns the app, as the supervisor says.
+    /// Who owns the app, as the supervisor reports.
     private func owner(of app: String) throws(StateTrouble) -> String {
         guard let found = try ownerships().first(where: { $0.app == app }) else {
             throw .wrong(

@@ -7,15 +7,15 @@ import Linux
 import StateDocuments
 import WireText
 
-/// Why a state cannot be read from the server, or kept there.
+/// Why a state cannot be read from the server or stored there.
 enum StateTrouble: Error, CustomStringConvertible {
-    /// The server does not answer, or cannot do it now: try again later.
+    /// The server or the supervisor does not answer, or cannot do it now. A retry may succeed.
     case away(String)
-    /// Another message was sent since.
+    /// Another message about the app was sent since the last one that this machine knows.
     case overtaken
-    /// The state is larger than the server takes.
+    /// The state is larger than the server accepts.
     case tooLarge(String)
-    /// Something is wrong that time does not mend.
+    /// A retry would fail in the same way.
     case wrong(String)
 
     var description: String {
@@ -26,17 +26,19 @@ enum StateTrouble: Error, CustomStringConvertible {
     }
 }
 
-/// A connection to the server that keeps states, in a stream of JetStream with a message for each app. For one thread at
-/// a time. It reconnects by being made again.
+/// A connection to the NATS server with the saved states: a JetStream stream that has one message for each app. Not
+/// thread-safe. A lost connection is not restored: make a new object.
 final class StateServer {
-    /// The last message about an app's state.
+    /// The last message about an app's state in the stream.
     struct Message {
-        /// The number in the stream.
+        /// The number of the message in the stream.
         var sequence: UInt64
-        /// Which claim it belongs to; empty if another program has sent it.
+        /// The claim that the message belongs to (``StateTokens``); empty if another program has sent the message.
         var claim: String
-        /// The machine that sent it.
+        /// The name of the machine that sent the message.
         var node: String
+        /// That machine no longer owns the app, and has pushed what the app saved last.
+        var isReleased: Bool
         /// A ``StateDocument``, as far as is known.
         var bytes: [UInt8]
     }
@@ -48,12 +50,13 @@ final class StateServer {
 
     private static let claimHeader = "Torpor-Claim"
     private static let nodeHeader = "Torpor-Node"
+    private static let releasedHeader = "Torpor-Released"
     /// What a message takes besides the document: subject and headers.
     private static let overhead = 1024
-    /// How long the server may take for an answer, in milliseconds.
+    /// How long to wait for a reply of the server, in milliseconds.
     private static let patience: Int64 = 5_000
 
-    /// Connects, and makes the stream if it is missing and the configuration says so.
+    /// Connects. If `create` is set in the configuration and the stream is missing, creates the stream.
     init(_ states: GatewayStates, _ login: NATSLogin, node: String) throws(StateTrouble) {
         (self.states, self.node) = (states, node)
         var options: OpaquePointer?
@@ -93,27 +96,29 @@ final class StateServer {
                     configuration.SubjectsLen = 1
                     configuration.Storage = js_FileStorage
                     configuration.Replicas = Int64(states.replicas)
-                    // A claim contains the state, so that the last message of an app is all that there is to keep.
+                    // Each message contains the whole state, so the stream needs to store only the last message about
+                    // each app.
                     configuration.MaxMsgsPerSubject = 1
                     return js_AddStream(nil, stream, &configuration, nil, &code)
                 }
             }
         }
-        // 10058: the stream is there, with other settings.
+        // Error 10058 of JetStream: the stream exists, with other settings.
         guard status == NATS_OK || code.rawValue == 10_058 else {
             throw trouble(status, code, "the stream \(states.stream) cannot be made")
         }
     }
 
-    /// The subject of an app's state. A dot in the app's name would make two parts of it.
+    /// The subject of messages about an app's state. A dot in the app's name is encoded, since a dot separates the
+    /// parts of a subject.
     private func subject(_ app: String) -> String { states.subject + "." + app.replacing(".", with: "%2E") }
 
-    /// The last message about the app's state; nil if there is none.
+    /// The last message about the app's state in the stream; nil if there is none.
     func last(_ app: String) throws(StateTrouble) -> Message? {
         var code = jsErrCode(0)
         var found: OpaquePointer?
         let status = js_GetLastMsg(&found, stream, states.stream, subject(app), nil, &code)
-        // 10037: there is no message.
+        // Error 10037 of JetStream: the stream has no message with this subject.
         if code.rawValue == 10_037 { return nil }
         guard status == NATS_OK, let found else {
             throw trouble(status, code, "the state of \(app) cannot be read from the stream \(states.stream)")
@@ -127,6 +132,7 @@ final class StateServer {
             sequence: natsMsg_GetSequence(found),
             claim: Self.header(found, Self.claimHeader),
             node: Self.header(found, Self.nodeHeader),
+            isReleased: Self.header(found, Self.releasedHeader) == "yes",
             bytes: size == 0 ? [] : Array(UnsafeRawBufferPointer(start: natsMsg_GetData(found), count: size))
         )
     }
@@ -134,19 +140,18 @@ final class StateServer {
     private static func header(_ message: OpaquePointer, _ name: String) -> String {
         var value: UnsafePointer<CChar>?
         guard natsMsgHeader_Get(message, name, &value) == NATS_OK, let value else { return "" }
-        // It comes from outside, and is shown.
-        let scalars = String(terminatedWire: value).unicodeScalars.prefix(128).map { scalar in
-            scalar.value < 32 || (127..<160).contains(scalar.value) ? "?" : scalar
-        }
-        return String(String.UnicodeScalarView(scalars))
+        // The text comes from outside, and users see it on their terminals.
+        return String(String(terminatedWire: value).unicodeScalars.prefix(128)).onOneLine
     }
 
-    /// Keeps a state, if the last message about the app has the number `expected`, 0 for no message: otherwise the server
-    /// refuses it (``StateTrouble/overtaken``). Returns the number of the new message.
+    /// Stores a state on the server, provided that the last message about the app has the number `expected` (0: there
+    /// is no message). If it has another number, the server refuses the state (``StateTrouble/overtaken``). Returns the
+    /// number of the new message.
     func keep(
         _ bytes: [UInt8],
         of app: String,
         claim: String,
+        isReleased: Bool,
         expected: UInt64
     ) throws(StateTrouble) -> UInt64 {
         let most = Int(natsConnection_GetMaxPayload(connection)) - Self.overhead
@@ -168,10 +173,11 @@ final class StateServer {
         }
         guard made == NATS_OK, let message else { throw .away("out of memory") }
         defer { natsMsg_Destroy(message) }
-        let headers = [
+        var headers = [
             (Self.claimHeader, claim), (Self.nodeHeader, node), ("Nats-Expected-Stream", states.stream),
             ("Nats-Expected-Last-Subject-Sequence", "\(expected)"),
         ]
+        if isReleased { headers.append((Self.releasedHeader, "yes")) }
         for (name, value) in headers where natsMsgHeader_Set(message, name, value) != NATS_OK {
             throw .away("out of memory")
         }
@@ -179,9 +185,9 @@ final class StateServer {
         var acknowledgement: UnsafeMutablePointer<jsPubAck>?
         let status = js_PublishMsg(&acknowledgement, stream, message, nil, &code)
         defer { jsPubAck_Destroy(acknowledgement) }
-        // 10071: the last message has another number.
+        // Error 10071 of JetStream: the last message has another number.
         if code.rawValue == 10_071 { throw .overtaken }
-        // 10054: the stream takes no message of this size.
+        // Error 10054 of JetStream: the message is larger than the stream permits.
         if code.rawValue == 10_054 {
             throw .tooLarge(
                 "the state of \(app) has \(bytes.count) bytes, more than the stream \(states.stream) takes: raise its "

@@ -7,23 +7,23 @@ import StateDocuments
 import TorporAPI
 import Varlink
 
-/// `torpor-gateway state …`: for users, and for the agent of a cluster engine.
+/// The verbs of `torpor-gateway state`, for users and for a cluster engine's agent.
 struct StateVerbs {
     enum Verb: String {
         case claim, push, release, list
     }
 
-    /// What the command line says.
+    /// The command line, parsed.
     struct Order {
         var verb = Verb.list
         var app: String?
-        /// Takes this machine's state, and drops what the server has.
+        /// Whether to use this machine's state and drop the server's (`--local`).
         var isForced = false
         var isJSON = false
         var timeout = Duration.seconds(30)
     }
 
-    /// Why a verb has failed, as a sentence.
+    /// Why a verb failed, as a sentence.
     struct Problem: Error, CustomStringConvertible {
         let description: String
     }
@@ -38,7 +38,20 @@ struct StateVerbs {
         end = Clock.monotonic() + order.timeout
     }
 
-    /// Carries out the verb, and prints what came of it.
+    /// Gives up all files but those that the verb needs, since a library in C parses what the server sends, often with
+    /// the rights of root. Must be called before any thread is started.
+    static func confine(_ verb: Verb, _ states: GatewayStates, _ secrets: Secrets) throws(Errno) {
+        // Landlock allows nothing in a folder that is made later. If it cannot be made, the claim says so.
+        if verb == .claim { try? File.makeDirectories(states.tokens) }
+        let writes = verb == .claim || verb == .release
+        _ = try Confinement.confine(
+            readable: Confinement.networkFiles + SourceService.files(of: states.broker, secrets)
+                + (writes ? [] : [states.tokens]),
+            writable: writes ? [states.tokens] : []
+        )
+    }
+
+    /// Carries out the verb and prints the result.
     func run() throws {
         switch order.verb {
         case .list: try list()
@@ -56,7 +69,7 @@ struct StateVerbs {
         return app
     }
 
-    /// Repeats `body` while the server or torpord is away, until the time is over.
+    /// Calls `body` again as long as the server or torpord cannot be reached, until the timeout is over.
     private func patiently<T>(_ body: () throws(StateTrouble) -> T) throws -> T {
         var pause = Duration.milliseconds(100)
         while true {
@@ -96,7 +109,7 @@ struct StateVerbs {
     }
 
     private func push(_ app: String) throws {
-        switch try patiently({ () throws(StateTrouble) in try pushing.push(app) }) {
+        switch try patiently({ () throws(StateTrouble) in try pushing.push(app, owner: nil) }) {
         case .kept(let isNew):
             if order.isJSON { return say(["app": .string(app), "pushed": .bool(isNew)]) }
             print("\(app): " + (isNew ? "its state is pushed" : "the server has its newest state"))
@@ -109,7 +122,9 @@ struct StateVerbs {
     }
 
     private func release(_ app: String) throws {
-        let outcome = try patiently { () throws(StateTrouble) in try pushing.push(app) }
+        let outcome = try patiently { () throws(StateTrouble) in
+            try pushing.push(app, owner: "none", isReleased: true)
+        }
         pushing.tokens.remove(app)
         if case .lost(let node) = outcome { throw lost(app, node) }
         var had = true
@@ -126,13 +141,15 @@ struct StateVerbs {
         )
     }
 
-    /// One row of the list.
+    /// A row in the list of states.
     private struct Row {
         var app: String
         var owner: String
         /// The machine that has claimed the state; nil if none has.
         var node: String?
         var isOurs = false
+        /// That machine no longer owns the app.
+        var isReleased = false
         var bytes: Int?
         var isCurrent: Bool?
         var problem: String?
@@ -140,6 +157,7 @@ struct StateVerbs {
         var json: JSON {
             [
                 "app": .string(app), "owner": .string(owner), "node": .optional(node), "ours": .bool(isOurs),
+                "released": .bool(isReleased),
                 "bytes": .optional(bytes.map { Int64($0) }), "current": .optional(isCurrent),
                 "problem": .optional(problem),
             ]
@@ -147,7 +165,8 @@ struct StateVerbs {
 
         var cells: [String] {
             [
-                app, owner, node ?? "-", isOurs ? "yes" : "no", bytes.map { "\($0)" } ?? "-",
+                app, owner, node.map { isReleased ? $0 + " (released)" : $0 } ?? "-", isOurs ? "yes" : "no",
+                bytes.map { "\($0)" } ?? "-",
                 problem ?? isCurrent.map { $0 ? "as here" : "older than here" } ?? "-",
             ]
         }
@@ -180,12 +199,13 @@ struct StateVerbs {
             return row
         }
         row.node = message.node
+        row.isReleased = message.isReleased
         row.isOurs = pushing.tokens.token(of: app.app)?.claim == message.claim
         row.bytes = message.bytes.count
         do throws(StateTrouble) {
             let kept = try pushing.document(message, of: app.app)
             // Two clocks cannot be compared.
-            if row.isOurs { row.isCurrent = try pushing.local(app.app).savedAt == kept.savedAt }
+            if row.isOurs { row.isCurrent = try pushing.found(app.app)?.savedAt == kept.savedAt }
         } catch {
             guard case .wrong = error else { throw error }
             row.problem = "no state of this app"
@@ -205,7 +225,7 @@ extension String {
 }
 
 extension StateVerbs.Order {
-    /// Reads the words after `state`; nil for an option that there is not, with a sentence for standard error.
+    /// Parses the words after `state`. If they are invalid, the failure has a sentence for standard error.
     static func read(_ words: [String], file: inout String) -> Result<StateVerbs.Order, StateVerbs.Problem> {
         var order = StateVerbs.Order()
         var words = words[...]

@@ -178,8 +178,8 @@ final class DelegateRun {
         current?.pipe = read
     }
 
-    /// Whether another app may get a message of this kind if this app cannot use it, or its sender learns that. Other
-    /// messages concern only this app.
+    /// Whether another app may get a message of this kind, or its sender is told, if this app cannot use the message.
+    /// All other messages concern only this app.
     private static func isForOthers(_ name: String) -> Bool {
         switch Message(rawValue: name) {
         case nil, .openURL, .continueActivity, .didReceiveEvent, .didReceiveNotification,

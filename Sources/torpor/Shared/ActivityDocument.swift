@@ -16,7 +16,7 @@ struct ActivityDocument {
     /// The largest document: the largest state, and an activity, whose payload has at most 64 KiB.
     static let mostBytes = StatePart.mostState + (1 << 20)
 
-    /// The app whose activity it is.
+    /// The app whose activity the document contains.
     let app: String
     let activity: SetActivityRequest
     /// The app's saved state; nil if the document has none.

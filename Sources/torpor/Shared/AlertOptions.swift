@@ -31,7 +31,7 @@ struct AlertOptions: ParsableArguments {
     var calendar: String?
     @Option(
         help: ArgumentHelp(
-            "The zone of --at: Europe/Berlin, or local, which is the machine's; else TZ, else the machine's.",
+            "The time zone of --at, such as Europe/Berlin, or local, the machine's; else TZ, else the machine's.",
             valueName: "zone"
         )
     )

@@ -4,14 +4,15 @@ import CommandLinePages
 import Linux
 
 extension CommandLineArguments {
-    /// Former names of verbs, which still work but are not documented, and short ones of verbs about activities.
+    /// Former names of verbs, which still work but are not documented, and short names of verbs about activities.
     private static let earlier = [
         "policies": ["policy", "list"], "delegate": ["app", "delegate"], "task": ["app", "task"],
         "activities": ["activity", "list"], "continue": ["activity", "continue"],
         "state": ["app", "state"], "subscribe": ["app", "subscribe"],
     ]
 
-    /// Whether the words are a newer verb that has a former name of another: `state export` is no `app state`.
+    /// Whether the words are a newer verb that begins like a former name of another verb: `state export` does not mean
+    /// `app state export`.
     private static func isNew(_ words: ArraySlice<String>) -> Bool {
         guard words.first == "state" else { return false }
         let formerly = ["save", "restore", "discard"]

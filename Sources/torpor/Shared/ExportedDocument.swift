@@ -3,10 +3,10 @@
 import CommandLinePages
 import Linux
 
-/// Writes files that users name.
+/// Writes files whose paths users have given.
 enum UserFile {
-    /// Writes the file. Replaces a regular file as a whole; writes into anything else that has the name, such as
-    /// /dev/null or a pipe, since root could replace that too.
+    /// Writes the file. A regular file is replaced as a whole. If the path names anything else, such as /dev/null or a
+    /// pipe, the bytes are written into it, because root would otherwise replace a device by a file.
     static func write(_ path: String, _ bytes: [UInt8], mode: UInt32 = 0o644) throws(Errno) {
         guard let kind = try? File.status(path).kind, kind != .regular else {
             return try File.replace(path, bytes, mode: mode)
@@ -15,13 +15,13 @@ enum UserFile {
     }
 }
 
-/// Writes a document that another machine reads.
+/// Writes a document that is meant for another machine.
 enum ExportedDocument {
     /// Writes the document to a file, readable by its owner only, or to standard output.
     ///
     /// - Parameters:
     ///   - output: the file; nil or `-` for standard output.
-    ///   - refusal: why the document is not written to a terminal, the beginning of a sentence.
+    ///   - refusal: the beginning of the error message for a user whose standard output is a terminal.
     /// - Returns: whether it was written to a file.
     static func write(_ bytes: [UInt8], to output: String?, orRefuse refusal: String) throws(Failure) -> Bool {
         guard let output, output != "-" else {

@@ -47,7 +47,8 @@ enum Help {
 
     static func topic(_ name: String) -> Topic? { topics.first { $0.name == name } }
 
-    /// A topic that the overview does not list, or any by the name of its manual page: `torpord`, `torpor.toml(5)`.
+    /// Finds a topic that the overview does not list, or any topic by the name of its manual page, such as `torpord` or
+    /// `torpor.toml(5)`.
     private static func manual(_ name: String) -> Topic? {
         (topics + others).first { topic in
             [topic.name, topic.page, "\(topic.page)(\(topic.section))", "\(topic.page).\(topic.section)"].contains(name)
@@ -59,12 +60,12 @@ enum Help {
         if let topic = (topics + others).first(where: { $0.source == page.name + ".md" }) { return topic.name }
         // `help import` explains the verb.
         if Torpor.isVerb([page.name]) { return page.name + ".md" }
-        // Of two pages of a name, the one in a folder is named with it.
+        // If two pages have the same name, the one in a subfolder is named together with its folder.
         let isClear = !Torpor.isVerb([page.title]) && manual(page.title) == nil
         return isClear && pages.page(page.title)?.name == page.name ? page.title : page.name
     }
 
-    /// What `torpor help` may be followed by besides verbs, to find what a mistyped word means.
+    /// All words except verbs that may follow `torpor help`, so that an error can suggest the one that the user meant.
     static func names() -> [String] { topics.map(\.name) + others.map(\.name) + HelpPages().pages.map(\.title) }
 
     /// The overview, which has at most 24 lines of 80 columns.
@@ -129,7 +130,8 @@ enum Help {
         )
     }
 
-    /// Opens the page of that name, or shows what the pages have of the words. Returns whether there was something.
+    /// Opens the page of that name, or searches the pages for the words and prints what was found. Returns whether
+    /// there was anything to show.
     private static func looked(up words: [String]) throws(Failure) -> Bool {
         let text = words.joined(separator: " ")
         let pages = HelpPages()
@@ -143,7 +145,7 @@ enum Help {
                 return true
             }
         }
-        // A bound for what is looked for: no heading is as long.
+        // Do not search for very long texts: no heading is that long.
         guard text.utf8.count <= 200 else { return false }
         let habit = words.count == 1 ? Torpor.habits[text] : nil
         let columns = min(max(Terminal.columns ?? 80, 40), 160)
@@ -153,7 +155,7 @@ enum Help {
         return habit != nil || found != nil
     }
 
-    /// What an error says of words that were looked up in vain.
+    /// The end of an error message about words that no page contains.
     static func notFound(_ words: [String]) -> String {
         let pages = HelpPages()
         guard !pages.pages.isEmpty else { return ", and there are no pages to search in \(pages.folder)" }
@@ -182,7 +184,7 @@ enum Help {
         show(page)
     }
 
-    /// Shows a page as it is: in a pager on a terminal, if there is one.
+    /// Shows a page without formatting it: in a pager if standard output is a terminal and a pager is installed.
     private static func show(_ page: HelpPages.Page) {
         let wanted = ThisProcess.environment("PAGER") ?? "pager"
         if ThisProcess.isTerminal(1), !wanted.isEmpty, let pager = try? AppSide.program(wanted) {

@@ -3,37 +3,38 @@
 import Linux
 import WireText
 
-/// The pages of text that the package installs, or those of the sources around a program that is not installed.
+/// The help pages that the package has installed. If the program is not installed, the pages in the source tree that it
+/// was built in.
 struct HelpPages {
-    /// A page in the folder.
+    /// A help page in the folder.
     struct Page {
-        /// Its path in the folder without `.md`: `howto/sandbox`, `man/torpor.toml.5`.
+        /// The path relative to the folder, without `.md`: `howto/sandbox`, `man/torpor.toml.5`.
         let name: String
-        /// Its path.
+        /// The whole path of the file.
         let path: String
 
-        /// The name without folder and section: `sandbox`, `torpor.toml`.
+        /// The name without the subfolder and the manual's section: `sandbox`, `torpor.toml`.
         var title: String {
             let last = name.split(separator: "/").last.map(String.init) ?? name
             guard isManual, last.dropLast().hasSuffix("."), last.last?.isNumber == true else { return last }
             return String(last.dropLast(2))
         }
 
-        /// Whether the page is one of man(1), which has its section in its name.
+        /// Whether this is a manual page, whose name ends with the number of its section.
         var isManual: Bool { name.hasPrefix("man/") }
     }
 
-    /// The folder that is searched, named also where it is missing.
+    /// The folder that was searched for pages, even if it does not exist.
     let folder: String
-    /// All pages, those of the folder itself before those of its folders.
+    /// All pages: those of the folder itself first, then those of its subfolders.
     let pages: [Page]
 
-    /// A bound for all names that are read, for one page, and for all pages.
+    /// Limits for what is read: the number of names, the bytes of one page, and the bytes of all pages together.
     private static let mostNames = 1000
     private static let mostBytes = 1 << 20
     private static let mostOfAll = 8 << 20
 
-    /// Looks where this program's pages are.
+    /// Finds this program's pages.
     init() {
         let folder = Self.found()
         var left = Self.mostNames
@@ -42,7 +43,7 @@ struct HelpPages {
         for inner in [""] + names.filter({ $0 != "examples" && Self.kind(folder, $0) == .directory }) {
             let prefix = inner.isEmpty ? "" : inner + "/"
             for name in Self.names(folder + "/" + inner, &left) where name.hasSuffix(".md") {
-                // A symlink may lead out of the folder.
+                // Skip symlinks: they may lead out of the folder.
                 guard Self.kind(folder, prefix + name) == .regular else { continue }
                 let path = folder + "/" + prefix + name
                 found.append(Page(name: prefix + name.dropLast(3), path: path))
@@ -51,7 +52,7 @@ struct HelpPages {
         (self.folder, pages) = (folder, found)
     }
 
-    /// The page of a name, such as `sandbox`, `howto/sandbox`, `torpor.toml` or `torpor.toml(5)`.
+    /// Finds a page by a name such as `sandbox`, `howto/sandbox`, `torpor.toml` or `torpor.toml(5)`.
     func page(_ name: String) -> Page? {
         var name = name.lowercased()
         if name.hasSuffix(".md") { name.removeLast(3) }
@@ -63,7 +64,7 @@ struct HelpPages {
         }
     }
 
-    /// Visits the texts of all pages, as far as the bounds allow.
+    /// Calls `body` with each page and its text, until ``mostOfAll`` bytes are read.
     func each(_ body: (Page, String) -> Void) {
         var left = Self.mostOfAll
         for page in pages {
@@ -83,7 +84,8 @@ struct HelpPages {
 
     // MARK: The folder
 
-    /// `share/doc/torpor` beside the program's `bin`, or `docs` of the sources that the program is in.
+    /// The folder of the pages: `share/doc/torpor` beside the `bin` of an installed program, or `docs` in the source
+    /// tree that contains the program.
     private static func found() -> String {
         let installed = "/usr/share/doc/torpor"
         guard let program = try? File.readLink("/proc/self/exe") else { return installed }

@@ -2,13 +2,14 @@
 
 import CommandLinePages
 
-/// Finds words in the pages: keys of the configuration first, then pages by their names, headings, and paragraphs.
+/// Finds words in the help pages. Hits are ranked: keys of the configuration first, then names of pages, headings, and
+/// paragraphs.
 struct HelpSearch {
-    /// What a hit is, the best first.
+    /// Where the words were found, from the most to the least relevant.
     private enum Rank: Int {
         case key, part, keyWords, name, heading, text
 
-        /// How many hits of a rank are shown.
+        /// How many hits of this rank are shown at most.
         var most: Int {
             switch self {
             case .text: 10
@@ -19,21 +20,21 @@ struct HelpSearch {
         }
     }
 
-    /// A place in a page.
+    /// A place in a page where one of the phrases was found.
     private struct Hit {
         let rank: Rank
-        /// Which of the phrases it is.
+        /// The index of the phrase that was found.
         let phrase: Int
-        /// How early the page is shown among others.
+        /// The position of the page in the order of pages: pages with lower numbers come first.
         let order: Int
-        /// How well a paragraph fits: a higher score first.
+        /// How well the place fits the phrase: higher scores come first.
         let score: Int
         let page: HelpPages.Page
         let heading: String
         let text: String
 
         static func precedes(_ left: Hit, _ right: Hit) -> Bool {
-            // Pages for those who have a question come before those about Torpor itself.
+            // Guides come before pages about Torpor's internals.
             if left.rank != right.rank { return left.rank.rawValue < right.rank.rawValue }
             let pages = (left.order / HelpSearch.late, right.order / HelpSearch.late)
             return (left.phrase, pages.0, -left.score, left.order) < (right.phrase, pages.1, -right.score, right.order)
@@ -41,26 +42,26 @@ struct HelpSearch {
     }
 
     private static let most = 10
-    /// A page has no more hits than this among headings and paragraphs.
+    /// The most hits in headings and paragraphs that are shown from one page.
     private static let mostOfPage = 3
-    /// The page of the configuration, the definitions of which are its keys.
+    /// The manual page of the configuration: the terms that it defines are the configuration's keys.
     private static let configuration = "man/torpor.toml.5"
     private static let first = [configuration, "lifecycle", "events", "apps", "memory", "man/torpor.1", "tutorial"]
     private static let last = [
         "internals", "performance", "architecture", "security", "interfaces", "comparison", "README", "pages",
     ]
-    /// The order of pages that are no guides.
+    /// The order of pages that are no guides, such as those about internals.
     private static let late = 1000
 
-    /// The phrases to find, each as its words.
+    /// The phrases to search for, each split into words.
     private let phrases: [[String]]
     private let pages: HelpPages
     private let columns: Int
     private var hits: [Hit] = []
 
-    /// What the pages have of the words, as text for a terminal; nil if they have nothing.
+    /// The hits for these phrases as text for a terminal; nil if there are none.
     ///
-    /// - Parameter texts: the words themselves, then what Torpor calls the same.
+    /// - Parameter texts: the words of the user, then Torpor's own terms for the same thing.
     static func found(_ texts: [String], in pages: HelpPages, columns: Int) -> String? {
         var search = HelpSearch(texts.map(HelpText.words).filter { !$0.isEmpty }, in: pages, columns)
         guard !search.phrases.isEmpty else { return nil }
@@ -93,7 +94,8 @@ struct HelpSearch {
     private func lines(_ hit: Hit) -> String {
         let command = "torpor help \(Help.name(of: hit.page, in: pages))"
         let heading = HelpText.excerpt(hit.heading, around: [], columns: max(8, columns - command.count - 2))
-        // A key's meaning, and what stands below a heading, begins with what matters most.
+        // Only a paragraph is cut around the words. The text of a key, or below a heading, is shown from its beginning,
+        // where the most important part is.
         let around = hit.rank == .text ? phrases[hit.phrase] : []
         let text = HelpText.excerpt(hit.text, around: around, columns: columns - 4)
         return "\(Terminal.coloured(command, .bold))  \(heading)\n" + (text.isEmpty ? "" : "    \(text)\n")
@@ -164,7 +166,7 @@ struct HelpSearch {
         }
     }
 
-    /// A definition: what is said of a key, or of something else, which counts as a heading.
+    /// Adds a definition, which explains a key of the configuration or another term. Other terms rank like headings.
     private mutating func addTerm(
         _ page: HelpPages.Page,
         _ heading: String,
@@ -173,7 +175,7 @@ struct HelpSearch {
     ) {
         let term = HelpText.plain(line)
         let isKey = page.name == Self.configuration
-        // A key's type is in the line before its meaning.
+        // For a key, the first line of the definition is its type, and the meaning follows.
         let meaning = said.count > 1 && isKey ? said.dropFirst() : said[...]
         let text = HelpText.plain(meaning.map { $0.dropFirst(2) }.joined(separator: " "))
         let words = HelpText.words(of: term)
@@ -189,7 +191,7 @@ struct HelpSearch {
                 } else {
                     nil
                 }
-            // `ready.tcp` comes before `health.ready`.
+            // Prefer a term that begins with the phrase: `ready.tcp` comes before `health.ready` for `ready`.
             if let rank {
                 return add(rank, number, page, "\(term) (\(heading))", text, score: words.first == phrase.first ? 1 : 0)
             }
@@ -205,7 +207,7 @@ struct HelpSearch {
                 let score = 4 + (place < 12 ? 2 : 0) + (again ? 1 : 0)
                 return add(.text, number, page, heading, HelpText.plain(line), score: score)
             }
-            // Words apart from each other: all of them are in the paragraph.
+            // The words do not follow each other, but all of them are in the paragraph.
             guard phrase.count > 1 else { continue }
             if phrase.allSatisfy({ HelpText.place(of: [$0], in: words) != nil }) {
                 return add(.text, number, page, heading, HelpText.plain(line))

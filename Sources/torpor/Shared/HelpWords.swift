@@ -2,9 +2,10 @@
 
 import WireText
 
-/// Words of other tools, and what Torpor's pages call the same thing.
+/// Maps words that other tools use to Torpor's words for the same thing.
 enum HelpWords {
-    /// What is searched besides the word itself, in this order. Each is a key of the configuration if there is one.
+    /// The terms to search for besides the word itself, in this order. Terms that are keys of the configuration come
+    /// first.
     static let ours: [String: [String]] = [
         "autorestart": ["restart"],
         "autostart": ["launch"],
@@ -49,10 +50,10 @@ enum HelpWords {
         "zombie": ["reap"],
     ]
 
-    /// What is searched for words: the phrase itself, then Torpor's words for it.
+    /// The phrases to search for: the text itself, then Torpor's words for the same thing.
     static func phrases(for text: String) -> [String] {
         let phrase = HelpText.words(of: text).joined(separator: " ")
-        // `crashes` is looked up as `crash`, `environment variables` as `environment variable`.
+        // Plurals match too: `crashes` finds the entry `crash`.
         let found = ours.first { entry in
             HelpText.words(of: entry.key).joined(separator: " ") == phrase
                 || HelpText.isSame(HelpText.words(of: text), as: HelpText.words(of: entry.key))
@@ -61,9 +62,9 @@ enum HelpWords {
     }
 }
 
-/// Text as the search compares it.
+/// Compares and prepares texts for the search.
 enum HelpText {
-    /// The words of a text, in small letters: `memory_limit` has two.
+    /// The words of a text in lower case. `memory_limit` counts as two words.
     static func words(of text: some StringProtocol) -> [String] {
         text.lowercased().utf8.split { byte in
             switch byte {
@@ -73,7 +74,7 @@ enum HelpText {
         }.map { String(wire: $0) }
     }
 
-    /// Whether one word is another, or its plural or another form of it: `crash` and `crashes`.
+    /// Whether two words are equal, or one is a plural or an inflected form of the other: `crash` and `crashes`.
     static func isSame(_ word: String, as wanted: String) -> Bool {
         if word == wanted { return true }
         guard min(word.utf8.count, wanted.utf8.count) >= 3 else { return false }
@@ -82,7 +83,7 @@ enum HelpText {
             let rest = long.utf8.dropFirst(short.utf8.count)
             let ending = String(wire: rest)
             if ["s", "es", "d", "ed", "ing"].contains(ending) { return true }
-            // `swapped`, `swapping`.
+            // The last letter may be doubled: `swapped` and `swapping` match `swap`.
             return rest.first == short.utf8.last && ["ed", "ing"].contains(String(ending.dropFirst()))
         }
         return short.hasSuffix("y") && ["ies", "ied"].contains { long == String(short.dropLast()) + $0 }
@@ -92,7 +93,7 @@ enum HelpText {
         words.count == wanted.count && zip(words, wanted).allSatisfy { isSame($0, as: $1) }
     }
 
-    /// Where the wanted words are in a text, one behind the other; nil if they are not.
+    /// The index of the first place in `words` where the wanted words follow each other; nil if there is none.
     static func place(of wanted: [String], in words: [String]) -> Int? {
         guard let first = wanted.first, words.count >= wanted.count else { return nil }
         return (0...(words.count - wanted.count)).first { start in
@@ -100,7 +101,7 @@ enum HelpText {
         }
     }
 
-    /// A line of Markdown without its marks, as people read it.
+    /// A line of Markdown as plain text, without markup.
     static func plain(_ text: some StringProtocol) -> String {
         var result = ""
         var rest = Substring(text)
@@ -119,7 +120,7 @@ enum HelpText {
         return result.split(separator: " ", omittingEmptySubsequences: true).joined(separator: " ")
     }
 
-    /// The part of a text that has the wanted words, in at most so many columns.
+    /// The part of a text around the wanted words, cut to a number of columns.
     static func excerpt(_ text: String, around wanted: [String], columns: Int) -> String {
         guard text.count > columns else { return text }
         let parts = text.split(separator: " ").map(String.init)
@@ -127,7 +128,7 @@ enum HelpText {
             HelpText.place(of: Array(wanted.prefix(1)), in: words(of: parts[index])) != nil
         }
         var start = 0
-        // The word is in the first half of what is shown.
+        // Start so that the found word is in the first half of the excerpt.
         if let place, parts[...place].joined(separator: " ").count > columns - 1 {
             start = place
             var width = 0

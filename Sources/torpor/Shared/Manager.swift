@@ -195,6 +195,7 @@ struct Manager {
                 status: .noSupervisor,
                 message: "the supervisor takes connections and does not answer: see what its log says"
             )
+        case .tooLong: return Failure(status: .failed, message: "\(error)")
         case .cannotConnect, .disconnected, .malformed:
             return Failure(status: .noSupervisor, message: "\(error): is torpord still running?")
         }

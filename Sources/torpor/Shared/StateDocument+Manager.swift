@@ -6,7 +6,7 @@ import TorporAPI
 import Varlink
 
 extension Failure {
-    /// Runs `body`, and turns its fault into a failure of the command.
+    /// Runs `body`. If it throws a fault, throws that as a failure of the command.
     static func of<T>(_ body: () throws(DocumentFault) -> T) throws(Failure) -> T {
         do throws(DocumentFault) {
             return try body()

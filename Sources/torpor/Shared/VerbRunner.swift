@@ -120,15 +120,15 @@ enum VerbRunner {
     /// If standard error is not a terminal, a verb that waits says why only after this time.
     private static let silence = Duration.seconds(2)
 
-    /// Whether a step explains a wait that takes long: an app is being restarted, or is not ready for a known reason.
-    /// That its data is locked is said at once, since only a person ends that wait.
+    /// Whether a step explains a wait that takes long: an app is being restarted, or is not ready for a known reason. A
+    /// wait for locked data is explained at once, since only a user can end it.
     static func explainsLongWait(_ step: VerbProgress, since began: Duration) -> Bool {
         if waitsForUnlock(step) { return true }
         guard Clock.monotonic() - began > silence else { return false }
         return [": restart ", "is launching: "].contains { step.text.contains($0) }
     }
 
-    /// Whether the app is launched only when a person unlocks its data.
+    /// Whether the launch of the app waits until a user unlocks its data.
     private static func waitsForUnlock(_ step: VerbProgress) -> Bool {
         step.text.contains(" is held back: its data is locked")
     }

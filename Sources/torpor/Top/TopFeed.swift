@@ -79,7 +79,7 @@ final class TopFeed: Sendable {
         case .disconnected: "the supervisor has ended the connection"
         case .timedOut: "the supervisor takes connections and does not answer"
         case .service: Manager.failure(error).message ?? "\(error)"
-        case .cannotConnect, .malformed, .gone: "\(error)"
+        case .cannotConnect, .malformed, .gone, .tooLong: "\(error)"
         }
     }
 

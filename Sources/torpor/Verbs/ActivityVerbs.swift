@@ -14,8 +14,8 @@ struct ActivityVerb: ParsableCommand {
         commandName: "activity",
         abstract: "Shows what users are doing in apps, and continues it elsewhere.",
         discussion: """
-            An app in the foreground says what a user is doing in it (SetActivity); apps that name the type in \
-            activities continue it. By a pipe, the app on another machine does.
+            An app in the foreground says what a user is doing in it (SetActivity). Apps that name the type in their \
+            key activities can continue it, also on another machine that gets the activity by a pipe.
             """,
         subcommands: [ActivityList.self, ActivityContinue.self, ActivityExport.self]
     )
@@ -117,13 +117,15 @@ struct ActivityContinue: ParsableCommand {
         var request = ContinueActivityRequest(type: document.activity.type)
         (request.to, request.from, request.given) = (to, document.app, document.activity)
         request.given?.needsState = document.state != nil
-        // Whatever is refused is refused before the state of the app here is replaced.
+        // First ask without changing anything. If the request is refused, the app's state on this machine must not be
+        // replaced.
         var question = request
         question.asksOnly = true
         let manager = try Manager(options)
         let reply = try manager.call(.continueActivity(question))
         if let state = document.state { try state.give(to: manager) }
-        // The state belongs to this app, even if another one is used in between.
+        // Name the app explicitly: the imported state belongs to this app, even if another app that continues such
+        // activities is used in between.
         request.to = reply["app"]?.stringValue ?? request.to
         try VerbRunner.run(request, options, wait: wait)
     }
@@ -134,8 +136,8 @@ struct ActivityExport: ParsableCommand {
         commandName: "export",
         abstract: "Writes an app's activity as a document for another machine.",
         discussion: """
-            With the state that the app has saved, the app there comes up where it was here. The document may contain \
-            what the user sees in the app: trust and encryption are those of the pipe, such as ssh.
+            With the app's saved state, the app on the other machine comes up where it was here. The document may \
+            contain what the user sees in the app: the pipe, such as ssh, must provide encryption and trust.
             """
     )
     .examples(
@@ -179,7 +181,7 @@ struct ActivityExport: ParsableCommand {
     }
 }
 
-/// What a user is doing in the app, said by the app's scripts.
+/// Verbs by which an app's scripts report what a user is doing in the app.
 struct AppActivity: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "activity",
@@ -207,7 +209,7 @@ struct AppActivitySet: ParsableCommand {
     var payload: String?
     @Option(help: ArgumentHelp("A URL that stands for the activity.", valueName: "url"))
     var url: String?
-    @Flag(help: "It can only be continued with the state that the app has saved: an export includes that.")
+    @Flag(help: "The activity can only be continued with the app's saved state, which an export then includes.")
     var state = false
     @OptionGroup var output: OutputOptions
 

@@ -15,8 +15,9 @@ struct Check: ParsableCommand {
         abstract: "Validates a configuration, without a supervisor.",
         discussion: """
             Prints all errors at once. Without errors, prints when each app would be restarted if it kept ending at \
-            once. Programs, folders and files that apps need and this machine lacks are warnings, and so are options \
-            that a policy refuses.
+            once. Programs, folders and files that apps need and this machine lacks are warnings, and so are a sandbox \
+            or protected data that it cannot provide, options that a policy refuses, and files that every user can \
+            change.
             """
     )
     .examples(
@@ -44,6 +45,7 @@ struct Check: ParsableCommand {
         system.inspection?.callerPath = environment["PATH"]
         system.inspection?.hasLocale = Locales.has
         system.inspection?.landlock = KernelRelease.landlock
+        system.inspection?.encrypts = ConfigurationSystem.Inspection.encrypts
         switch ConfigurationLoader.load(path: file, environment: environment, system: system) {
         case .failure(let list):
             if options.json { Output.document(Self.json(ok: false, list.diagnostics, apps: [])) }

@@ -11,7 +11,7 @@ struct Doctor: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "doctor",
         abstract: "Shows what this machine offers, what it lacks and what that costs.",
-        discussion: "If no supervisor is running, shows what one that is started here would have."
+        discussion: "If no supervisor is running, shows what a supervisor that is started here would have."
     )
     .examples(
         "torpor doctor"

@@ -6,8 +6,8 @@ import Linux
 import ProtectionKeys
 import TorporAPI
 
-/// The keys that this process gives the kernel. They are taken back if the unlock fails, or if a signal ends this
-/// process before: a key without an unlock would be there for root to read with until the next lock.
+/// The keys that this process has given to the kernel. They are removed again if the unlock fails, or if a signal ends
+/// this process before the unlock: otherwise root could read data that counts as locked.
 final class GivenKeys: Sendable {
     private struct State {
         var keys: [Encryption.Identifier] = []
@@ -25,7 +25,7 @@ final class GivenKeys: Sendable {
         try Failure.of { () throws(Errno) in
             let signals = try TerminalSignals()
             let raw = signals.descriptor.raw
-            // Read by that thread alone, which keeps it open.
+            // Only that thread reads `signals`, and it keeps the object alive.
             nonisolated(unsafe) let source = signals
             try WorkerThread.start(named: "signals") { [self] in
                 while (try? Descriptor.wait(raw, timeout: nil)) ?? false {
@@ -37,7 +37,7 @@ final class GivenKeys: Sendable {
         }
     }
 
-    /// Gives the kernel the keys of all apps. One that cannot be given is said, and keeps no other one back.
+    /// Gives the kernel the keys of all apps. If a key cannot be given, reports that, and continues with the others.
     func give() throws {
         let folder = try Failure.of { () throws(KeyError) in
             do throws(Errno) { return try Folder(root) } catch { throw KeyError("\(root) cannot be opened: \(error)") }
@@ -55,10 +55,10 @@ final class GivenKeys: Sendable {
         for problem in problems { ThisProcess.complain(problem) }
     }
 
-    /// The unlock is done.
+    /// Called when the unlock is done: the folder then stays open.
     func keep() { state.withLock { $0.isKept = true } }
 
-    /// Takes back what the kernel did not have before.
+    /// Removes the keys that the kernel did not have before. Does nothing after ``keep()``.
     func takeBack() {
         state.withLock { state in
             guard !state.isKept, let folder = try? Folder(root) else { return }
@@ -68,21 +68,22 @@ final class GivenKeys: Sendable {
     }
 }
 
-/// The user for whom pam_exec runs ‘torpor protect unlock’. It gives no environment but PAM's own variables, and a
-/// display manager or `login` runs as root.
+/// The user for whom pam_exec runs ‘torpor protect unlock’. pam_exec passes only PAM's own variables as environment. If
+/// a display manager or `login` calls it, it runs as root.
 enum PAMUser {
-    /// Becomes that user if the user's own supervisor is to be unlocked. Returns the path of the supervisor's socket.
+    /// If the user has a supervisor of their own, switches this process to that user. Returns the path of the socket of
+    /// the supervisor whose data must be unlocked.
     static func become(_ named: String?) throws -> String {
         guard let name = ThisProcess.environment("PAM_USER"), let user = Users.lookup(name) else {
             throw Failure(status: .usage, message: "--pam is for pam_exec, which sets PAM_USER")
         }
         let path = named ?? ControlSocket.own(of: user.uid, home: user.home)
-        // The socket's folder belongs to the user whose supervisor it is; /run/user/UID is that user's alone.
+        // The folder of a user's own socket belongs to that user: only the user can write to /run/user/UID.
         let owner = File.parent(of: path).flatMap { try? File.status($0) }?.uid
         guard File.exists(path), owner == user.uid else { return named ?? ControlSocket.machines }
         if Users.effectiveUID == 0, user.uid != 0 {
             try Failure.of { () throws(Errno) in try Users.become(user) }
-            // A change of the user resets it.
+            // Repeat this, because a change of the user resets it.
             try Asked.keepPrivate()
         }
         return path

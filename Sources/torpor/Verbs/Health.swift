@@ -115,7 +115,7 @@ struct PlainHealth {
         for problem in problems { Complaint.say(problem.sentence) }
         guard problems.isEmpty else { return }
         let up = summaries.count { Self.isUp($0) }
-        // No problem is left, so the other apps are down because they should be.
+        // There are no problems, so every other app that is not up is down on purpose.
         let stopped = summaries.count { !Self.isUp($0) && Self.isStopped($0) }
         let waiting = summaries.count - up - stopped
         let others = [
@@ -194,7 +194,7 @@ struct PlainHealth {
     ]
 
     private static func failure(_ app: AppSummary) -> String {
-        let exit = app.lastExit.map { " (\($0.sentence))" } ?? ""
+        let exit = app.exitSentence.map { " (\($0))" } ?? ""
         return "\(app.name) has failed\(exit), and is no longer restarted: ‘torpor report \(app.name)’ says why"
     }
 
@@ -203,7 +203,7 @@ struct PlainHealth {
     }
 
     private static func absence(_ app: AppSummary) -> String {
-        let exit = app.lastExit.map { " (\($0.sentence))" } ?? ""
+        let exit = app.exitSentence.map { " (\($0))" } ?? ""
         if let transition = app.transition {
             let time = app.uptime.map { " since \(Times.duration(seconds: $0))" } ?? ""
             return "\(app.name) is \(transition)" + (transition == "launching" ? time : "")

@@ -189,9 +189,9 @@ enum ImportFiles {
         return tree
     }
 
-    /// The absolute path of a source. Links to folders stay in it, as in /srv/shop/current, so that the result does not
-    /// name one release. If the source has relative paths that lead out of its folder, the links are resolved, and a
-    /// remark says so: those paths begin at the folder to which a link leads.
+    /// The absolute path of a source. Symlinks to folders are kept, such as /srv/shop/current, so that the result does
+    /// not depend on one release. But if the source has relative paths that lead out of its folder, the symlinks are
+    /// resolved, because those paths start at the folder that a symlink leads to. A remark then says so.
     static func source(_ path: String, _ tree: SourceTree) -> (path: String, remark: String?) {
         let real = absolute(path)
         let given = path.hasPrefix("/") ? path : workingDirectory + "/" + path
@@ -214,7 +214,7 @@ enum ImportFiles {
         )
     }
 
-    /// The working directory as the shell names it, with the links through which it was entered.
+    /// The working directory by the path that the shell uses, in which symlinks are not resolved.
     private static var workingDirectory: String {
         let here = ThisProcess.directory
         guard let named = ThisProcess.environment("PWD"), named.hasPrefix("/"),
@@ -234,14 +234,15 @@ enum ImportFiles {
 
     static func isTaken(_ path: String) -> Bool { File.exists(path) || (try? File.readLink(path)) != nil }
 
-    /// Writes the file. No user may read it who could not read the sources: they may have passwords.
+    /// Writes the file. Users who cannot read the sources must not be able to read it either, since it may contain
+    /// passwords.
     static func write(_ text: String, to path: String, like sources: [String]) throws(Failure) {
         var mode: UInt32 = 0o644
         for source in sources {
             guard let status = try? File.status(source), status.kind == .regular else { continue }
             mode &= status.mode
         }
-        // The writer itself must be able to edit the file.
+        // The user who imports must be able to edit the file.
         mode |= 0o600
         do throws(Errno) {
             if let status = try? File.status(path), status.kind == .regular, status.mode & 0o777 & ~mode != 0 {

@@ -7,7 +7,7 @@ struct Interrupt: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "interrupt",
         abstract: "Makes active apps inactive, so that they get no user events.",
-        discussion: "Of the apps that a pattern stands for, those that are not in the foreground are left out."
+        discussion: "A pattern leaves out the apps that are not in the foreground."
     )
     .examples(
         "torpor interrupt web",

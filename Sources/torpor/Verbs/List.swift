@@ -45,7 +45,7 @@ struct PlainList {
             let fields = try Fields(reply)
             return (
                 try fields.list("apps") { json throws(FieldError) in try AppSummary(json: json) },
-                // A supervisor from before scenes sends no templates.
+                // A supervisor of a version without scenes sends no templates.
                 fields["templates"] == nil
                     ? [] : try fields.list("templates") { json throws(FieldError) in try SceneTemplateInfo(json: json) }
             )
@@ -153,8 +153,8 @@ struct PlainList {
         }
         var text = app.failed ? "failed" : ""
         // Once the app runs again, its last exit no longer matters.
-        if app.pid == nil, let exit = app.lastExit {
-            text += (text.isEmpty ? "" : ": ") + exit.sentence
+        if app.pid == nil, let exit = app.exitSentence {
+            text += (text.isEmpty ? "" : ": ") + exit
         }
         if let left = app.nextRestartMilliseconds {
             text += (text.isEmpty ? "" : ", ") + "restarts in " + Times.duration(milliseconds: left)

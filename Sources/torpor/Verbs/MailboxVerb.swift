@@ -49,6 +49,10 @@ struct MailboxVerb: ParsableCommand {
         let status = try Manager.read { () throws(FieldError) in try MailboxStatus(json: reply) }
         let missing = drop.filter { id in !status.mail.contains { $0.id == id } }
         show(status.mail, reply)
+        if status.unhandled > 0, !options.json {
+            let remedy = "‘torpor unhandled \(app)’ shows them"
+            Output.page("\(status.unhandled) set aside, and no longer delivered: \(remedy)\n")
+        }
         let taken = take ? status.mail.filter { !$0.inFlight }.map(\.id) : []
         if !taken.isEmpty {
             request.drop = taken
@@ -91,11 +95,17 @@ struct MailboxVerb: ParsableCommand {
             table.append([
                 .init("\(mail.id)"), .init(Times.brief(mail.firstAt)),
                 .init(mail.key.map { "\(mail.topic) (\($0))" } ?? mail.topic), .init(mail.sender),
-                .init("\(mail.count)"), .init(mail.inFlight ? "in delivery" : mail.wake ?? "-"),
+                .init("\(mail.count)"), .init(Self.state(mail)),
                 .init(Self.short(mail.payload)),
             ])
         }
         Output.page(table.text)
+    }
+
+    /// Whether the app has the message, and for which time; otherwise how it wakes the app.
+    private static func state(_ mail: MailInfo) -> String {
+        guard mail.inFlight else { return mail.wake ?? "-" }
+        return mail.attempts > 1 ? "in delivery, attempt \(mail.attempts)" : "in delivery"
     }
 
     private static func short(_ payload: JSON) -> String {

@@ -11,9 +11,9 @@ struct MemoryVerb: ParsableCommand {
         commandName: "memory",
         abstract: "Shows how much memory apps have, and which would be ended next if it were short, and why.",
         discussion: """
-            OWN is an app's memory, with its part of what it shares with others; MEM of ‘torpor list’ counts shared \
-            memory in full. NEXT numbers the apps that would be ended, in order, or says why an app would not be. \
-            ‘torpor memory rehearse’ shows every step that would be taken before and between.
+            OWN is an app's memory, including its share of the memory that it shares with other processes; MEM of \
+            ‘torpor list’ counts shared memory in full. NEXT numbers the apps in the order in which they would be \
+            ended, or says why an app would not be. ‘torpor memory rehearse’ also shows the steps before and between.
             """,
         subcommands: [MemoryRehearse.self]
     )

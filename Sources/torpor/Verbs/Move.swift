@@ -13,9 +13,10 @@ struct Move: ParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Moves an app to another machine, with its saved state and its mail.",
         discussion: """
-            Both machines have the app with owner = "external", and this one owns it. It is ended here, its state is \
-            imported there by ssh, and it is owned there, and launched if it ran here. If a step fails, or Ctrl-C ends \
-            the move, it is owned here again. After SIGKILL it may be owned nowhere: ‘torpor own’ owns it again.
+            Both machines must have the app with owner = "external", and this machine must own it. The app is ended \
+            here; the other machine gets its state by ssh, owns the app, and launches it if it ran here. If a step \
+            fails, or Ctrl-C ends the move, this machine owns the app again. If SIGKILL ends the move, perhaps no \
+            machine owns it: ‘torpor own’ makes this one its owner again.
             """
     )
     .examples(
@@ -25,11 +26,11 @@ struct Move: ParsableCommand {
     )
     @OptionGroup var app: AppArgument
     @Argument(help: ArgumentHelp("The other machine, as ssh names it.", valueName: "host")) var host: String
-    @Option(help: ArgumentHelp("The command that runs another there.", valueName: "command"))
+    @Option(help: ArgumentHelp("The command that runs commands on the other machine.", valueName: "command"))
     var ssh = "ssh -o BatchMode=yes"
     @Option(
         name: .customLong("for"),
-        help: ArgumentHelp("Own it there for this time, unless that is renewed.", valueName: "duration")
+        help: ArgumentHelp("How long the other machine owns the app, unless that is renewed.", valueName: "duration")
     )
     var time: TimeLimit?
     @Option(help: ArgumentHelp("The longest time for each step, default 30s.", valueName: "duration"))
@@ -47,7 +48,7 @@ struct Move: ParsableCommand {
         }
     }
 
-    /// What is asked for there.
+    /// The request that makes the other machine the owner of the app.
     private var ownership: VerbRequest {
         var request = VerbRequest(verb: .own, apps: [app.app])
         request.forMilliseconds = time.map { $0.milliseconds }
@@ -69,14 +70,15 @@ struct Move: ParsableCommand {
             done.mail = document.mail?.count ?? 0
             return say(done, isPlan: true)
         }
-        // A signal that comes from here on ends the move between two steps: otherwise no machine might own the app.
+        // From here on, a signal ends the move only between two steps. Otherwise a signal could leave the app without a
+        // machine that owns it.
         for number in Self.signals { try? Signal.block(number) }
         try end(manager)
         do throws(Failure) {
             try requireNoSignal()
             let document = try StateDocument.read(name, manager, withMail: false)
             done.bytes = document.state?.count ?? 0
-            // A standby would not get the state.
+            // If a standby process of the app runs there, end it: it would not get the imported state.
             if other["pid"]?.intValue != nil { try there.run(["disown", name, "--stop"]) }
             try there.run(
                 ["state", "import", name],
@@ -93,7 +95,8 @@ struct Move: ParsableCommand {
             try bringUp(there, as: here)
         } catch {
             let failure = error
-            // It may be owned there although the connection was lost, or become so later, if ‘own’ is still on its way.
+            // The other machine may own the app although the connection was lost, or may still become the owner, if
+            // ‘own’ is on its way.
             do throws(Failure) {
                 try there.run(["disown", name, "--stop"])
                 guard isOwned || failure.status != .noSupervisor else { throw failure }
@@ -111,7 +114,7 @@ struct Move: ParsableCommand {
         say(done, isPlan: false)
     }
 
-    /// How the app is there, before anything is done here.
+    /// The state of the app on the other machine, before anything is changed on this one.
     private func status(of name: String, _ there: OtherMachine) throws(Failure) -> JSON {
         do throws(Failure) {
             return try there.status(of: name)
@@ -129,8 +132,8 @@ struct Move: ParsableCommand {
         throw Failure(status: .failed, message: "the move was interrupted")
     }
 
-    /// Brings the app up there if it ran here. To own it does not, if a user has stopped it there or it has failed, and
-    /// if its configuration launches it on demand.
+    /// If the app ran on this machine, starts it or wakes it on the other machine. Owning the app does not always do
+    /// that: not if a user has stopped it there, if it has failed, or if its configuration launches it on demand.
     private func bringUp(_ there: OtherMachine, as here: AppSummary) throws(Failure) {
         let isWanted = [AppState.active, .inactive].contains { $0.rawValue == here.goal }
         guard isWanted || here.goal == AppState.background.rawValue else { return }
@@ -167,7 +170,7 @@ struct Move: ParsableCommand {
         }
     }
 
-    /// Ends the app here, and the ownership.
+    /// Ends the app on this machine, and this machine's ownership of the app.
     private func end(_ manager: Manager) throws(Failure) {
         var request = VerbRequest(verb: .disown, apps: [app.app])
         request.stop = true
@@ -190,7 +193,8 @@ struct Move: ParsableCommand {
         throw Failure(status: .failed, message: bad.message ?? "\(bad.app) is \(bad.state)")
     }
 
-    /// Owns the app here again, because a step failed; returns the failure with what became of the app.
+    /// Makes this machine the owner again after a failed step. Returns the failure, with a sentence about the app's
+    /// owner now.
     private func takeBack(_ manager: Manager, _ failure: Failure) -> Failure {
         let text = failure.message ?? "the move failed"
         do throws(Failure) {
@@ -206,7 +210,7 @@ struct Move: ParsableCommand {
         }
     }
 
-    /// Moves the messages that wait here; those that came while the app moved too.
+    /// Moves the messages that are queued on this machine, including those that arrived during the move.
     private func moveMail(_ manager: Manager, _ there: OtherMachine, _ done: inout MoveReport) throws {
         let document = try StateDocument.read(app.app, manager, withState: false)
         guard let mail = document.mail, !mail.isEmpty else { return }
@@ -234,7 +238,7 @@ struct Move: ParsableCommand {
     }
 }
 
-/// What a move has moved.
+/// The parts of an app that a move has transferred.
 private struct MoveReport {
     var app: String
     var host: String
@@ -297,11 +301,12 @@ private struct OtherMachine {
         }
     }
 
-    /// Runs a verb of torpor there; returns what it prints.
+    /// Runs a verb of torpor on the other machine, and returns its output.
     ///
-    /// Fails with the status `noSupervisor` if torpor has not answered there, so that what becomes of the verb is unknown.
+    /// Fails with the status `noSupervisor` if torpor gave no answer, so that it is unknown whether the verb was
+    /// carried out.
     ///
-    /// - Parameter codes: the exit statuses of success.
+    /// - Parameter codes: the exit statuses that mean success.
     @discardableResult
     func run(_ words: [String], input: [UInt8] = [], codes: Set<Int32> = [0]) throws(Failure) -> [UInt8] {
         let what = "‘torpor \(words.joined(separator: " "))’ on \(host)"
@@ -342,7 +347,7 @@ private struct OtherMachine {
         }
     }
 
-    /// Runs the command; returns its output, and its wait status, which is nil if it took too long.
+    /// Runs the command. Returns its output and its wait status; the status is nil if the command has timed out.
     private func converse(
         _ program: String,
         _ words: [String],
@@ -351,7 +356,8 @@ private struct OtherMachine {
         let file = try Memory.file(named: "torpor-move")
         try Descriptor.writeAll(file.raw, input)
         _ = try File.seek(file.raw, to: 0)
-        // The size is fixed, so that an answer without an end fails there and takes no memory here.
+        // Limit the file's size: an endless output then fails on the other machine, instead of using up memory on this
+        // one.
         let output = try Memory.file(named: "torpor-answer", size: UInt64(Self.mostAnswer))
         try Memory.bound(output.raw)
         let child = try ChildProcess(
@@ -370,7 +376,7 @@ private struct OtherMachine {
         return (try File.read(output.raw, at: 0, maximum: Int(clamping: length)), status)
     }
 
-    /// The words go through a shell there.
+    /// Quotes a word, because ssh passes the words to a shell on the other machine.
     private static func quoted(_ word: String) -> String {
         let plain = word.utf8.allSatisfy { byte in
             (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(byte)

@@ -10,8 +10,9 @@ struct Notify: ParsableCommand {
         commandName: "notify",
         abstract: "Shows people an alert of an app, now, later or again and again.",
         discussion: """
-            An app in the foreground is told instead. A person who chooses the alert brings the app to the foreground. \
-            Prints the alert's id and when it comes. ‘torpor app notify’ is the same for an app's own processes.
+            If the app is in the foreground, the app is told instead of people. A person who chooses the alert brings \
+            the app to the foreground. Prints the alert's id and when it comes. ‘torpor app notify’ is the same for an \
+            app's own processes.
             """
     )
     .examples(

@@ -42,7 +42,7 @@ struct Open: ParsableCommand {
         completion: .custom { words, _, _ in Completion.apps(words) }
     )
     var app: String?
-    @Option(help: ArgumentHelp("The media type of the file, in place of the one that its name has.", valueName: "type"))
+    @Option(help: ArgumentHelp("The media type of the file, instead of that of its name.", valueName: "type"))
     var type: String?
     @Flag(help: "Show the apps that open it, best match first, and open nothing.")
     var which = false

@@ -7,10 +7,10 @@ struct Own: ParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Says that this machine owns apps, so that it may launch and wake them.",
         discussion: """
-            For apps with owner = "external", which run on one of several machines. A boot owns nothing. An app that \
-            was not owned goes to the state that a user last requested, or else as its launch says. With --for, repeat \
-            the verb with --renew before the time is over: an app whose owner does not is suspended. That is no \
-            fencing: see torpor-lifecycle(7).
+            For apps with owner = "external", which run on one of several machines. After a boot, a machine owns none \
+            of them. An app that was not owned goes to the state that a user last requested, or else to the one that \
+            its key launch says. With --for, repeat the verb with --renew before the time is over, or the app is \
+            suspended. This does not replace fencing: see torpor-lifecycle(7).
             """
     )
     .examples(

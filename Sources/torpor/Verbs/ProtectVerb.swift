@@ -18,6 +18,7 @@ struct ProtectVerb: ParsableCommand {
             """,
         subcommands: [
             ProtectStatus.self, ProtectLock.self, ProtectUnlock.self, ProtectInit.self, ProtectPassphrase.self,
+            ProtectMove.self,
         ],
         defaultSubcommand: ProtectStatus.self
     )
@@ -130,13 +131,13 @@ struct ProtectUnlock: ParsableCommand {
             do {
                 reply = try manager.call(.unlockData)
             } catch {
-                // A lock that was under way has taken the keys away again.
+                // torpord was still locking data, and has removed the keys from the kernel. Give the keys once more.
                 guard let given else { throw error }
                 try given.give()
                 reply = try manager.call(.unlockData)
             }
         } catch {
-            // torpord may have unlocked data all the same, if only its answer was lost.
+            // Perhaps only the reply was lost. Keep the keys in the kernel if torpord has unlocked data.
             let now = try? ProtectedApps.read(manager.call(.protection))
             if now?.contains(where: { $0.state == "unlocked" && $0.kind == "complete" }) != true { given?.takeBack() }
             throw error
@@ -242,7 +243,7 @@ enum ProtectedApps {
         }
     }
 
-    /// The folder of all protected folders, which is there once torpord has closed or opened one.
+    /// The folder that contains all protected folders. It exists once torpord has opened or closed one of them.
     static func root(_ apps: [ProtectionInfo]) -> String? {
         apps.first.flatMap { File.parent(of: $0.folder) }.flatMap { File.parent(of: $0) }
     }
@@ -255,9 +256,9 @@ enum ProtectedApps {
     }
 }
 
-/// Secrets that a person types, or that another program writes.
+/// Reads secrets that a user types, or that another program outputs.
 enum Asked {
-    /// How long a command that has given the passphrase may take to end.
+    /// How long a command may keep running after it has output the passphrase.
     private static let patience = Duration.seconds(5)
 
     /// Keeps secrets out of core dumps, and from other processes of the same user.
@@ -286,19 +287,20 @@ enum Asked {
         }
         if isTyped { try? ThisProcess.write("\n", to: 2) }
         guard let secret else { throw Failure(status: .failed, message: "the \(what) has more than 1024 bytes") }
-        // Control-C, which interrupts nothing while there is no echo.
+        // The user has typed Control-C. It causes no signal here, because the terminal is read without echo.
         if isTyped, secret.bytes.contains(3) { throw Failure(status: .failed, message: "cancelled") }
         return secret
     }
 
-    /// The first line that a command writes.
+    /// The first line of a command's output.
     static func output(of command: [String]) throws -> Secret {
         let program = try AppSide.program(command[0])
         let (secret, status) = try Failure.of { () throws(Errno) -> (Secret?, Int32?) in
             let pipe = try Descriptor.pipe()
-            // What it complains of may have the passphrase in it, and is for a person, not for a log.
+            // If standard error is not a terminal, discard the command's messages: they might contain the passphrase,
+            // and must not get into a log.
             let nothing = try File.open("/dev/null", [.readWrite])
-            // Ends with this process: torpord ends it at a lock.
+            // The kernel kills the command when this process ends. torpord ends this process if data is locked.
             let child = try ChildProcess(
                 program,
                 arguments: command,
@@ -325,14 +327,14 @@ enum Asked {
         guard !readsInput else { return first }
         let second = try secret("the same again", false)
         guard first.bytes.elementsEqual(second.bytes) else {
-            throw Failure(status: .failed, message: "these are two passphrases: nothing is changed")
+            throw Failure(status: .failed, message: "the two passphrases differ: nothing is changed")
         }
         return first
     }
 }
 
 extension Failure {
-    /// Runs a body whose error becomes a failure with its text.
+    /// Runs `body`. If it throws, throws a failure with the error's text.
     static func of<Result, Problem: Error>(_ body: () throws(Problem) -> Result) throws(Failure) -> Result {
         do throws(Problem) { return try body() } catch { throw Failure(status: .failed, message: "\(error)") }
     }

@@ -9,11 +9,16 @@ import Varlink
 struct Reports: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "report",
-        abstract: "Shows termination reports: why apps ended unexpectedly."
+        abstract: "Shows termination reports: why apps ended unexpectedly.",
+        discussion: """
+            If no app is named, several reports are listed, a line each, the newest last. Those of APP are shown in full, \
+            the newest first, and so is a single report.
+            """
     )
     .examples(
-        "torpor report -n 1",
-        "torpor report web"
+        "torpor report",
+        "torpor report web",
+        "torpor report web -n 1"
     )
 
     @OptionGroup var app: AppOrAllArgument
@@ -41,8 +46,21 @@ struct Reports: ParsableCommand {
             return Output.document(reading.isChanged || isCut ? read : reply["reports"] ?? [])
         }
         guard !reports.isEmpty else { return Output.page("no reports\n") }
+        if app.app == nil, reports.count > 1 { return Output.page(Self.list(reports)) }
         let read = (try? File.readString("/proc/sys/kernel/core_pattern", limit: 4096)) ?? ""
         let pattern = String(read.prefix { $0 != "\n" })
         Output.page(reports.map { ReportPage($0, corePattern: pattern).text }.joined(separator: "\n"))
+    }
+
+    /// A line for each report, the newest last, and how to see one in full.
+    private static func list(_ reports: [Report]) -> String {
+        var table = Table(["TIME", "APP", "RUN", "REASON", "WHY"], rightAligned: [2], whole: [0, 1])
+        for report in reports.reversed() {
+            table.append([
+                .init(Times.timestamp(report.at)), .init(report.app), .init("\(report.incarnation)"),
+                .init(report.reason, .red), .init(report.text ?? ""),
+            ])
+        }
+        return table.text + "‘torpor report \(Terminal.harmless(reports[0].app)) -n 1’ shows the last one in full\n"
     }
 }

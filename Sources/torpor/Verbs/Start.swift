@@ -14,7 +14,7 @@ struct Start: ParsableCommand {
     )
     @OptionGroup package var apps: AppsArgument
     @Flag(help: "Launch into the background.") var background = false
-    @Flag(help: "Launch only to be suspended, also an app that this machine does not own.") var standby = false
+    @Flag(help: "Launch only to suspend at once, even an app that this machine does not own.") var standby = false
     @Flag(help: "Launch even if a policy is against it, or this machine does not own the app.") var force = false
     @OptionGroup var wait: WaitOptions
     @OptionGroup var options: GlobalOptions

@@ -57,7 +57,10 @@ struct StateImport: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "import",
         abstract: "Reads what ‘torpor state export’ wrote, for the next launch of an app that does not run.",
-        discussion: "A state takes the place of the app's own, also if the export says that there is none."
+        discussion: """
+            The imported state replaces the app's own; if the export says that there is no state, the app's own is \
+            removed.
+            """
     )
     .examples(
         "torpor state import orders <orders.state",

@@ -9,9 +9,10 @@ import Varlink
 struct Status: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "status",
-        abstract: "Shows everything about apps; all of them if none is named.",
+        abstract: "Shows everything about apps, or a line for each if none is named.",
         discussion: """
-            Exit status 3: an app that was named is not running. With --json, one app that is named is an object; several, \
+            Without APP it is ‘torpor list’ for people; --json has everything about all apps. ‘torpor status '*'’ shows a \
+            page for each. Exit status 3: an app that was named is not running. With --json, one app that is named is an object; several, \
             or those of a pattern, are an array.
             """
     )
@@ -33,6 +34,11 @@ struct PlainStatus {
     var options: PlainOptions
 
     package func run() throws {
+        guard !apps.isEmpty || options.json else {
+            try PlainList(apps: [], showsScenes: false, options: options).run()
+            if ThisProcess.isTerminal(2) { Complaint.say("‘torpor status APP’ shows everything about an app", .remark) }
+            return try Manager(options).warnOfEdits()
+        }
         let manager = try Manager(options)
         // Print an array if the arguments could match several apps, even if only one matches.
         let (names, isOne) = try manager.names(of: apps)

@@ -25,19 +25,33 @@ struct Suspend: ParsableCommand {
         Self.hint(try VerbRunner.run(request, options, wait: wait), PlainOptions(options))
     }
 
-    /// Says, on a terminal, for the first apps, that no event will wake them, or which expected ones will not.
-    static func hint(_ results: [VerbResult], _ options: PlainOptions) {
-        guard !options.json, ThisProcess.isTerminal(2) else { return }
-        for result in results.prefix(3) where result.state == "suspended" { hint(result.app, options) }
-    }
+    /// How many apps are asked for what wakes them.
+    private static let mostAsked = 64
 
-    private static func hint(_ app: String, _ options: PlainOptions) {
-        guard let reply = try? Manager(options).call(.status(app: app)),
-            let status = try? AppStatus(json: reply["status"] ?? .null)
-        else { return }
-        if !status.notWokenBy.isEmpty {
-            Complaint.say("\(app) is not woken by \(status.notWokenBy.joined(separator: ", "))", .remark)
+    /// Warns of apps that no event will wake: in contrast to those that the supervisor suspends, a user must bring
+    /// them back. On a terminal, also names the expected events that will not wake an app.
+    static func hint(_ results: [VerbResult], _ options: PlainOptions) {
+        let apps = results.filter { $0.state == "suspended" }.map(\.app)
+        guard !apps.isEmpty, let manager = try? Manager(options) else { return }
+        var asleep: [AppStatus] = []
+        for app in apps.prefix(mostAsked) {
+            guard let reply = try? manager.call(.status(app: app)),
+                let status = try? AppStatus(json: reply["status"] ?? .null)
+            else { return }
+            if status.wokenBy.isEmpty { asleep.append(status) }
+            if !options.json, ThisProcess.isTerminal(2), apps.count <= 3, !status.notWokenBy.isEmpty {
+                Complaint.say("\(app) is not woken by \(status.notWokenBy.joined(separator: ", "))", .remark)
+            }
         }
-        if status.wokenBy.isEmpty { Complaint.say("no event wakes \(app): ‘torpor resume \(app)’ does", .remark) }
+        guard let first = asleep.first?.summary.name else { return }
+        if asleep.count > 1 {
+            let names = asleep.map(\.summary.name)
+            let more = names.count > 5 ? " and \(names.count - 5) more" : ""
+            let shown = names.prefix(5).joined(separator: ", ")
+            return Complaint.say("no event wakes \(shown)\(more): ‘torpor resume NAME’ brings one back", .warning)
+        }
+        let users = asleep[0].requiredBy.joined(separator: " or ")
+        let more = users.isEmpty ? "" : ", and so does using \(users)"
+        Complaint.say("no event wakes \(first): ‘torpor resume \(first)’ brings it back\(more)", .warning)
     }
 }

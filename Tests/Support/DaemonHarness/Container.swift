@@ -16,7 +16,7 @@ package enum Namespaces {
                 return [program] + user + kinds
             }
         }
-        print("no namespaces of processes and mounts can be made here: tests of process 1 are left out")
+        print("skipped: tests of process 1: no namespaces of processes and mounts can be made here")
         return nil
     }()
 

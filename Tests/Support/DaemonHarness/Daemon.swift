@@ -272,9 +272,11 @@ package final class Daemon {
 
     // MARK: Truth
 
-    /// The living processes of an app, by the environment that they were started with.
+    /// The living processes of an app, by the environment that they were started with: parents before children.
     package func processes(of app: String) -> [Int32] {
-        Truth.processes(marked: directory).filter { (try? ProcFS.environment($0, "TORPOR_APP")) == app }
+        Truth.parentsFirst(
+            Truth.processes(marked: directory).filter { (try? ProcFS.environment($0, "TORPOR_APP")) == app }
+        )
     }
 
     /// The pid of torpord below the keeper.

@@ -7,13 +7,49 @@ import Linux
 package enum Truth {
     /// The living processes that were started with `TPTEST=<folder>`.
     package static func processes(marked folder: String) -> [Int32] {
-        let needle = "TPTEST=\(folder)"
-        return ((try? ProcFS.allPids()) ?? []).filter { pid in
-            guard let data = FileManager.default.contents(atPath: "/proc/\(pid)/environ"), !data.isEmpty else {
-                return false
-            }
-            return data.split(separator: 0).contains { $0.elementsEqual(needle.utf8) }
+        let mark = "TPTEST=\(folder)"
+        return withUnsafeTemporaryAllocation(of: CChar.self, capacity: 256 << 10) { buffer in
+            ((try? ProcFS.allPids()) ?? []).filter { environment(of: $0, has: mark, buffer) }
         }
+    }
+
+    /// Whether the environment that a process was started with has this variable with this value. The C library
+    /// compares: tests ask this thousands of times, of hundreds of processes, in a debug build.
+    private static func environment(
+        of pid: Int32,
+        has mark: String,
+        _ buffer: UnsafeMutableBufferPointer<CChar>
+    ) -> Bool {
+        let file = open("/proc/\(pid)/environ", O_RDONLY | O_CLOEXEC)
+        guard file >= 0, let start = buffer.baseAddress else { return false }
+        defer { close(file) }
+        var count = 0
+        while count < buffer.count - 1 {
+            let size = read(file, start + count, buffer.count - 1 - count)
+            guard size > 0 else { break }
+            count += size
+        }
+        start[count] = 0
+        var place = 0
+        while place < count {
+            if strcmp(start + place, mark) == 0 { return true }
+            place += strlen(start + place) + 1
+        }
+        return false
+    }
+
+    /// The same processes, each after its parent: pids begin again at the low ones.
+    static func parentsFirst(_ pids: [Int32]) -> [Int32] {
+        guard pids.count > 1 else { return pids }
+        let parents = Dictionary(pids.map { ($0, (try? ProcFS.stat($0))?.parent ?? 0) }) { first, _ in first }
+        func depth(_ pid: Int32) -> Int {
+            var (depth, current) = (0, pid)
+            while let parent = parents[current], parents[parent] != nil, depth < pids.count {
+                (depth, current) = (depth + 1, parent)
+            }
+            return depth
+        }
+        return pids.map { (depth($0), $0) }.sorted { $0 < $1 }.map(\.1)
     }
 
     /// The state letters of every thread of a process, in one string; empty when it is gone.
@@ -57,14 +93,23 @@ package enum Truth {
         guard let mount = Cgroup.mount, let own = try? ProcFS.cgroup(ThisProcess.pid) else { return [] }
         var found: [String] = []
         for base in Set([mount, mount + own]) {
-            guard let walk = FileManager.default.enumerator(atPath: base) else { continue }
-            while let path = walk.nextObject() as? String {
-                if walk.level > 3 { walk.skipDescendants() }
-                if path.contains(name), FileManager.default.fileExists(atPath: base + "/" + path + "/cgroup.procs") {
-                    found.append(base + "/" + path)
-                }
-            }
+            eachFolder(below: base, levels: 4) { if $0.dropFirst(base.count).contains(name) { found.append($0) } }
         }
         return found
+    }
+
+    /// The directory says which entries are folders: a cgroup has dozens of files, which need not be looked at.
+    private static func eachFolder(below path: String, levels: Int, _ body: (String) -> Void) {
+        guard levels > 0, let directory = opendir(path) else { return }
+        defer { closedir(directory) }
+        while let entry = readdir(directory) {
+            guard entry.pointee.d_type == UInt8(DT_DIR) else { continue }
+            let name = withUnsafePointer(to: &entry.pointee.d_name) { pointer in
+                pointer.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
+            }
+            guard name != ".", name != ".." else { continue }
+            body(path + "/" + name)
+            eachFolder(below: path + "/" + name, levels: levels - 1, body)
+        }
     }
 }

@@ -27,6 +27,8 @@ package final class FakeHands: ActionPerformer, OutputOwner {
     /// A folder in which each app has one that stands for its cgroup, by its name: what is in there a test writes.
     package var cgroups: String?
     package unowned let engine: Engine
+    /// Recognises apps of no running supervisor: others on this machine may have apps with the same names.
+    private let table = ProcessTable(manager: "/nonexistent/io.torpor")
 
     package init(_ engine: Engine) {
         self.engine = engine
@@ -89,7 +91,8 @@ package final class FakeHands: ActionPerformer, OutputOwner {
                     tag: tag,
                     main: main,
                     pidfd: try? main.open(),
-                    cgroupPath: cgroups.map { $0 + "/" + runtime.name }
+                    cgroupPath: cgroups.map { $0 + "/" + runtime.name },
+                    table: table
                 )
             }
             engine.deliver(.launched, to: app)

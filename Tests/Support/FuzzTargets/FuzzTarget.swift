@@ -21,9 +21,11 @@ public enum FuzzTarget: String, CaseIterable, Sendable, CustomStringConvertible 
     case clientJSON = "client-json"
     case configuration
     case configurationSources = "configuration-sources"
+    case denialRecord = "denial-record"
     case desktopEntry = "desktop-entry"
     case desktopWire = "desktop-wire"
     case environmentFile = "environment-file"
+    case exportedState = "exported-state"
     case gatewayConfiguration = "gateway-configuration"
     case gatewayHTTP = "gateway-http"
     case gatewayRules = "gateway-rules"
@@ -67,9 +69,11 @@ public enum FuzzTarget: String, CaseIterable, Sendable, CustomStringConvertible 
         case .clientJSON: ClientJSON.self
         case .configuration: Configurations.self
         case .configurationSources: KeptSources.self
+        case .denialRecord: DenialRecords.self
         case .desktopEntry: DesktopEntryFiles.self
         case .desktopWire: DesktopWires.self
         case .environmentFile: EnvironmentFiles.self
+        case .exportedState: ExportedStates.self
         case .gatewayConfiguration: GatewayConfigurations.self
         case .gatewayHTTP: GatewayRequests.self
         case .gatewayRules: GatewayRules.self

@@ -85,7 +85,7 @@ struct BundleSign: ParsableCommand {
     var file: String
     @Option(help: ArgumentHelp("Sign with this secret key.", valueName: "file"), completion: .file())
     var key: String?
-    @Option(help: ArgumentHelp("Put in this signature.", valueName: "file"), completion: .file())
+    @Option(help: ArgumentHelp("Put this existing signature into the bundle.", valueName: "file"), completion: .file())
     var signature: String?
     @Option(help: ArgumentHelp("A line that the signature covers, and that users see.", valueName: "text"))
     var comment: String?
@@ -179,7 +179,7 @@ struct BundleVerify: ParsableCommand {
                 // says.
                 let manifest = try BundleFiles.checked(result.text, result.files, file: "manifest.toml")
                 guard manifest.name == bundle, manifest.version == version else {
-                    throw BundleFault("what lies there is \(manifest.name) \(manifest.version)")
+                    throw BundleFault("its folder contains \(manifest.name) \(manifest.version)")
                 }
                 return result
             }

@@ -47,7 +47,8 @@ import Varlink
                 ("status a nope", 4, []),
             ] as [(String, Int32, [String])] {
                 let (status, output) = try Self.torpor(daemon, words.components(separatedBy: " "))
-                let end: Character = words.hasPrefix("list") ? " " : ":"
+                // Without a name, status is a table.
+                let end: Character = words.hasPrefix("list") || words == "status" ? " " : ":"
                 let shown = output.split(separator: "\n").compactMap { line in
                     ["a", "b", "c"].first { line.hasPrefix("\($0)\(end)") }
                 }

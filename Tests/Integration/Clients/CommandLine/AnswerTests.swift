@@ -161,16 +161,15 @@ import TorporAPI
         }
     }
 
-    @Test("suspend: on a terminal it says if no event wakes the app")
+    @Test("suspend: it warns if no event wakes the app")
     func silent() throws {
         let toml = Self.toml + "\ntopics = { news = \"latest\" }\n"
         try withDaemon(toml) { daemon in
             try daemon.done(.start, "web")
-            let words = [Built.path("torpor"), "suspend", "web", "redis", "--socket", daemon.socket]
-            let command = ["/usr/bin/script", "-qec", words.joined(separator: " "), "/dev/null"]
-            let answer = try Spawn.run(command, environment: ["TERM": "xterm", "NO_COLOR": "1"])
+            let answer = try Self.torpor(daemon, "suspend", "web", "redis")
             #expect(answer.code == 0)
-            #expect(answer.output.contains("no event wakes redis: ‘torpor resume redis’ does"), "\(answer.output)")
+            let warning = "no event wakes redis: ‘torpor resume redis’ brings it back, and so does using web"
+            #expect(answer.output.contains(warning), "\(answer.output)")
             #expect(!answer.output.contains("no event wakes web"), "\(answer.output)")
         }
     }

@@ -102,7 +102,24 @@ import Testing
         #expect(output.hasPrefix("@D/torpor.toml: warning: has no apps: add a table [apps.NAME]\n"), "\(output)")
         #expect(output.hasSuffix("OK: 0 apps in @D/torpor.toml\n"), "\(output)")
         #expect(try Self.check("[supervisor]\n", "--strict").code == 1)
+        #expect(
+            try Self.check("[defaults]\nuser = \"root\"\n").output
+                .hasPrefix("@D/torpor.toml: warning: has [defaults], but no apps: add a table [apps.NAME]\n")
+        )
         #expect(try !Self.check("[apps.a]\nexec = [\"/bin/true\"]\nscenes = {}\n").output.contains("has no apps"))
+    }
+
+    @Test("a file that every user can change is a warning")
+    func exposed() throws {
+        let folder = try Daemon.makeFolder()
+        defer { try? FileManager.default.removeItem(atPath: folder) }
+        try File.write(folder + "/torpor.toml", "[apps.a]\nexec = [\"/bin/true\"]\n")
+        try File.setMode(folder + "/torpor.toml", 0o666)
+        let words = [Built.path("torpor"), "check", folder + "/torpor.toml"]
+        let (code, output) = try Spawn.run(words)
+        let warning = "torpor.toml: warning: every user can change it: ‘chmod o-w "
+        #expect(code == 0 && output.contains(warning), "\(output)")
+        #expect(try Spawn.run(words + ["--strict"]).code == 1)
     }
 
     @Test("a file with errors is not called empty too, and one of another supervisor is said to be that")

@@ -19,6 +19,15 @@ import Testing
         }
     }
 
+    @Test("and no other verb takes time for a word of very many combining marks, which a stranger may have chosen")
+    func marks() throws {
+        let marks = "a" + String(repeating: "\u{301}\u{323}", count: 20_000)
+        for words in [["help", marks], ["status", marks], ["start", "web", marks]] {
+            let (code, output) = try Spawn.run([Built.path("torpor")] + words, within: .seconds(60))
+            #expect(code == 2 && output.contains("combining marks") && output.utf8.count < 500, "\(output)")
+        }
+    }
+
     @Test("shows defaults as they are written")
     func defaults() throws {
         let all = ManualPageTests.helps.values.joined()
@@ -38,6 +47,8 @@ import Testing
             ("launch", "did you mean ‘torpor start APP’"), ("terminate", "did you mean ‘torpor stop APP’"),
             ("resurrect", "did you mean ‘torpor start APP’"), ("flush", "log_max_size"),
             ("is-active", "did you mean ‘torpor health APP’"), ("version", "did you mean ‘torpor --version’"),
+            ("avail", "torpor list"), ("fg", "torpor logs APP -f"), ("pid", "torpor list"), ("clear", "log_max_size"),
+            ("maintail", "torpor events -f"), ("reload", "torpor apply"), ("add", "torpor apply"),
             ("startup", "did you mean ‘systemctl enable torpord’"),
         ]
     )

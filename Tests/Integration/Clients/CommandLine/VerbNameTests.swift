@@ -54,6 +54,8 @@ import TorporAPI
         try withDaemon(toml, files: ["app.js": ""]) { daemon in
             for (words, hint) in [
                 (["restart", "aip"], "did you mean api?"), (["stop", "shopgroup"], "did you mean tag:shopgroup?"),
+                (["stop", "shopgroup:*"], "‘tag:shopgroup’ is all apps with a tag"),
+                (["stop", "shopgroup:api_01"], "did you mean api@1?"), (["restart", "all"], "write '*', in quotes"),
                 (["start", daemon.directory + "/app.js"], "a file is not started by its name"),
             ] {
                 let socket = ["TORPOR_MANAGER_SOCKET": daemon.socket]

@@ -25,8 +25,9 @@ struct ConformanceTests {
         "willResignActive", "didEnterBackground", "taskExpiring upload", "willEnterForeground", "didBecomeActive",
         // Stopped, and continued.
         "willResignActive", "didEnterBackground", "resumed after a gap",
-        // Evicted while it was stopped; launched into the background, with its state.
-        "willFinishLaunching background", "restoreState 2", "didFinishLaunching", "didEnterBackground",
+        // It saves again; evicted while it was stopped, and launched into the background, with its state.
+        "didEnterBackground", "willFinishLaunching background", "restoreState 3", "didFinishLaunching",
+        "didEnterBackground",
         "willEnterForeground", "didBecomeActive",
         // Interrupted while torpord dies, and used again.
         "willResignActive", "didBecomeActive",
@@ -202,7 +203,7 @@ struct ConformanceTests {
         }
         try step(
             "Stopped, and continued",
-            "The app gets no message before it is suspended; after it is resumed, it is told how long that was."
+            "The app was just told didEnterBackground, and is suspended; after it is resumed, it is told how long that was."
         ) {
             try daemon.done(.suspend, "web")
             try daemon.done(.resume, "web")
@@ -210,8 +211,8 @@ struct ConformanceTests {
         }
         try step(
             "An eviction, and a launch with what was saved",
-            "The app is evicted without notice while it is suspended. The next launch, into the background, restores its "
-                + "state."
+            "The app was resumed, so it is told to save again before it is suspended. Then it is evicted without notice. The "
+                + "next launch, into the background, restores its state."
         ) {
             try daemon.done(.suspend, "web")
             for pid in daemon.processes(of: "web") { kill(pid, SIGKILL) }

@@ -213,7 +213,7 @@ struct AlertScene {
                 (["badge", "web", "-5"], "-5 is no badge: write a number from 1 to 9999, or 0 for none"),
                 (["badge", "web", "10000"], "10000 is no badge: write a number from 1 to 9999, or 0 for none"),
                 (["notify", "web", "t", "--after", "-5s"], "the value '-5s' is invalid for '--after <duration>'"),
-                (["notify", "web", "t", "--badge", "-5"], "badge must be 0, for none, to 9999"),
+                (["notify", "web", "t", "--badge", "-5"], "badge must be from 0 (none) to 9999"),
             ] {
                 let refused = try Spawn.run([Built.path("torpor")] + words + ["--socket", daemon.socket])
                 #expect(refused.code == 2 && refused.output.contains(said), "\(refused)")

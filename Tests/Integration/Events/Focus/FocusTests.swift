@@ -118,11 +118,15 @@ struct FocusTests {
             try daemon.eventually("slow is launching") { try daemon.summary("slow").transition == "launching" }
             try File.write(daemon.directory + "/menu.end", "")
             try daemon.eventually("the focus is back") { try scene.hasFocus("one") }
+            // Some seconds after it has become active, slow no longer counts as about to open its first window.
+            try daemon.eventually("torpord knows") { daemon.log.contains("the focus is back on one") }
             try File.write(daemon.directory + "/go", "")
             try daemon.waitFor("slow", "active")
             // The next window gets the focus later than the first one got it back.
             try scene.start("two")
             #expect(try scene.moves("one") == before)
+            // The menu was a process of Sway's, which is an app: it stays where it is.
+            #expect(try scene.moves("sway") == 0)
         }
     }
 

@@ -115,7 +115,13 @@ struct SoundScene {
 
     /// Sends the signal for it to a player, and waits until PipeWire has its stream running, or gone.
     func play(_ app: String, _ plays: Bool = true, at location: SourceLocation = #_sourceLocation) throws {
-        let main = try #require(daemon.processes(of: app).first, sourceLocation: location)
+        // A shell that has not come to its traps would end of the signal.
+        var main: Int32 = 0
+        try daemon.eventually("\(app) waits for the signal", at: location) {
+            main = daemon.processes(of: app).first ?? 0
+            let caught = try? ProcFS.statusField(main, "SigCgt")
+            return UInt64(caught.flatMap { $0 } ?? "", radix: 16).map { $0 & 1 << UInt64(SIGUSR2 - 1) != 0 } ?? false
+        }
         kill(main, plays ? SIGUSR2 : SIGUSR1)
         try daemon.eventually("\(app) \(plays ? "plays" : "is quiet")", at: location) { try isPlaying(app) == plays }
     }

@@ -175,6 +175,66 @@ import TorporAPI
         }
     }
 
+    private static func installNotes(_ version: String, on node: Daemon) throws {
+        let (folder, keys) = (node.directory + "/made", node.directory + "/keys")
+        for each in [folder, keys] { try File.makeDirectories(each) }
+        let manifest = "name = \"notes\"\nversion = \"\(version)\"\n[app]\nexec = [\"/bin/sleep\", \"1000\"]\n"
+        try File.write(folder + "/manifest.toml", manifest)
+        let file = folder + ".torpor"
+        let steps = [
+            ["bundle", "keygen", keys + "/maker"], ["bundle", "build", folder, "--output", file],
+            ["bundle", "sign", file, "--key", keys + "/maker.key"],
+            ["install", file, "--bundles", node.directory + "/s/bundles", "--keys", keys],
+        ]
+        for step in steps {
+            let (code, output) = try Spawn.run(
+                [Built.path("torpor")] + step,
+                environment: ["HOME": node.directory]
+            )
+            #expect(code == 0, "\(step): \(output)")
+        }
+    }
+
+    @Test("an app of a bundle is planned, if all nodes have the same version of it")
+    func bundled() throws {
+        let app = "[apps.notes]\nbundle = \"notes\"\nowner = \"external\"\ntags = [\"ha\"]\n"
+        try Self.withNodes { nodes in
+            for node in [nodes.north, nodes.south] {
+                try File.write(node.directory + "/torpor.toml", Self.toml() + app)
+                _ = try node.call(.apply(ApplyRequest()))
+            }
+            let missing = try nodes.plan()
+            #expect(missing.code == 1)
+            for node in ["north", "south"] {
+                #expect(missing.output.contains("the bundle of notes is not installed on \(node)"), "\(missing)")
+            }
+            for (node, version) in [(nodes.north, "1.0"), (nodes.south, "1.1")] {
+                try Self.installNotes(version, on: node)
+                _ = try node.call(.apply(ApplyRequest()))
+            }
+            let different = try nodes.plan()
+            let sentence = "different versions of its bundle, notes 1.0 on north, notes 1.1 on south"
+            #expect(different.code == 1 && different.output.contains(sentence), "\(different)")
+            let allowed = try nodes.plan("--allow", "bundle")
+            #expect(allowed.code == 0 && allowed.output.contains("primitive notes ocf:torpor:app"), "\(allowed)")
+        }
+    }
+
+    @Test("remote nodes are left out, and a note says so")
+    func remote() throws {
+        let remote = Self.cib().replacingOccurrences(
+            of: "</nodes>",
+            with: #"<node id="far" type="remote" uname="far"/></nodes>"#
+        )
+        try Self.withNodes(cib: remote) { nodes in
+            let (code, output) = try nodes.plan()
+            #expect(code == 0 && output.contains("nothing is planned for remote nodes: far"), "\(output)")
+            #expect(!output.contains("#uname eq far"))
+            let named = try nodes.plan("--nodes", "north,far")
+            #expect(named.code == 1 && named.output.contains("far is a remote node"), "\(named)")
+        }
+    }
+
     @Test("a node that cannot be asked, or whose torpord does not run, is named")
     func unreachable() throws {
         try Self.withNodes { nodes in

@@ -161,8 +161,8 @@ import Varlink
                 }
             }
             // Its time is over when the next torpord comes.
-            try daemon.done(.own, "web") { $0.forMilliseconds = 300 }
             let pid = try daemon.process(of: "web")
+            try daemon.done(.own, "web") { $0.forMilliseconds = 300 }
             try daemon.lose(.both) {
                 kill(pid, SIGKILL)
                 usleep(400_000)

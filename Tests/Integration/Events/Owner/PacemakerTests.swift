@@ -11,13 +11,13 @@ import TorporAPI
     private static let root = "/usr/lib/ocf"
     private static let isThere: Bool = {
         let isThere = FileManager.default.fileExists(atPath: root + "/lib/heartbeat/ocf-shellfuncs")
-        if !isThere { print("the agent for Pacemaker is not called: there is no ocf-shellfuncs (resource-agents)") }
+        if !isThere { print("skipped: the agent for Pacemaker: there is no ocf-shellfuncs (resource-agents)") }
         return isThere
     }()
 
     private static let isTestable: Bool = {
         let lacks = ["/usr/sbin/ocf-tester", "/usr/bin/xmllint"].filter { !FileManager.default.fileExists(atPath: $0) }
-        if !lacks.isEmpty { print("ocf-tester is not run: \(lacks) are missing (resource-agents, libxml2-utils)") }
+        if !lacks.isEmpty { print("skipped: ocf-tester: \(lacks) are missing (resource-agents, libxml2-utils)") }
         return lacks.isEmpty
     }()
 

@@ -56,14 +56,14 @@ import TorporAPI
                 ]
             )
         ]
-        let hasNode = (try? Spawn.run(["/usr/bin/env", "node", "--version"]).code) == 0
         if hasNode {
             programs.append(Program(name: "node", files: try files(["listen.cjs", "server.js", "cluster.json"])))
-        } else {
-            print("the recipe of docs/howto/from-pm2.md is tried in Python alone: there is no node")
         }
         return programs
     }
+
+    private static let hasNode = (try? Spawn.run(["/usr/bin/env", "node", "--version"]).code) == 0
+    private static let needsNode: Comment = "node is needed: apt-get install nodejs"
 
     @Test("the page has the file that the package has")
     func file() throws {
@@ -74,6 +74,7 @@ import TorporAPI
 
     @Test("each instance answers at the one port, and a restart refuses nobody", arguments: try programs())
     func cluster(program: Program) throws {
+        if !Self.hasNode { print("skipped: the recipe of docs/howto/from-pm2.md in Node: \(Self.needsNode)") }
         let folder = try Daemon.makeFolder()
         defer { try? FileManager.default.removeItem(atPath: folder) }
         let port = "\(try TestAddress.port())"
@@ -111,11 +112,11 @@ import TorporAPI
         }
     }
 
-    @Test("a program that asks for an address that its socket does not have is not started by listen.cjs")
+    @Test(
+        "a program that asks for an address that its socket does not have is not started by listen.cjs",
+        .enabled(if: hasNode, needsNode)
+    )
     func exposed() throws {
-        guard (try? Spawn.run(["/usr/bin/env", "node", "--version"]).code) == 0 else {
-            return print("listen.cjs is not tried: there is no node")
-        }
         let helper = Sources.root + "/Clients/node/listen.cjs"
         let (open, own) = (try TestAddress.port(), try TestAddress.port())
         func app(_ name: String, _ stream: String, _ port: UInt16) -> String {

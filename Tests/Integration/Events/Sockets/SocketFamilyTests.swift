@@ -39,7 +39,7 @@ import TorporAPI
     @Test("wake an app that was never started, that is suspended, and that was evicted", arguments: families)
     func wakes(_ family: Family) throws {
         if Self.isMissing(family) {
-            return print("\(family.testDescription): this machine has no such sockets, or no loopback of them")
+            return print("skipped: \(family.testDescription): this machine has no such sockets, or no loopback of them")
         }
         let port = "\(try TestAddress.port())"
         let toml = """

@@ -361,13 +361,16 @@ struct ContainerTests {
         }
     }
 
-    @Test("A request to a published port wakes it, though its network is another; it is found by its app's name")
-    func published() throws {
+    @Test(
+        "A request to a published port wakes it, though its network is another, and where sockets cannot be copied",
+        arguments: [true, false]
+    )
+    func published(mayCopySockets: Bool) throws {
         let toml = Self.toml(
             "ports = [\"127.0.0.1:8080:80\"]",
             keys: "exec = [\"80\"]\nwake_on_connect = true"
         )
-        try withPodman(toml, hasNetwork: true) { daemon, _ throws in
+        try withPodman(toml, hasNetwork: true, mayCopySockets: mayCopySockets) { daemon, _ throws in
             try daemon.done(.start, "web")
             let first = try Self.inside(daemon)
             let namespace = try daemon.livingKeeper()
@@ -378,6 +381,7 @@ struct ContainerTests {
                 #expect(try ProcFS.stat(first).state == "T")
                 #expect(try Self.get(8080, in: namespace) == "request \(request)")
             }
+            #expect(daemon.log.contains("polled twice a second") == !mayCopySockets)
         }
     }
 

@@ -184,21 +184,25 @@ struct Podman {
     }
 }
 
-/// Runs a scenario with torpord and a podman of its own.
+/// Runs a scenario with torpord and a podman of its own. `mayCopySockets`: false if torpord may not copy descriptors, as in
+/// systemd-nspawn.
 func withPodman(
     _ toml: String,
     hasNetwork: Bool = false,
+    mayCopySockets: Bool = true,
     at location: SourceLocation = #_sourceLocation,
     _ body: (Daemon, Podman) throws -> Void
 ) throws {
     let folder = try Daemon.makeFolder()
     defer { try? FileManager.default.removeItem(atPath: folder) }
     let podman = try Podman(folder)
+    try File.write(folder + "/forbid.py", Servers.forbid)
+    let forbid = mayCopySockets ? [] : ["/usr/bin/python3", folder + "/forbid.py"]
     let daemon = try Daemon(
         toml,
         environment: podman.environment.merging(["SWIFT_BACKTRACE": "enable=no"]) { $1 },
         nested: true,
-        wrapper: Podman.wrapper(hasNetwork: hasNetwork)
+        wrapper: Podman.wrapper(hasNetwork: hasNetwork) + forbid
     )
     try daemon.waitUntilItAnswers(at: location)
     try body(daemon, podman)

@@ -129,19 +129,44 @@ import Varlink
         }
     }
 
-    @Test("A suspended app whose sandbox changes does not wake in the old one")
+    @Test("A suspended app whose sandbox changes is evicted, and has the new one when it is needed")
     func suspended() throws {
         try withDaemon(Self.app) { daemon throws in
             try SandboxTests.makeFiles(daemon)
             try daemon.done(.start, "web")
             _ = try SandboxTests.results(daemon, "web")
+            for (verdict, expected) in [(PermissionVerdict.allow, Self.opened), (.deny, Self.closed)] {
+                try daemon.done(.suspend, "web")
+                let pid = try Self.pid(daemon)
+                Self.forgetResults(daemon)
+                let message = try Self.answer(daemon, verdict, ["files:@D/srv:ro"])
+                #expect(message == "web is evicted, and is launched again when it is needed")
+                try daemon.waitFor("web", "not-running")
+                #expect(!Truth.isAlive(pid))
+                let summary = try daemon.summary("web")
+                #expect(summary.lastExit?.reason == "evicted" && summary.restarts == 0)
+                #expect(summary.goal == "not-running" && summary.nextRestartMilliseconds == nil)
+                try daemon.done(.foreground, "web")
+                #expect(try Self.results(daemon, after: pid) == expected)
+            }
+        }
+    }
+
+    @Test("A suspended app that may not be evicted is launched again when its sandbox changes")
+    func suspendedForGood() throws {
+        let app = Self.app.replacingOccurrences(of: "sandbox = true\n", with: "sandbox = true\nevict = \"never\"\n")
+        try withDaemon(app, environment: ["TORPOR_RESTART_DELAY_CAP_MS": "0"]) { daemon throws in
+            try SandboxTests.makeFiles(daemon)
+            try daemon.done(.start, "web")
+            _ = try SandboxTests.results(daemon, "web")
             try daemon.done(.suspend, "web")
             let pid = try Self.pid(daemon)
-            Self.forgetResults(daemon)
-            _ = try Self.answer(daemon, .allow, ["files:@D/srv:ro"])
-            try daemon.eventually("the old run is over") { !Truth.isAlive(pid) }
-            try daemon.done(.foreground, "web")
-            #expect(try Self.results(daemon, after: pid) == Self.opened)
+            #expect(try Self.answer(daemon, .allow, ["files:@D/srv:ro"]) == "web is launched again")
+            try daemon.eventually("another run is there") {
+                let now = try daemon.summary("web").pid
+                return now != nil && now != pid && !Truth.isAlive(pid)
+            }
+            #expect(try daemon.summary("web").lastExit?.reason == "permission-changed")
         }
     }
 

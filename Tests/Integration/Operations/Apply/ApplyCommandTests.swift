@@ -88,6 +88,57 @@ import TorporAPI
         }
     }
 
+    @Test(
+        "--restart ends no app that could not be launched again, and restarts the others",
+        arguments: [
+            ("exec = [\"@D/gone\"]", "could not run @D/gone (exec): No such file or directory"),
+            ("exec = [\"gone-program\"]", "could not run gone-program (exec): it is not on the PATH"),
+            ("exec = [\"@D\"]", "could not run @D (exec): it is a folder"),
+            ("exec = [\"/bin/sleep\", \"1000\"]\ndirectory = \"@D/none\"", "could not enter its directory @D/none"),
+            (
+                "exec = [\"/bin/sleep\", \"1000\"]\nuser = \"no-user-of-that-name\"",
+                "there is no user no-user-of-that-name"
+            ),
+        ]
+    )
+    func unlaunchable(keys: String, reason: String) throws {
+        try withDaemon(Apps.sleeper("web") + Apps.sleeper("db")) { daemon throws in
+            for app in ["web", "db"] { try daemon.waitFor(app, "active") }
+            let (web, db) = (try daemon.process(of: "web"), try daemon.process(of: "db"))
+            func placed(_ text: String) -> String { text.replacingOccurrences(of: "@D", with: daemon.directory) }
+            try daemon.configure("[apps.web]\n\(placed(keys))\n" + Apps.sleeper("db", seconds: 2000))
+            let (code, output) = try torpor(daemon, "apply", "--restart")
+            #expect(code == 1, "\(output)")
+            #expect(output.contains("not restarted, it runs on as before, since a launch would fail: "), "\(output)")
+            #expect(output.contains(placed(reason)), "\(output)")
+            #expect(output.contains("db: exec changed: restarted\n"), "\(output)")
+            #expect(try daemon.process(of: "web") == web && daemon.process(of: "db") != db)
+            #expect(try daemon.summary("web").state == "active")
+            // Once the mistake is mended, the same request restarts it.
+            try daemon.configure(Apps.sleeper("web", seconds: 3000) + Apps.sleeper("db", seconds: 2000))
+            #expect(try torpor(daemon, "apply", "--restart").code == 0)
+            #expect(try daemon.words(of: "web") == ["/bin/sleep", "3000"])
+        }
+    }
+
+    @Test("--restart leaves what the commands before the launch may make to the launch")
+    func madeBefore() throws {
+        try withDaemon(Apps.sleeper("web")) { daemon throws in
+            try daemon.waitFor("web", "active")
+            let program = daemon.directory + "/made"
+            try daemon.configure(
+                """
+                [apps.web]
+                exec = ["\(program)", "1234"]
+                before_start = ["/bin/cp", "/bin/sleep", "\(program)"]
+                """
+            )
+            let (code, output) = try torpor(daemon, "apply", "--restart")
+            #expect(code == 0, "\(output)")
+            #expect(try daemon.words(of: "web") == [program, "1234"])
+        }
+    }
+
     @Test("An edit that was not applied is told of by status, start and restart, and a file that is skipped by apply")
     func edited() throws {
         let warning = "torpor: the configuration on disk differs from the one in force: ‘torpor apply’ loads it"

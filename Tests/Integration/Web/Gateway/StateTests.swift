@@ -195,6 +195,10 @@ import Varlink
             #expect(try call(south, "promote") == 0)
             try south.daemon.waitFor("shop", "active")
             #expect(south.daemon.records("shop").first == "got the end")
+            // A stop gives the state back, as a demotion does.
+            #expect(try call(south, "stop") == 0)
+            #expect(try scene.row(south)["released"] == true)
+            #expect(try call(south, "start") == 0 && call(south, "promote") == 0)
             // Without the server nothing is promoted, and what stands by ends.
             try scene.stopServer()
             #expect(try call(north, "stop") == 0)
@@ -340,6 +344,61 @@ import Varlink
             try south.daemon.done(.own, "shop")
             try scene.fixture.eventually("the others") { try payloads(south, "news").suffix(3) == [2, 3, 4] }
             #expect(try payloads(north, "news").count == before)
+        }
+    }
+
+    @Test("of MQTT for an app that shares a table with others are not taken there, with a sentence, and others come")
+    func mixed() throws {
+        guard let mosquitto = GatewayFixture.program("mosquitto", package: "mosquitto"),
+            let publisher = GatewayFixture.program("mosquitto_pub", package: "mosquitto-clients")
+        else { return }
+        let port = try TestAddress.port()
+        func table(_ name: String, _ apps: [String]) -> String {
+            let subscriptions = apps.map { app in
+                """
+                [[gateway.mqtt.subscriptions]]
+                filter = "\(name)/+"
+                app = "\(app)"
+                topic = "{1}"
+
+                """
+            }
+            return """
+                [[gateway.mqtt]]
+                name = "\(name)"
+                url = "mqtt://127.0.0.1:\(port)"
+                client_id = "@N-\(name)"
+
+                """ + subscriptions.joined()
+        }
+        // A part of the topic names the app.
+        let named = table("named", ["{1}"])
+        try StateScene.with(sources: table("mixed", ["house", "shop"]) + table("alone", ["shop"]) + named) { scene in
+            let north = scene.north
+            _ = try scene.fixture.mosquitto(mosquitto, port: port)
+            try scene.gateway(north)
+            func publish(_ topic: String, _ number: Int) throws {
+                let words = ["-h", "127.0.0.1", "-p", "\(port)", "-q", "1", "-t", topic, "-m", "\(number)"]
+                #expect(try Spawn.run([publisher] + words).code == 0)
+            }
+            try scene.fixture.eventually("the connection") { north.log.contains("mqtt:named: connected") }
+            try scene.fixture.eventually("the sentence") {
+                north.log.contains("mqtt:mixed: takes no messages, since shop has owner = \"external\"")
+            }
+            // Nothing waits behind what is for an app that is owned elsewhere.
+            try publish("named/shop", 1)
+            try scene.fixture.eventually("that it is left") {
+                north.log.contains("left to the gateway beside its owner")
+            }
+            try north.daemon.done(.own, "shop")
+            try scene.fixture.eventually("the connection") { north.log.contains("mqtt:alone: connected") }
+            try publish("alone/news", 2)
+            try publish("named/shop", 3)
+            try scene.fixture.eventually("both") {
+                try payloads(north, "news") == [2] && payloads(north, "shop") == [3]
+            }
+            #expect(!north.log.contains("mqtt:mixed: connected"))
+            #expect(scene.occurrences(north, "takes no messages") == 1)
         }
     }
 }

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Configuration
+import Engine
+import EventLoop
+import Lifecycle
+import Linux
+import Supervisor
+import SystemPackage
+import TorporAPI
+
+/// What is found out about a new configuration before it is applied.
+extension ControlService {
+    /// How long an apply waits until it is known whether the apps that it restarts can be launched. A disk or a
+    /// directory of users that takes longer does not hold up an apply: the launch itself says what is wrong.
+    private static let patience = Duration.seconds(5)
+
+    /// Finds out which running apps could not be launched again with the new configuration: an apply does not end
+    /// them. Calls `then` with the reasons, by app; with nil if another configuration came into force in between.
+    func findObstacles(
+        _ request: ApplyRequest,
+        _ result: ConfigurationRead,
+        _ then: @escaping ([String: String]?) -> Void
+    ) {
+        guard request.restart, !request.diff, applyRefusal == nil, case .success(let new) = result else {
+            return then([:])
+        }
+        let configuration = completed(new.configuration)
+        let applied = changes(request, configuration, [:])
+        guard let chosen = try? applied.chosen() else { return then([:]) }
+        let ended = configuration.apps.filter { app in
+            guard let id = coordinator.id(of: app.name) else { return false }
+            return coordinator.machine(id).isAlive && applied.isReplaced(app.name, chosen)
+        }
+        guard !ended.isEmpty else { return then([:]) }
+        let count = appliedCount
+        let answer = Once { [weak self] (obstacles: [String: String]) in
+            guard let self else { return }
+            then(self.appliedCount == count ? obstacles : nil)
+        }
+        launchObstacles.ask(ended) { answer.give($0) }
+        answer.timer = try? loop.timer { answer.give([:]) }
+        answer.timer?.arm(after: Self.patience)
+    }
+
+    /// Calls a function once, with the first of several answers.
+    private final class Once<Answer> {
+        var timer: TimerSource?
+        private var then: ((Answer) -> Void)?
+
+        init(_ then: @escaping (Answer) -> Void) { self.then = then }
+
+        func give(_ answer: Answer) {
+            timer?.cancel()
+            timer = nil
+            let then = then
+            self.then = nil
+            then?(answer)
+        }
+    }
+
+    /// The new configuration with the scenes that exist and the settings' present values.
+    func completed(_ new: TorporConfiguration) -> TorporConfiguration {
+        var new = supervisor.inForce.roster.complete(new)
+        // Socket addresses may contain settings of the app: fill in the current values, not the defaults.
+        for index in new.apps.indices {
+            let next = new.apps[index]
+            new.apps[index] = supervisor.settings.filled(next, of: coordinator.id(of: next.name).map { apps[$0] })
+        }
+        return new
+    }
+
+    /// What an apply of the new configuration changes.
+    func changes(_ request: ApplyRequest, _ new: TorporConfiguration, _ obstacles: [String: String]) -> Apply {
+        let outdated = Set(apps.filter { $0.recoveredDigest != nil }.map(\.name))
+        let back = new.apps.filter { next in
+            outdated.contains(next.name)
+                && coordinator.id(of: next.name).map { apps[$0].wasLaunched(with: next) } == true
+        }
+        return Apply(
+            request,
+            from: runningConfiguration,
+            to: new,
+            outdated: outdated,
+            takenBack: Set(back.map(\.name)),
+            obstacles: obstacles
+        )
+    }
+
+    /// The configuration in force, in which each running app has the specification with which it was launched.
+    private var runningConfiguration: TorporConfiguration {
+        var running = supervisor.configuration
+        running.apps = apps.filter { !coordinator.isLeaving($0.id) }.map(\.specification)
+        return running
+    }
+}

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Configuration
+package import Engine
+import EventLoop
+import Lifecycle
+import Linux
+import Mailbox
+package import TorporAPI
+
+extension Supervisor {
+    /// The message that the app works on although no transition waits for the answer; nil if there is none.
+    package func work(of app: AppRuntime) -> WorkInfo? {
+        let machine = coordinator.machine(app.id)
+        guard let outgoing = appSockets.messageInWork(of: app), let time = machine.messageTime(now: loop.now) else {
+            return nil
+        }
+        let mail = outgoing.mail.flatMap { mailboxes.mail($0, of: app) }
+        let due = machine.messageDue
+        return WorkInfo(
+            name: outgoing.message.rawValue,
+            message: mail?.id,
+            topic: mail?.draft.topic,
+            attempt: mail.map { Int64($0.attempts) },
+            workingMilliseconds: time.microseconds / 1000,
+            remainingMilliseconds: due.map { max(0, ($0 - time).microseconds / 1000) },
+            isLate: due == nil && machine.rules.messageDeadline != nil
+        )
+    }
+
+    /// What to report when the app has not answered its message within `message_deadline`.
+    func missedMessage(_ app: AppRuntime) -> String {
+        let outgoing = appSockets.messageInWork(of: app)
+        let mail = outgoing?.mail.flatMap { mailboxes.mail($0, of: app) }
+        var what = outgoing?.message.rawValue ?? "a message"
+        if let mail { what += " (message \(mail.id), \(mail.draft.topic))" }
+        let limit = app.specification.rules.messageDeadline.map { " of " + Quantity.text($0) } ?? ""
+        let isEnding = coordinator.machine(app.id).transition == .terminating
+        return "did not answer \(what) within its message_deadline\(limit): every other message waits for that answer"
+            + (isEnding ? "; it is terminated" : "")
+    }
+}
