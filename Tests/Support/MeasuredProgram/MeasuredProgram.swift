@@ -93,7 +93,7 @@ package final class MeasuredProgram {
     private func line() throws -> String {
         var bytes: [UInt8] = []
         while bytes.last != UInt8(ascii: "\n") {
-            try #require(try Descriptor.wait(output.raw, timeout: .seconds(10)), "it says nothing")
+            try #require(try Descriptor.wait(output.raw, timeout: .seconds(60)), "it says nothing")
             let byte = try #require(try Descriptor.read(output.raw, maximum: 1))
             try #require(!byte.isEmpty, "it has ended")
             bytes += byte
