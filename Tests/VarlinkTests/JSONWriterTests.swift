@@ -14,8 +14,9 @@ import Varlink
     @Test("writes numbers as Swift describes them")
     func numbers() {
         var random = Random(state: 7)
-        var values: [Double] = [0, -0.0, 1, 0.1, 0.25, 1e6, 1e-4, 9.9e-5, 0.000412, 999_999.999_999_999, 123.0, 1.0 / 3]
-        values += [0.000_100_000_001, 99_999.999_999_999_9, .leastNonzeroMagnitude, 1.7e308, 4503.599_627_370_496]
+        var values: [Double] = [0, -0.0, 1, 0.1, 0.25, 1e6, 1e-4, 9.9e-5, 0.000412, 123.0, 1.0 / 3, 1.7e308]
+        values += [0.000_100_000_001, 999_999.999_999_999, 99_999.999_999_999_9, .leastNonzeroMagnitude]
+        values.append(4503.599_627_370_496)
         for _ in 0..<20_000 {
             let micro = Double(Int.random(in: 0..<1_000_000_000_000, using: &random))
             values += [micro / 1e6, micro / 1e9, micro / 1e12, micro / 7, Double.random(in: 0..<1e6, using: &random)]
