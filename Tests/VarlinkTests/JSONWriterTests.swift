@@ -84,7 +84,8 @@ import Varlink
 
     @Test("fields are found in any order, and again")
     func fields() throws {
-        let fields = try Fields(["a": "1", "b": .null, "c": 3, "d": true])
+        let object: JSONObject = ["a": "1", "b": .null, "c": 3, "d": true]
+        let fields = Fields(object)
         #expect(try fields.string("a") == "1" && fields.optionalString("b") == nil && fields.int("c") == 3)
         #expect(try fields.bool("d") && fields.int("c") == 3 && fields.string("a") == "1" && fields.string("a") == "1")
         #expect(fields["e"] == nil && fields["d"] == true)
