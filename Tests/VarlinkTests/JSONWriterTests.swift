@@ -14,8 +14,9 @@ import Varlink
     @Test("writes numbers as Swift describes them")
     func numbers() {
         var random = Random(state: 7)
-        var values: [Double] = [0, -0.0, 1, 0.1, 0.25, 1e6, 1e-4, 9.9e-5, 0.000412, 999_999.999_999_999, 123.0, 1.0 / 3]
-        values += [0.000_100_000_001, 99_999.999_999_999_9, .leastNonzeroMagnitude, 1.7e308, 4503.599_627_370_496]
+        var values: [Double] = [0, -0.0, 1, 0.1, 0.25, 1e6, 1e-4, 9.9e-5, 0.000412, 123.0, 1.0 / 3, 1.7e308]
+        values += [0.000_100_000_001, 999_999.999_999_999, 99_999.999_999_999_9, .leastNonzeroMagnitude]
+        values.append(4503.599_627_370_496)
         for _ in 0..<20_000 {
             let micro = Double(Int.random(in: 0..<1_000_000_000_000, using: &random))
             values += [micro / 1e6, micro / 1e9, micro / 1e12, micro / 7, Double.random(in: 0..<1e6, using: &random)]
@@ -83,7 +84,8 @@ import Varlink
 
     @Test("fields are found in any order, and again")
     func fields() throws {
-        let fields = try Fields(["a": "1", "b": .null, "c": 3, "d": true])
+        let object: JSONObject = ["a": "1", "b": .null, "c": 3, "d": true]
+        let fields = Fields(object)
         #expect(try fields.string("a") == "1" && fields.optionalString("b") == nil && fields.int("c") == 3)
         #expect(try fields.bool("d") && fields.int("c") == 3 && fields.string("a") == "1" && fields.string("a") == "1")
         #expect(fields["e"] == nil && fields["d"] == true)
