@@ -24,7 +24,8 @@ public enum DesktopReport: Hashable, Sendable {
     /// This process owns the window with the keyboard focus; nil for none.
     case focused(pid: Int32?)
     /// Whether the focus can be followed: a sentence that says why not, or nil once it can be followed again.
-    case following(problem: String?)
+    /// `manager` is the process of the window manager, if it is known.
+    case following(problem: String?, manager: Int32? = nil)
     /// All running sound streams.
     case sound([DesktopSound])
     /// Whether sound streams can be followed: a sentence that says why not, or nil once they can be followed again.
@@ -67,7 +68,11 @@ public enum DesktopReport: Hashable, Sendable {
                 throw FieldError(field: "pid", problem: "is out of range")
             }
             self = .focused(pid: pid == nil ? nil : small)
-        case "following": self = .following(problem: try fields.optionalString("problem"))
+        case "following":
+            self = .following(
+                problem: try fields.optionalString("problem"),
+                manager: try fields.optionalInt32("manager").flatMap { $0 > 0 ? $0 : nil }
+            )
         case "sound":
             let streams = try fields.list("streams") { json throws(FieldError) in try DesktopSound(json: json) }
             self = .sound(Array(streams.prefix(DesktopSound.most)))
@@ -99,7 +104,8 @@ public enum DesktopReport: Hashable, Sendable {
         case .answered(let id, let action, let token):
             ["report": "answered", "id": .int(id), "action": .string(action), "token": .optional(token)]
         case .focused(let pid): ["report": "focused", "pid": .optional(pid.map { Int64($0) })]
-        case .following(let problem): ["report": "following", "problem": .optional(problem)]
+        case .following(let problem, let manager):
+            ["report": "following", "problem": .optional(problem), "manager": .optional(manager.map { Int64($0) })]
         case .sound(let streams): ["report": "sound", "streams": .array(streams.map(\.json))]
         case .listening(let problem): ["report": "listening", "problem": .optional(problem)]
         case .pong(let number): ["report": "pong", "number": .int(number)]

@@ -156,7 +156,7 @@ extension ProcessTree {
                 guard let stat = try? ProcFS.stat(identity.pid), stat.startTime == identity.startTime else {
                     return true
                 }
-                return StopState.of(identity.pid) != .running || isFrozenBelow(identity.pid)
+                return StopState.of(stat) != .running || isFrozenBelow(identity.pid)
             }
         }
         let all = list()
@@ -165,7 +165,7 @@ extension ProcessTree {
         // If only the processes are left that are not stopped with the app (`spared`), the container has ended and
         // podman cleans up after it: the app counts as stopped.
         if members.isEmpty { return !spared.isEmpty }
-        return members.allSatisfy { StopState.of($0.pid) != .running || isFrozenBelow($0.pid) }
+        return members.allSatisfy { StopState.of($0) != .running || isFrozenBelow($0.pid) }
     }
 
     /// Whether a process is frozen in a cgroup below the app's, by the app itself or together with one of its scenes.

@@ -17,9 +17,15 @@ public struct FieldError: Error, Hashable, Sendable, CustomStringConvertible {
     public var description: String { field.isEmpty ? problem : "\(field) \(problem)" }
 }
 
-/// Reads the members of an object by name and type; `null` counts as absent.
+/// Reads the members of an object by name and type; `null` counts as absent. It is quickest in the order of the text.
 public struct Fields {
     private let object: JSONObject
+    private let place = Place()
+
+    /// The member after the one that was read last.
+    private final class Place {
+        var next = 0
+    }
 
     /// The fields of an object.
     public init(_ object: JSONObject) { self.object = object }
@@ -32,8 +38,17 @@ public struct Fields {
 
     /// The member; nil if it is absent or null.
     public subscript(name: String) -> JSON? {
-        guard let value = object[name], !value.isNull else { return nil }
+        guard let index = index(of: name) else { return nil }
+        place.next = index + 1
+        let value = object.members[index].value
+        if case .null = value { return nil }
         return value
+    }
+
+    private func index(of name: String) -> Int? {
+        let next = place.next
+        if next < object.members.count, object.members[next].name == name { return next }
+        return object.members.firstIndex { $0.name == name }
     }
 
     private func required<T>(_ name: String, _ value: T?) throws(FieldError) -> T {

@@ -153,7 +153,7 @@ private struct JSONParser {
 
     /// Finds a name that an object has twice.
     private struct NameFilter {
-        /// A bit for each sum of a name's bytes, modulo 256: most names are new by that alone.
+        /// A bit for each hash of a name's length and some of its bytes, 256 in all: most names are new by that alone.
         private var sums = SIMD4<UInt64>(repeating: 0)
         /// All names, once there are many: comparing each with each would take quadratic time.
         private var names: Set<WireText> = []
@@ -166,10 +166,21 @@ private struct JSONParser {
                 if names.isEmpty { names = Set(members.map { WireText($0.name) }) }
                 return names.insert(WireText(name)).inserted
             }
-            let sum = name.utf8.reduce(UInt8(0)) { $0 &* 31 &+ $1 }
-            let (word, bit) = (Int(sum >> 6), UInt64(1) << UInt64(sum & 63))
-            if sums[word] & bit != 0, members.contains(where: { $0.name.utf8.elementsEqual(name.utf8) }) {
-                return false
+            var text = name
+            let sum = text.withUTF8 { utf8 -> UInt8 in
+                guard !utf8.isEmpty else { return 0 }
+                let ends = UInt32(utf8[0]) << 8 | UInt32(utf8[utf8.count - 1])
+                let middle = UInt32(utf8[utf8.count / 2]) << 8 | UInt32(truncatingIfNeeded: utf8.count)
+                // The factor of Fibonacci hashing, 2^32 divided by the golden ratio.
+                return UInt8(((ends << 16 ^ middle) &* 0x9e37_79b1) >> 24)
+            }
+            let (word, bit) = (Int(sum / 64), UInt64(1) << UInt64(sum % 64))
+            if sums[word] & bit != 0 {
+                let length = name.utf8.count
+                let isKnown = members.contains {
+                    $0.name.utf8.count == length && $0.name.utf8.elementsEqual(name.utf8)
+                }
+                if isKnown { return false }
             }
             sums[word] |= bit
             return true

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Glibc
 import WireText
 
 /// Memory that grows with the JSON text written into it.
@@ -8,13 +9,20 @@ import WireText
 public struct JSONWriter: ~Copyable {
     private var base: UnsafeMutablePointer<UInt8>?
     private var capacity = 0
-    /// The number of bytes written.
+    /// The number of bytes written, without those that ``outlet`` took.
     public private(set) var count = 0
+    /// Called when the memory is full and has from one to four times ``portion`` bytes: takes as many of the first
+    /// bytes as it can, and returns how many. So a long text needs little memory, and its reader can begin before its
+    /// end is written. If more waits for a slow reader, moving the rest forward again and again would take long.
+    public var outlet: ((UnsafeRawBufferPointer) -> Int)?
+
+    /// The least size, in bytes, at which ``outlet`` is asked.
+    public static let portion = 64 << 10
 
     /// Creates one without memory.
     public init() {}
 
-    deinit { base?.deallocate() }
+    deinit { free(base) }
 
     /// The text.
     public func withBytes<T, E: Error>(_ body: (UnsafeRawBufferPointer) throws(E) -> T) throws(E) -> T {
@@ -23,7 +31,7 @@ public struct JSONWriter: ~Copyable {
 
     /// Removes all text and frees its memory.
     public mutating func clear() {
-        base?.deallocate()
+        free(base)
         base = nil
         capacity = 0
         count = 0
@@ -46,15 +54,19 @@ public struct JSONWriter: ~Copyable {
 
     @inline(never)
     private mutating func grown(_ bytes: Int) -> UnsafeMutablePointer<UInt8> {
-        let more = max(256, capacity * 2, count + bytes)
-        let memory = UnsafeMutablePointer<UInt8>.allocate(capacity: more)
-        if let base {
-            memory.update(from: base, count: count)
-            base.deallocate()
+        if count >= Self.portion, count <= 4 * Self.portion, let outlet {
+            let taken = outlet(UnsafeRawBufferPointer(start: base, count: count))
+            removeFirst(taken)
+            // If little is taken at a time, more memory costs less than moving the rest.
+            if taken >= Self.portion / 4, let base, capacity - count >= bytes { return base + count }
         }
-        base = memory
+        // realloc(3) moves the pages of large memory, and copies nothing.
+        let more = max(256, capacity * 2, count + bytes)
+        guard let memory = realloc(base, more) else { fatalError("no memory for \(more) bytes") }
+        let start = memory.assumingMemoryBound(to: UInt8.self)
+        base = start
         capacity = more
-        return memory + count
+        return start + count
     }
 
     // MARK: Text
@@ -87,10 +99,28 @@ public struct JSONWriter: ~Copyable {
             count += 1
         }
         place.pointee = UInt8(ascii: "\"")
-        (place + 1).update(from: name.utf8Start, count: length)
+        Self.copyShort(name.utf8Start, length, to: place + 1)
         place[length + 1] = UInt8(ascii: "\"")
         place[length + 2] = UInt8(ascii: ":")
         count += length + 3
+    }
+
+    /// Copies a few bytes: a call of memcpy(3) would take longer. The two words overlap.
+    @inline(__always)
+    private static func copyShort(
+        _ source: UnsafePointer<UInt8>,
+        _ count: Int,
+        to target: UnsafeMutablePointer<UInt8>
+    ) {
+        guard count >= 8, count <= 16 else {
+            if count > 16 { return target.update(from: source, count: count) }
+            for index in 0..<count { target[index] = source[index] }
+            return
+        }
+        let (from, to) = (UnsafeRawPointer(source), UnsafeMutableRawPointer(target))
+        to.storeBytes(of: from.loadUnaligned(as: UInt64.self), as: UInt64.self)
+        let end = from.loadUnaligned(fromByteOffset: count - 8, as: UInt64.self)
+        to.storeBytes(of: end, toByteOffset: count - 8, as: UInt64.self)
     }
 
     // MARK: Values
@@ -144,10 +174,10 @@ public struct JSONWriter: ~Copyable {
         guard value >= 0.0001, value < 1e6 else { return false }
         // A quotient of two integers that a Double represents is rounded correctly, so it is the number that these
         // digits denote. Of the digits that denote a number, those of at most 15 are the shortest.
-        let scaled = (value * 1e9).rounded()
-        guard scaled / 1e9 == value else { return false }
-        let whole = UInt64(value)
-        var rest = UInt64(scaled) - whole * 1_000_000_000
+        let scaled = UInt64(value * 1e9 + 0.5)
+        guard Double(scaled) / 1e9 == value else { return false }
+        let (whole, decimals) = scaled.quotientAndRemainder(dividingBy: 1_000_000_000)
+        var rest = decimals
         let place = room(32)
         var length = Self.writeDigits(whole, place)
         place[length] = UInt8(ascii: ".")

@@ -112,7 +112,11 @@ public struct VarlinkResponse: Hashable, Sendable {
     }
 
     /// Appends the results of a call as JSON text. `write` appends them as an object.
-    public static func appendResults(to writer: inout JSONWriter, continues: Bool, _ write: (inout JSONWriter) -> Void) {
+    public static func appendResults(
+        to writer: inout JSONWriter,
+        continues: Bool,
+        _ write: (inout JSONWriter) -> Void
+    ) {
         writer.append("{" as StaticString)
         append(to: &writer, continues: continues, write)
     }

@@ -248,7 +248,7 @@ final class Connection {
     }
 
     private func refuse(_ error: String, _ parameters: JSON) {
-        outbound.append { VarlinkResponse(parameters: parameters, error: error).append(to: &$0) }
+        outbound.append(sending: { _ in 0 }) { VarlinkResponse(parameters: parameters, error: error).append(to: &$0) }
         isEnding = true
     }
 
@@ -260,7 +260,7 @@ final class Connection {
             // What is called to write may close this connection.
             var buffer = OutboundBuffer()
             swap(&buffer, &outbound)
-            buffer.append(write)
+            buffer.append(sending: { self.sendAhead($0) }, write)
             guard source != nil else { return }
             swap(&buffer, &outbound)
             if !isPumping { flush() }
@@ -273,6 +273,12 @@ final class Connection {
         }
         if current == nil, !isPumping { pumpSoon() }
         updateEvents()
+    }
+
+    /// Sends bytes of a reply that is still being written; returns how many. An error is found again with the rest.
+    private func sendAhead(_ bytes: UnsafeRawBufferPointer) -> Int {
+        guard source != nil, let count = try? Sockets.send(socket.raw, bytes) else { return 0 }
+        return count
     }
 
     /// Schedules the handling of the next call for when this call's handler has returned.

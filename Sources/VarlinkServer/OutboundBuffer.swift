@@ -12,9 +12,12 @@ struct OutboundBuffer: ~Copyable {
     var count: Int { text.count - start }
     var isEmpty: Bool { start == text.count }
 
-    /// Appends a message with its NUL.
-    mutating func append(_ write: (inout JSONWriter) -> Void) {
+    /// Appends a message with its NUL. `send` takes what it can of the bytes that wait, and returns how many: it is
+    /// called while a long message is being written.
+    mutating func append(sending send: @escaping (UnsafeRawBufferPointer) -> Int, _ write: (inout JSONWriter) -> Void) {
+        text.outlet = start == 0 ? send : nil
         write(&text)
+        text.outlet = nil
         text.append(0 as UInt8)
     }
 

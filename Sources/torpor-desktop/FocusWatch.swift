@@ -17,8 +17,9 @@ final class FocusWatch {
     private var socket: Descriptor?
     private var source: IOSource?
     private var framer = WindowManagerMessage.Framer()
-    /// The path of the window manager's socket.
+    /// The path of the window manager's socket, and the process that listens there.
     private var path = ""
+    private var manager: Int32?
     /// Paths of sockets on which no window manager answered.
     private var silent: Set<String> = []
     /// While connected, limits the wait for the first answer. Otherwise, fires for the next attempt to connect.
@@ -69,7 +70,7 @@ final class FocusWatch {
 
     /// Sends the current state again, to a torpord that has just connected.
     func repeatReports() {
-        if problem != nil || isAnswered { report(.following(problem: problem)) }
+        if problem != nil || isAnswered { report(.following(problem: problem, manager: manager)) }
         if let focused { tell(focused) }
     }
 
@@ -98,7 +99,9 @@ final class FocusWatch {
             do throws(Errno) {
                 let made = try Sockets.connect(path: path, nonBlocking: true)
                 // A window manager of another user could otherwise decide which apps count as foreground.
-                guard try Sockets.peer(made.raw).uid == Users.effectiveUID else { continue }
+                let peer = try Sockets.peer(made.raw)
+                guard peer.uid == Users.effectiveUID else { continue }
+                manager = peer.pid > 0 ? peer.pid : nil
                 source = try loop.watch(made.raw, .readable) { [weak self] _ in self?.read() }
                 socket = made
             } catch {
@@ -227,7 +230,7 @@ final class FocusWatch {
         delay = Self.firstDelay
         silent = []
         problem = nil
-        report(.following(problem: nil))
+        report(.following(problem: nil, manager: manager))
     }
 
     private func focus(on window: FocusedWindow) {
@@ -253,7 +256,7 @@ final class FocusWatch {
         report(.focused(pid: pid))
         guard problem != owners?.problem else { return }
         problem = owners?.problem
-        report(.following(problem: problem))
+        report(.following(problem: problem, manager: manager))
     }
 
     // MARK: Raising a window

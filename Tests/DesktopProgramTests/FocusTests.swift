@@ -11,12 +11,16 @@ import Varlink
         bench.session + "/sway-ipc.\(Users.effectiveUID).\(number).sock"
     }
 
+    private func hear(following manager: Helper, _ bench: Bench) throws {
+        try bench.hear(.following(problem: nil, manager: manager.pid))
+    }
+
     @Test func `the process with the focus is reported`() throws {
         let bench = try Bench(hasBus: false)
         let manager = try Helper(bench, "manager", path(bench))
         try manager.run("windows[:] = [100, 200]; focus = 200")
         try bench.say(.follow(.sway))
-        try bench.hear(.following(problem: nil))
+        try hear(following: manager, bench)
         try bench.hear(.focused(pid: 200))
         try manager.run("focused(100)")
         try bench.hear(.focused(pid: 100))
@@ -33,7 +37,7 @@ import Varlink
         try bench.hear(.focused(pid: 100))
         _ = try bench.greet()
         try bench.say(.follow(.sway))
-        try bench.hear(.following(problem: nil))
+        try hear(following: manager, bench)
         try bench.hear(.focused(pid: 100))
         try bench.say(.follow(nil))
         _ = try bench.greet()
@@ -43,15 +47,15 @@ import Varlink
     @Test func `a window manager may come late, go and return`() throws {
         let bench = try Bench(hasBus: false)
         try bench.say(.follow(.sway))
-        try bench.hear { report in if case .following(.some) = report { () } else { nil } }
+        try bench.hear { report in if case .following(.some, _) = report { () } else { nil } }
         let manager = try Helper(bench, "manager")
         try manager.run("windows[:] = [100]; focus = 100; start('\(path(bench))')")
-        try bench.hear(.following(problem: nil))
+        try hear(following: manager, bench)
         try bench.hear(.focused(pid: 100))
         try manager.run("stop()")
-        try bench.hear { report in if case .following(.some) = report { () } else { nil } }
+        try bench.hear { report in if case .following(.some, _) = report { () } else { nil } }
         try manager.run("start('\(path(bench, 8))')")
-        try bench.hear(.following(problem: nil))
+        try hear(following: manager, bench)
         try bench.hear(.focused(pid: 100))
         // What nobody can tell is not told: the app stays where it is.
         #expect(!bench.reports.contains(.focused(pid: nil)))
@@ -84,7 +88,7 @@ import Varlink
         try manager.run("send = lambda client, kind, value: client.sendall(b'HTTP/1.1 400 Bad Request')")
         try bench.say(.follow(.sway))
         let problem = try bench.hear { report in
-            if case .following(.some(let problem)) = report { problem } else { nil }
+            if case .following(.some(let problem), _) = report { problem } else { nil }
         }
         #expect(problem.hasSuffix("does not speak the i3 protocol"), "\(problem)")
         _ = try bench.greet()
@@ -119,7 +123,7 @@ import Varlink
         try bench.hear(.focused(pid: 300))
         #expect(try manager.run("ret = commands") == ["[con_id=110] focus", "[con_id=310] focus"])
         try manager.run("stop()")
-        try bench.hear { report in if case .following(.some) = report { () } else { nil } }
+        try bench.hear { report in if case .following(.some, _) = report { () } else { nil } }
         try bench.say(.raise(pids: [100]))
         _ = try bench.greet()
     }

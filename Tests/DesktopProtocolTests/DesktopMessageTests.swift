@@ -34,6 +34,7 @@ import Varlink
         .closed(id: 3, .dismissed), .closed(id: 3, .expired),
         .answered(id: 4, action: "default", token: nil), .answered(id: 4, action: "x", token: "t"),
         .focused(pid: 5), .focused(pid: nil), .following(problem: nil), .following(problem: "no socket"),
+        .following(problem: nil, manager: .max),
         .sound([]),
         .sound([DesktopSound(id: 7, pid: .max, isRecording: true, role: "Music"), DesktopSound(id: 8, pid: 1)]),
         .listening(problem: nil), .listening(problem: "no PipeWire"), .pong(number: .max),

@@ -43,7 +43,11 @@ struct ModeTests {
         _ = try bench.ask(.mode(.location, isTrue: true))
         #expect(bench.advance(.seconds(60)).isEmpty)
         let ended = try bench.ask(.mode(.location, isTrue: false))
-        #expect(ended == [.report(.modeEnded(.location)), .report(.sleepsAgain), .stopProcesses])
+        #expect(
+            ended == [
+                .report(.modeEnded(.location)), .report(.sleepsAgain), .tell(.didEnterBackground), .stopProcesses,
+            ]
+        )
     }
 
     @Test("Several modes hold an app until the last one ends; a person's force overrides them")

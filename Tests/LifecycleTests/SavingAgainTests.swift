@@ -10,6 +10,8 @@ import Testing
         var bench = Bench.attentive(configure)
         try bench.launch()
         try bench.suspend()
+        if bench.machine.awaitsSnapshot { _ = bench.tell(.snapshotOver) }
+        _ = bench.tell(.stopConfirmed)
         #expect(bench.machine.state == .suspended && !bench.machine.isUnsaved)
         return bench
     }
@@ -95,8 +97,6 @@ import Testing
     @Test("It takes no other snapshot, and one that was declined in the background stays declined")
     func snapshot() throws {
         var bench = try asleep { $0.snapshotDeadline = .seconds(1) }
-        _ = bench.tell(.snapshotOver)
-        _ = bench.tell(.stopConfirmed)
         _ = try bench.ask(.wake(Wake()))
         _ = bench.tell(.answered(.resumed))
         _ = bench.tell(.declinedSnapshot)

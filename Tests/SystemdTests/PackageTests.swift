@@ -19,7 +19,8 @@ extension Booted {
 
         @Test("The drop-in for machines whose apps need little leaves a service that works") func hardened() throws {
             let walled = "user = \"nobody\"\nsandbox = \"agent\"\nlimits = { nofile = 512 }\nnice = 5"
-            let keys = walled + "\n[apps.walled.permissions]\n\"files:/var/tmp/t\" = "
+            let keys =
+                walled + "\n[apps.walled.permissions]\n\"files:/var/tmp/t\" = "
                 + "{ purpose = \"Writes down what it hears\", default = \"allow\" }"
             let machine = try service(app("web") + app("walled", nil, keys), start: false)
             try machine.done(

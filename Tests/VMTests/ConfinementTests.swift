@@ -23,7 +23,9 @@ extension Emulation {
             tried("unix", socket(my $unix, PF_UNIX, SOCK_STREAM, 0));
             tried("signal", kill(0, $ENV{OUTSIDE}));
             my $place = "$ENV{TORPOR_DOCUMENTS}/results";
-            open(my $out, ">", "$place.new") and print($out join("\\n", @results) . "\\n") and close($out);
+            open(my $out, ">", "$place.new") or die "$!";
+            print $out map { "$_\\n" } @results;
+            close($out);
             rename("$place.new", $place);
             sleep 1 while 1;
 
@@ -153,7 +155,9 @@ extension Emulation {
                     1 while ($count = sysread($file, $text, 65536, length $text));
                     $result = defined $count ? length $text : $!{EIO} ? "EIO" : "$!";
                 }
-                open(my $out, ">", "/run/note.new") and print($out "$result\\n") and close($out);
+                open(my $out, ">", "/run/note.new") or die "$!";
+                print $out "$result\\n";
+                close($out);
                 rename("/run/note.new", "/run/note");
                 select undef, undef, undef, 0.2;
             }

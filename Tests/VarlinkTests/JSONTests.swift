@@ -84,6 +84,21 @@ import Varlink
         }
     }
 
+    @Test("tells names that stand twice from names that only look alike")
+    func similarNames() throws {
+        // All begin and end alike, so that what is compared first says nothing.
+        let names = (100..<170).map { "a\($0)z" } + ["", "a", "aa", "az", "é", "\u{0}"]
+        for count in [1, 2, 3, 24, 47, 48, 49, names.count] {
+            let members = names.shuffled().prefix(count).map { JSONObject.Member(name: $0, value: 1) }
+            let text = JSON.object(JSONObject(members: members)).serialised()
+            #expect(try JSON.parse(text).objectValue?.members.map(\.name) == members.map(\.name))
+            for member in members {
+                let twice = JSON.object(JSONObject(members: members + [member])).serialised()
+                #expect(throws: JSONError.self) { try JSON.parse(twice) }
+            }
+        }
+    }
+
     @Test("writes what it reads, and keeps the order of members")
     func roundTrip() throws {
         let text = #"{"z":[1,-2,0.25,1e+300,true,null],"a":"\"\\\u0001\n\té😀\u007f","":{}}"#

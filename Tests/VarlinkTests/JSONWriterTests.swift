@@ -63,6 +63,32 @@ import Varlink
         #expect(writer.withBytes { $0.elementsEqual([1]) })
     }
 
+    @Test("gives a long text away while it is written, whatever its reader takes")
+    func outlet() {
+        for most in [0, 1, 1_000, 65_536, .max] {
+            var taken: [UInt8] = []
+            var writer = JSONWriter()
+            writer.outlet = { bytes in
+                let part = bytes.prefix(most)
+                taken += part
+                return part.count
+            }
+            let all = (0..<1_000_000).map { UInt8(truncatingIfNeeded: $0 / 7) }
+            for byte in all { writer.append(byte) }
+            writer.outlet = nil
+            #expect(writer.withBytes { taken + $0 } == all)
+            #expect(most < 65_536 || taken.count > 800_000)
+        }
+    }
+
+    @Test("fields are found in any order, and again")
+    func fields() throws {
+        let fields = try Fields(["a": "1", "b": .null, "c": 3, "d": true])
+        #expect(try fields.string("a") == "1" && fields.optionalString("b") == nil && fields.int("c") == 3)
+        #expect(try fields.bool("d") && fields.int("c") == 3 && fields.string("a") == "1" && fields.string("a") == "1")
+        #expect(fields["e"] == nil && fields["d"] == true)
+    }
+
     @Test("a list is the same as text and as a value")
     func list() throws {
         var full = AppSummary(

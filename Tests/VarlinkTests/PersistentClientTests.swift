@@ -269,6 +269,8 @@ import Varlink
                 Issue.record("\(error)")
                 return
             }
+            client.disconnect()
+            _ = server.finish()
             #expect(bytes > MessageFramer.callLimit && "\(error)".contains("a service takes 1048576"))
         }
     }

@@ -617,13 +617,13 @@ _torpor_protect() {
     unset 'unparsed_words[0]'
     unparsed_words=("${unparsed_words[@]}")
     case "${subcommand}" in
-    status|lock|unlock|init|passphrase)
+    status|lock|unlock|init|passphrase|move)
         # Offer subcommand argument completions
         "_torpor_protect_${subcommand}"
         ;;
     *)
         # Offer subcommand completions
-        COMPREPLY+=($(compgen -W 'status lock unlock init passphrase' -- "${cur}"))
+        COMPREPLY+=($(compgen -W 'status lock unlock init passphrase move' -- "${cur}"))
         ;;
     esac
 }
@@ -703,6 +703,30 @@ _torpor_protect_passphrase() {
     case "${prev}" in
     '--socket')
         __torpor_add_completions -f
+        return
+        ;;
+    esac
+}
+
+_torpor_protect_move() {
+    repeating_flags=()
+    non_repeating_flags=(--stop --decrypt --json --verbose -v --version -h --help)
+    repeating_options=()
+    non_repeating_options=(--socket)
+    __torpor_offer_flags_options 1
+
+    # Offer option value completions
+    case "${prev}" in
+    '--socket')
+        __torpor_add_completions -f
+        return
+        ;;
+    esac
+
+    # Offer positional completions
+    case "${positional_number}" in
+    1)
+        __torpor_add_completions -W "$(__torpor_custom_complete ---completion protect move -- positional@0 "${COMP_CWORD}" "$(__torpor_cursor_index_in_current_word)")"
         return
         ;;
     esac

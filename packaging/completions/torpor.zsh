@@ -51,7 +51,7 @@ _torpor() {
     command)
         local -ar subcommands=(
             'list:Shows apps, a line each; all of them if none is named.'
-            'status:Shows everything about apps; all of them if none is named.'
+            'status:Shows everything about apps, or a line for each if none is named.'
             'top:Shows all apps live on the whole screen; keys act on them.'
             'logs:Shows what apps wrote; all of them if none is named.'
             'events:Shows what happened and why.'
@@ -419,12 +419,13 @@ _torpor_protect() {
             'unlock:Unlocks protected data.'
             'init:Makes the keys of protected folders, and prints a recovery key once.'
             'passphrase:Changes the passphrase; the recovery key stays.'
+            'move:Encrypts a protected folder that has files already.'
         )
         _describe -V subcommand subcommands && ret=0
         ;;
     arg)
         case "${words[1]}" in
-        status|lock|unlock|init|passphrase)
+        status|lock|unlock|init|passphrase|move)
             "_torpor_protect_${words[1]}" && ret=0
             ;;
         esac
@@ -500,6 +501,23 @@ _torpor_protect_passphrase() {
     local -ar arg_specs=(
         '--stdin[Read the old and the new passphrase from standard input, a line each.]'
         '--recovery[Give the recovery key instead of the old passphrase.]'
+        '--socket[The supervisor'\''s control socket.]:path:_files'
+        '--json[One JSON document on standard output (an object a line for streams).]'
+        '(--verbose -v)'{--verbose,-v}'[Report supervisor restarts and upgrades on standard error.]'
+        '--version[Show the version.]'
+        '(-h --help)'{-h,--help}'[Show help information.]'
+    )
+    _arguments -w -s -S : "${arg_specs[@]}" && ret=0
+
+    return "${ret}"
+}
+
+_torpor_protect_move() {
+    local -i ret=1
+    local -ar arg_specs=(
+        ':app:{__torpor_custom_complete ---completion protect move -- positional@0 "${current_word_index}" "$(__torpor_cursor_index_in_current_word)"}'
+        '--stop[End the app first if it runs, and start it again afterwards.]'
+        '--decrypt[Move the files out of the encrypted folder, into one that only its mode closes.]'
         '--socket[The supervisor'\''s control socket.]:path:_files'
         '--json[One JSON document on standard output (an object a line for streams).]'
         '(--verbose -v)'{--verbose,-v}'[Report supervisor restarts and upgrades on standard error.]'

@@ -486,7 +486,7 @@ package final class Desktop: ShellRoom, AlertScreen {
         case .answered(let id, _, _):
             if ledger.answer(id) { forward(report) } else { helper?.send(.acknowledge(id: id)) }
         case .focused(let pid): focus.focused(pid)
-        case .following(let problem): focus.isFollowed(problem)
+        case .following(let problem, let manager): focus.isFollowed(problem, by: manager)
         case .pong(let number): return pulse.heard(number)
         case .sound(let streams): if listens { sound.heard(streams) }
         case .listening(let problem): sound.isHeard(problem)

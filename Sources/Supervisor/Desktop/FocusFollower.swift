@@ -21,13 +21,15 @@ final class FocusFollower: ShellRoom, LifecycleObserver {
     var kind: DesktopFocus? {
         didSet {
             guard kind != oldValue else { return }
-            (pending, problem) = (nil, nil)
+            (pending, problem, manager) = (nil, nil, nil)
             timer?.disarm()
             if kind == nil { (last, previous, inFront) = (nil, nil, nil) }
         }
     }
     /// Why the focus cannot be followed; nil if it can.
     private(set) var problem: String?
+    /// The process of the window manager; nil if it is not known.
+    private var manager: Int32?
     /// The process that got the focus less than ``settles`` ago: nil if there is no such change, an inner nil if no
     /// process has the focus.
     private var pending: Int32??
@@ -64,8 +66,10 @@ final class FocusFollower: ShellRoom, LifecycleObserver {
     /// Continues with the app that had the focus last under an earlier torpord.
     func takeOver() { if let bytes = kept.bytes, !bytes.isEmpty { last = String(wire: bytes) } }
 
-    func isFollowed(_ problem: String?) {
-        guard kind != nil, problem != self.problem else { return }
+    func isFollowed(_ problem: String?, by manager: Int32?) {
+        guard kind != nil else { return }
+        self.manager = manager
+        guard problem != self.problem else { return }
         self.problem = problem
         if let problem {
             log.warning("the focus is not followed: \(problem)")
@@ -113,7 +117,7 @@ final class FocusFollower: ShellRoom, LifecycleObserver {
             return
         }
         if app != nil { inFront = nil }
-        let before = last.flatMap { coordinator.id(of: $0) }
+        let before = last.flatMap { coordinator.id(of: $0) }.flatMap { isManager(apps[$0]) ? nil : $0 }
         last = app?.name
         // If a user has asked for this app a moment ago, leave it alone: it is in the foreground already, or the user
         // has moved it away since.
@@ -163,10 +167,16 @@ final class FocusFollower: ShellRoom, LifecycleObserver {
         supervisor.uninterrupted { [supervisor] in Self.move(app, toForeground: true, supervisor) }
     }
 
-    /// The app that a process belongs to; nil if it belongs to none.
+    /// The app that a process belongs to; nil if it belongs to none, or to the window manager.
     private func app(of pid: Int32) -> AppRuntime? {
         let cgroup = (try? ProcFS.cgroup(pid)) ?? nil
-        return apps.first { $0.run.tree?.contains(pid, in: cgroup) ?? false }
+        return apps.first { $0.run.tree?.contains(pid, in: cgroup) ?? false }.flatMap { isManager($0) ? nil : $0 }
+    }
+
+    /// Whether the app is the window manager. What that starts, such as a menu, is a part of that app, but no focus
+    /// may move it: in the background it would be suspended, and the session with it.
+    private func isManager(_ app: AppRuntime) -> Bool {
+        manager.map { app.run.tree?.contains($0) ?? false } ?? false
     }
 
     private static func move(_ app: AppRuntime, toForeground: Bool, _ supervisor: Supervisor) {

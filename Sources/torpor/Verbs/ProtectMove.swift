@@ -60,17 +60,20 @@ struct ProtectMove: ParsableCommand {
             if wasRunning { try? begin(name, manager) }
             throw error
         }
-        lookAgain(name, manager)
-        if wasRunning { try begin(name, manager) }
-        guard !options.json else { return Output.document(result) }
-        let count = result["files"]?.intValue ?? 0
-        let how = decrypt ? "not encrypted" : "encrypted"
-        let size = Times.memory(bytes: result["bytes"]?.intValue ?? 0)
-        let moved = count == 0 ? "" : ": \(count) \(count == 1 ? "file" : "files") moved, \(size)"
-        Output.write("the folder of \(name) is \(how)\(moved)\n")
-        if decrypt {
-            Output.write("set protected_fallback = \"permissions\" for \(name): without it, it is not launched\n")
+        let now = lookAgain(name, manager)
+        if options.json {
+            Output.document(result)
+        } else {
+            let count = result["files"]?.intValue ?? 0
+            let how = decrypt ? "not encrypted" : "encrypted"
+            let size = Times.memory(bytes: result["bytes"]?.intValue ?? 0)
+            let moved = count == 0 ? "" : ": \(count) \(count == 1 ? "file" : "files") moved, \(size)"
+            Output.write("the folder of \(name) is \(how)\(moved)\n")
+            if decrypt, now?.state == "locked" {
+                Output.write("it is launched only with protected_fallback = \"permissions\": set that in its table\n")
+            }
         }
+        if wasRunning { try begin(name, manager) }
     }
 
     /// Ends the app, if that is wanted. Returns whether it is to be started again.
@@ -130,14 +133,15 @@ struct ProtectMove: ParsableCommand {
         throw Failure(status: .failed, message: Terminal.harmless(why))
     }
 
-    /// Has torpord look at the folder again, so that what it shows of it is right.
-    private func lookAgain(_ name: String, _ manager: Manager) {
+    /// Has torpord look at the folder again, so that what it shows of it is right. Returns what it shows.
+    private func lookAgain(_ name: String, _ manager: Manager) -> ProtectionInfo? {
+        var last: ProtectionInfo?
         for _ in 0..<Self.mostLooks {
-            guard let all = try? ProtectedApps.read(manager.call(.protection)),
-                let info = all.first(where: { $0.app == name }), info.isEncrypted != !decrypt
-            else { return }
+            last = (try? ProtectedApps.read(manager.call(.protection)))?.first { $0.app == name }
+            guard let info = last, info.isEncrypted != !decrypt else { break }
             ThisProcess.sleep(.milliseconds(50))
         }
+        return last
     }
 
     /// While data is locked, torpord looks at the folder only at the next unlock.

@@ -125,6 +125,8 @@ struct FocusTests {
             // The next window gets the focus later than the first one got it back.
             try scene.start("two")
             #expect(try scene.moves("one") == before)
+            // The menu was a process of Sway's, which is an app: it stays where it is.
+            #expect(try scene.moves("sway") == 0)
         }
     }
 

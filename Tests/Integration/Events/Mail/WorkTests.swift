@@ -41,7 +41,7 @@ import Varlink
             #expect(try daemon.summary("web").lastExit?.reason == "unresponsive")
             let texts = try daemon.events("web").map(\.text)
             let sentence =
-                "did not answer didReceiveEvent (message \(id), orders) within its message_deadline of 300 ms"
+                "did not answer didReceiveEvent (message \(id), orders) within its message_deadline of 300ms"
             #expect(texts.contains { $0.hasPrefix(sentence) && $0.hasSuffix("it is terminated") }, "\(texts)")
             let report = try #require(try daemon.status("web").reports.first)
             #expect(report.deadline == "message" && report.due == "didReceiveEvent")
@@ -58,7 +58,7 @@ import Varlink
             #expect(try daemon.status("web").work == nil)
             let id = try daemon.post("orders").id
             let message = try daemon.waitForMessage("didReceiveEvent")
-            #expect(message.deadlineMilliseconds == 200)
+            #expect((1...200).contains(message.deadlineMilliseconds ?? 0))
             try daemon.eventually("it is late") { try daemon.status("web").work?.isLate ?? false }
             let work = try #require(try daemon.status("web").work)
             #expect(work.name == "didReceiveEvent" && work.message == id && work.topic == "orders" && work.attempt == 1)
@@ -106,7 +106,7 @@ import Varlink
             try daemon.done(.start, "web")
             let id = try daemon.post("orders").id
             let message = try daemon.waitForMessage("didReceiveEvent")
-            try daemon.killTorpord()
+            try daemon.lose(.killed)
             try daemon.eventually("it is still at work") { try daemon.status("web").work?.message == id }
             #expect(try daemon.status("web").deadlines.map(\.name) == ["message"])
             try daemon.ask("d.answer(\(message.id ?? 0))")

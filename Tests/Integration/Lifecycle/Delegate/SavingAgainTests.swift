@@ -5,6 +5,7 @@ import Foundation
 import Linux
 import Testing
 import TorporAPI
+import Varlink
 
 /// A delegate that saves in didEnterBackground, as the documentation says, loses nothing that an event made it change.
 @Suite("Saving again") struct SavingAgainTests {
@@ -84,7 +85,7 @@ import TorporAPI
                 d.stream.send("Answer", id=m["id"], result="done")
             """
         try withDaemon(Delegates.head, files: Delegates.files("didBecomeActive=wrong", before: before)) { daemon in
-            try daemon.verb(.start, "web")
+            _ = try daemon.verb(.start, "web")
             try daemon.waitForRecord("web", "Attach WrongConnection")
             let refused = try #require(try daemon.heard().first { $0.error == "WrongConnection" })
             let sentence = "called Answer on the connection of Attach"
