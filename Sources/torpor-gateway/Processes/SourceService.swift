@@ -114,13 +114,16 @@ struct SourceService {
         let threads = Self.threads + broker.subscriptions.count
         try Confinement.limitMemory(to: Self.memory + Self.stack * UInt64(threads))
         // Landlock allows nothing in a folder that is made later, as the one for tokens may be: a boot removes it.
-        if case .state = source, let states = gateway.state, !File.exists(states.tokens) { return }
-        _ = try Confinement.confine(readable: Confinement.networkFiles + readable, writable: [])
-    }
-
-    private var readable: [String] {
         let tokens = if case .state = source { gateway.state?.tokens } else { nil as String? }
-        return Self.files(of: broker, secrets) + [tokens].compactMap(\.self)
+        if let tokens {
+            try? File.makeDirectories(tokens)
+            guard File.exists(tokens) else { return }
+        }
+        _ = try Confinement.confine(
+            readable: Confinement.networkFiles + Self.files(of: broker, secrets),
+            // The state of an app that was moved is claimed by this process.
+            writable: [tokens].compactMap(\.self)
+        )
     }
 
     /// What a connection to the broker reads, besides ``Confinement/networkFiles``.

@@ -43,7 +43,7 @@ struct StateVerbs {
     static func confine(_ verb: Verb, _ states: GatewayStates, _ secrets: Secrets) throws(Errno) {
         // Landlock allows nothing in a folder that is made later. If it cannot be made, the claim says so.
         if verb == .claim { try? File.makeDirectories(states.tokens) }
-        let writes = verb == .claim || verb == .release
+        let writes = verb != .list
         _ = try Confinement.confine(
             readable: Confinement.networkFiles + SourceService.files(of: states.broker, secrets)
                 + (writes ? [] : [states.tokens]),
