@@ -113,17 +113,15 @@ struct SourceService {
     private func confine() throws {
         let threads = Self.threads + broker.subscriptions.count
         try Confinement.limitMemory(to: Self.memory + Self.stack * UInt64(threads))
-        // Landlock allows nothing in a folder that is made later, as the one for tokens may be: a boot removes it.
-        let tokens = if case .state = source { gateway.state?.tokens } else { nil as String? }
-        if let tokens {
+        var writable: [String] = []
+        if case .state = source, let tokens = gateway.state?.tokens {
+            // A boot removes the folder, and Landlock allows nothing in one that is made later.
             try? File.makeDirectories(tokens)
             guard File.exists(tokens) else { return }
+            writable = [tokens]
         }
-        _ = try Confinement.confine(
-            readable: Confinement.networkFiles + Self.files(of: broker, secrets),
-            // The state of an app that was moved is claimed by this process.
-            writable: [tokens].compactMap(\.self)
-        )
+        let readable = Confinement.networkFiles + Self.files(of: broker, secrets)
+        _ = try Confinement.confine(readable: readable, writable: writable)
     }
 
     /// What a connection to the broker reads, besides ``Confinement/networkFiles``.
