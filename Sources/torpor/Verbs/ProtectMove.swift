@@ -52,12 +52,13 @@ struct ProtectMove: ParsableCommand {
                     + "supervisor runs: run this as that user"
             )
         }
-        let wasRunning = try end(name, list, manager)
+        let wasRunning = try end(name, list, info, manager)
         let result: JSON
         do {
             result = try move(root, name)
         } catch {
-            if wasRunning { try? begin(name, manager) }
+            // Without waiting: if data was locked during the move, the launch waits for the unlock.
+            if wasRunning { try? Self.ask(.start, name, manager, waits: false) }
             throw error
         }
         let now = lookAgain(name, manager)
@@ -73,11 +74,11 @@ struct ProtectMove: ParsableCommand {
                 Output.write("it is launched only with protected_fallback = \"permissions\": set that in its table\n")
             }
         }
-        if wasRunning { try begin(name, manager) }
+        if wasRunning { try Self.ask(.start, name, manager) }
     }
 
     /// Ends the app, if that is wanted. Returns whether it is to be started again.
-    private func end(_ name: String, _ list: [JSON], _ manager: Manager) throws -> Bool {
+    private func end(_ name: String, _ list: [JSON], _ info: ProtectionInfo, _ manager: Manager) throws -> Bool {
         guard let app = list.first, app["state"]?.stringValue != "not-running" || app["transition"]?.stringValue != nil
         else { return false }
         guard stop else {
@@ -86,14 +87,20 @@ struct ProtectMove: ParsableCommand {
                 message: "\(name) is running: stop it first, or add --stop; nothing is changed"
             )
         }
+        // Known already: the app need not be ended to learn it.
+        guard info.state == "unlocked" else {
+            throw Failure(
+                status: .failed,
+                message: "the data of \(name) is locked: run ‘torpor protect unlock’ first; nothing is changed"
+            )
+        }
         try Self.ask(.stop, name, manager)
         return true
     }
 
-    private func begin(_ name: String, _ manager: Manager) throws { try Self.ask(.start, name, manager) }
-
-    private static func ask(_ verb: Verb, _ name: String, _ manager: Manager) throws {
+    private static func ask(_ verb: Verb, _ name: String, _ manager: Manager, waits: Bool = true) throws {
         var request = VerbRequest(verb: verb, apps: [name])
+        request.wait = waits
         request.token = .random()
         // The next launch continues where this run was.
         request.keepState = verb == .stop

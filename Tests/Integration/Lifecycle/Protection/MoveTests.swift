@@ -65,6 +65,8 @@ struct MoveTests {
             #expect(try scene.shell("ls \(Self.files)").output.contains("diary") == false)
             (status, output) = try Self.move(scene, "--decrypt --stop")
             #expect(status == 1 && output.contains("torpor protect unlock"), "\(output)")
+            // It need not be ended to learn that.
+            #expect(try daemon.summary("web").state == "background")
             #expect(try scene.protect("unlock").status == 0)
             (status, output) = try Self.move(scene, "--decrypt --stop --json")
             let reply = try JSON.parse(Array(output.utf8))
@@ -82,7 +84,7 @@ struct MoveTests {
         try EncryptedScene.with { scene throws in
             let daemon = scene.daemon
             try Self.prepare(scene)
-            #expect(throws: (any Error).self) { try daemon.done(.start, "web") }
+            #expect(try !daemon.verb(.start, "web").ok)
             #expect(try daemon.reports("web").first?.text?.contains("run ‘torpor protect move web’") == true)
             #expect(try scene.state().contains("run ‘torpor protect move web’"))
             let (status, output) = try Self.move(scene)
