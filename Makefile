@@ -73,7 +73,7 @@ check: ## Check sources, commits and documents, without a build (under a minute)
 
 test: deps ## Build with warnings as errors and run every test (FILTER=… for some)
 	@scripts/install-packages $(SERVERS) $(DESKTOP) $(BROWSER)
-	@scripts/run-tests $(ARGS) $(if $(FILTER),'$(FILTER)')
+	@scripts/run-tests $(if $(FILTER),'$(FILTER)')
 
 test-audit: deps ## The tests of what the kernel denies, with its audit enabled for the whole machine meanwhile (root)
 	@scripts/with-audit scripts/run-tests DenialTests

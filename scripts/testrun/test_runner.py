@@ -14,14 +14,14 @@ FOLDER = os.path.dirname(os.path.realpath(__file__))
 
 
 class RunnerTests(unittest.TestCase):
-    def run_tests(self, names: str, *options: str, **variables: str) -> tuple[int, str]:
+    def run_tests(self, names: str, *options: str) -> tuple[int, str]:
         """Runs the runner with a fake bundle; returns its exit status and output."""
         with tempfile.TemporaryDirectory(dir="/tmp") as folder:
             self.pid = 0
             run = subprocess.run(
                 [os.path.join(FOLDER, "../run-tests"), "--program", os.path.join(FOLDER, "fake_bundle.py"),
                  "--output", folder, "--jobs", "2", *options],
-                env={**os.environ, "FAKE_TESTS": names, "FAKE_STATE": folder, **variables},
+                env={**os.environ, "FAKE_TESTS": names, "FAKE_STATE": folder},
                 capture_output=True, text=True, timeout=120, check=False,
             )  # fmt: skip
             if os.path.exists(folder + "/pid"):
@@ -100,13 +100,6 @@ class RunnerTests(unittest.TestCase):
                 return file.read().rpartition(")")[2].split()[0] not in "ZX"
         except (FileNotFoundError, ProcessLookupError):
             return False
-
-    def test_measures_once_it_is_quiet(self) -> None:
-        with tempfile.TemporaryDirectory(dir="/tmp") as folder:
-            quiet = folder + "/quiet"
-            with subprocess.Popen(["/bin/sh", "-c", 'sleep 2; touch "$0"', quiet]):
-                code, text = self.run_tests("A.S/one() MeasurementTests.S/needs()", "--alone-after", quiet, NEEDED=quiet)
-        self.assertEqual((code, self.closing(text)), (0, "2 passed, 0 failed, 0 skipped"), text)
 
     def test_no_such_test(self) -> None:
         code, text = self.run_tests("A.S/one()", "nothing")
