@@ -179,7 +179,11 @@ struct Door {
             return false
         case .plain:
             guard try folder.names(atMost: 1).isEmpty else {
-                guard order.mayFallBack else { throw notEmpty }
+                guard order.mayFallBack else {
+                    // A lock that was under way may have taken the key away, which a move of the files needs.
+                    if let key = root.key(of: order.app) { try need(key, folder) }
+                    throw notEmpty
+                }
                 return false
             }
             guard let key = root.key(of: order.app) else {
