@@ -2,6 +2,7 @@
 
 import DaemonHarness
 import Testing
+import TorporAPI
 
 @Suite("Common command lines of verbs, which skip the argument parser") struct PlainVerbTests {
     private static func torpor(_ daemon: Daemon, _ words: [String]) throws -> (code: Int32, output: String) {
