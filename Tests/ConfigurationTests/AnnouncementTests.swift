@@ -42,7 +42,7 @@ import Testing
             (#"{ type = "_http._tcp", port = 0 }"#, "port"),
             (#"{ type = "_http._tcp", port = 1, name = "" }"#, "must not be empty"),
             (##"{ type = "_http._tcp", port = 1, name = "a\u0001" }"##, "without control characters"),
-            (#"{ type = "_http._tcp", port = 1, txt = { "a=b" = "c" } }"#, "ASCII without ="),
+            (#"{ type = "_http._tcp", port = 1, txt = { "a=b" = "c" } }"#, "an ASCII key without ="),
             (#"{ type = "_http._tcp", port = 1, txt = { a = 1 } }"#, "string"),
             (#"{ type = "_http._tcp", port = 1, while = "ever" }"#, "always"),
         ]

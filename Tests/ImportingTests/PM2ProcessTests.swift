@@ -119,7 +119,7 @@ struct PM2ProcessTests {
                 TEXT: 'one\n' +
                   'two lines that are long enough to be split by the printer of node, really',
                 NODE_APP_INSTANCE: 0,
-                'npm_config_x-y': ''
+                'EMPTY': ''
               },
               versioning: null,
               axm_monitor: {
@@ -138,7 +138,7 @@ struct PM2ProcessTests {
         let app = try found["web"]
         #expect(app.exec == ["node", "/srv/shop/web.js"] && app.directory == "/srv/shop")
         let variables = [
-            "MODE": "it's live", "QUOTED": #"it's "live""#, "WINDOWS": #"C:\app\x"#, "npm_config_x-y": "",
+            "MODE": "it's live", "QUOTED": #"it's "live""#, "WINDOWS": #"C:\app\x"#, "EMPTY": "",
             "TEXT": "one\ntwo lines that are long enough to be split by the printer of node, really",
         ]
         for (name, value) in variables { #expect(app.environment[name] == value, "\(name): \(app.environment)") }

@@ -105,7 +105,7 @@ final class SocketPoll {
         underWay = nil
         for id in apps {
             guard let one = polled[id] else { continue }
-            let queues = answer.queues.filter { 
+            let queues = answer.queues.filter {
                 one.sockets.contains($0.key) || !$0.value.isElsewhere && one.ports.contains($0.value.place)
             }
             polled[id]?.before = queues
