@@ -210,7 +210,8 @@ import TorporAPI
             }
             for (node, version) in [(nodes.north, "1.0"), (nodes.south, "1.1")] {
                 try Self.installNotes(version, on: node)
-                _ = try node.call(.apply(ApplyRequest()))
+                let applied = try node.call(.apply(ApplyRequest()))
+                #expect("\(applied)".contains("notes \(version)"), "\(applied)")
             }
             let different = try nodes.plan()
             let sentence = "different versions of its bundle, notes 1.0 on north, notes 1.1 on south"
