@@ -200,7 +200,9 @@ import TorporAPI
         let app = "[apps.notes]\nbundle = \"notes\"\nowner = \"external\"\ntags = [\"ha\"]\n"
         try Self.withNodes { nodes in
             for node in [nodes.north, nodes.south] {
-                try File.write(node.directory + "/torpor.toml", Self.toml() + app)
+                // After the keys that say where this supervisor has its folders.
+                let path = node.directory + "/torpor.toml"
+                try File.write(path, try File.readString(path) + app)
                 _ = try node.call(.apply(ApplyRequest()))
             }
             let missing = try nodes.plan()
