@@ -13,7 +13,7 @@ public struct JSONWriter: ~Copyable {
     public private(set) var count = 0
     /// Called when the memory is full and has from one to four times ``portion`` bytes: takes as many of the first
     /// bytes as it can, and returns how many. So a long text needs little memory, and its reader can begin before its
-    /// end is written. If more waits for a slow reader, moving the rest forward again and again would take long.
+    /// end is written. The last byte is never given. If more waits for a slow reader, moving the rest forward again and again would take long.
     public var outlet: ((UnsafeRawBufferPointer) -> Int)?
 
     /// The least size, in bytes, at which ``outlet`` is asked.
@@ -55,7 +55,8 @@ public struct JSONWriter: ~Copyable {
     @inline(never)
     private mutating func grown(_ bytes: Int) -> UnsafeMutablePointer<UInt8> {
         if count >= Self.portion, count <= 4 * Self.portion, let outlet {
-            let taken = outlet(UnsafeRawBufferPointer(start: base, count: count))
+            // The last byte stays: what follows it may need a comma.
+            let taken = outlet(UnsafeRawBufferPointer(start: base, count: count - 1))
             removeFirst(taken)
             // If little is taken at a time, more memory costs less than moving the rest.
             if taken >= Self.portion / 4, let base, capacity - count >= bytes { return base + count }

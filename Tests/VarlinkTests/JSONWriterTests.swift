@@ -82,6 +82,37 @@ import Varlink
         }
     }
 
+    @Test("separates members wherever the text before them was given away")
+    func outletBetweenMembers() {
+        func write(_ writer: inout JSONWriter) {
+            writer.appendObject { object in
+                for number in 0..<6_000 {
+                    object.add("number", Int64(number))
+                    object.add("names", ["a", "b"])
+                    object.add("inner") { $0.add("text", String(repeating: "x", count: number % 40)) }
+                }
+            }
+        }
+        var whole = JSONWriter()
+        write(&whole)
+        for start in 0..<24 {
+            var taken: [UInt8] = []
+            var writer = JSONWriter()
+            writer.outlet = { bytes in
+                taken += bytes
+                return bytes.count
+            }
+            // Each beginning has the memory full at another byte of a member.
+            for _ in 0..<start { writer.append(UInt8(ascii: " ")) }
+            write(&writer)
+            let isSame = writer.withBytes { rest in
+                whole.withBytes { all in (taken + rest).dropFirst(start).elementsEqual(all) }
+            }
+            #expect(isSame, "after \(start) bytes")
+            #expect(taken.count > JSONWriter.portion)
+        }
+    }
+
     @Test("fields are found in any order, and again")
     func fields() throws {
         let object: JSONObject = ["a": "1", "b": .null, "c": 3, "d": true]
