@@ -63,10 +63,12 @@ struct MoveTests {
             #expect(try scene.state() == "unlocked, encrypted")
             #expect(try scene.protect("lock").output == "locked\n")
             #expect(try scene.shell("ls \(Self.files)").output.contains("diary") == false)
+            let covered = try daemon.summary("web")
             (status, output) = try Self.move(scene, "--decrypt --stop")
             #expect(status == 1 && output.contains("torpor protect unlock"), "\(output)")
             // It need not be ended to learn that.
-            #expect(try daemon.summary("web").state == "background")
+            let spared = try daemon.summary("web")
+            #expect(covered.pid != nil && spared.pid == covered.pid, "\(covered.state), \(spared)")
             #expect(try scene.protect("unlock").status == 0)
             (status, output) = try Self.move(scene, "--decrypt --stop --json")
             let reply = try JSON.parse(Array(output.utf8))
