@@ -58,7 +58,8 @@ final class ConfigurationComparison {
         let known = { [weak self] in self?.last.map { $0.sources == sources && $0.isDifferent } ?? false }
         guard waiting < Self.most else { return then(known()) }
         waiting += 1
-        let answer = Answer(then)
+        // The result or, if that takes too long, the last known one.
+        let answer = Once(then)
         reader.ask(Question(sources: sources, last: last)) { [weak self] finding in
             self?.waiting -= 1
             self?.last = finding
@@ -66,22 +67,6 @@ final class ConfigurationComparison {
         }
         answer.timer = try? loop.timer { answer.give(known()) }
         answer.timer?.arm(after: Self.patience)
-    }
-
-    /// Calls `then` only once: with the comparison's result or, if that takes too long, with the last known result.
-    private final class Answer {
-        var timer: TimerSource?
-        private var then: ((Bool) -> Void)?
-
-        init(_ then: @escaping (Bool) -> Void) { self.then = then }
-
-        func give(_ isDifferent: Bool) {
-            timer?.cancel()
-            timer = nil
-            let then = then
-            self.then = nil
-            then?(isDifferent)
-        }
     }
 
     private static func compare(_ question: Question) -> Finding {

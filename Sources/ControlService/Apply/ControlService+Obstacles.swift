@@ -43,22 +43,6 @@ extension ControlService {
         answer.timer?.arm(after: Self.patience)
     }
 
-    /// Calls a function once, with the first of several answers.
-    private final class Once<Answer> {
-        var timer: TimerSource?
-        private var then: ((Answer) -> Void)?
-
-        init(_ then: @escaping (Answer) -> Void) { self.then = then }
-
-        func give(_ answer: Answer) {
-            timer?.cancel()
-            timer = nil
-            let then = then
-            self.then = nil
-            then?(answer)
-        }
-    }
-
     /// The new configuration with the scenes that exist and the settings' present values.
     func completed(_ new: TorporConfiguration) -> TorporConfiguration {
         var new = supervisor.inForce.roster.complete(new)
