@@ -32,8 +32,8 @@ package final class Shutdown: ShellRoom {
     /// restarts the service. A second signal kills the remaining apps.
     package func ask() {
         let now = loop.now
-        // If an earlier torpord died during a shutdown, this torpord continues that shutdown even if it would leave
-        // apps running.
+        // If an earlier torpord died during a shutdown, continue that shutdown, even if `on_exit` says to leave apps
+        // running.
         let isUnderWay = isFinishing || supervisor.recovery.isShuttingDown
         let reason = isUnderWay ? nil : supervisor.place.reasonToLeaveApps
         if let reason {
@@ -55,8 +55,8 @@ package final class Shutdown: ShellRoom {
         } else {
             log.info("asked to stop: all apps are being terminated already")
         }
-        // If torpord dies during a shutdown, torpor-keeper asks the next torpord to stop as well. Set this flag only
-        // now, so that the repeated request does not count as a second one.
+        // Only a request sets this flag, not a shutdown that an earlier torpord has begun: if torpord dies during a
+        // shutdown, torpor-keeper asks the next torpord to stop, and that must not count as a second request.
         isAsked = true
     }
 

@@ -157,7 +157,7 @@ extension Supervisor: ActionPerformer {
             app.importedDigest = nil
             text = "is no longer owned: ‘torpor own --for’ was not repeated in time; it is suspended"
         case .backgroundTimeUsed:
-            // Policies measure background time. If no policy decides about this app, the app continues to run.
+            // The policies decide what happens to the app. If no policy does, the app continues to run.
             policyManager?.timeUsed(app)
             return
         }

@@ -39,8 +39,7 @@ package struct PersistedApp {
     }
 }
 
-/// Loads and saves the state that must survive a reboot. The first launches wait until this state is loaded; all else
-/// that torpord does at its start does not wait.
+/// Loads and saves the state that must survive a reboot. The first launches wait until this state is loaded.
 package final class Persistence: ShellRoom, LifecycleObserver {
     package unowned(unsafe) let supervisor: Supervisor
     package let store: Store
@@ -351,8 +350,8 @@ package final class Persistence: ShellRoom, LifecycleObserver {
         // must count from this one.
         supervisor.wakes.timers.begin()
         if !isRemembered {
-            // torpord ends before the store was read. Save at least the states that users have requested since, and
-            // those in the recovery file.
+            // torpord ends before the store was read. Save the states that users have requested since the start, or
+            // that the recovery file contains.
             isRemembered = true
             for app in apps where app.kept.goalOfPerson != nil { keep(app) }
         }
