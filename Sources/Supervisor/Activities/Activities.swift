@@ -31,12 +31,13 @@ package final class Activities: Room, LifecycleObserver {
         var activity: Activity
         /// When the activity became the app's current one, in microseconds since 1970.
         var since: Int64
-        /// The run of the app that the activity belongs to.
+        /// The number of the app's incarnation (run) that the activity belongs to.
         var incarnation: UInt32
         /// When the app left the foreground; nil while the app is in the foreground.
         var leftAt: Duration?
         /// The entry as one line of JSON, in the form that the next torpord reads; empty until the entry is stored.
-        /// Each change of one entry writes the lines of all entries, so the other lines are kept here.
+        /// Each change of one entry writes the lines of all entries, and keeping the lines avoids encoding the other
+        /// entries again.
         var line: [UInt8] = []
     }
 
@@ -234,7 +235,7 @@ enum ActivityRefusal: Error {
 }
 
 extension Activity {
-    /// The activity of a request, not checked yet.
+    /// Makes an activity from a request, without checking it.
     package init(_ request: SetActivityRequest) {
         self.init(type: request.type, title: request.title ?? "", payload: request.payload, url: request.url)
         needsState = request.needsState

@@ -302,7 +302,7 @@ extension AppAlerts {
                 guard machine.incarnation == one.incarnation, machine.interruptions > 0 else { continue }
                 try? request(.interrupt(begin: false), of: id)
             }
-            // Do this last: if torpord is killed before, the next torpord ends the interruption.
+            // Call `then` last: if torpord is killed before that, the next torpord ends the interruption again.
             then()
         }
     }

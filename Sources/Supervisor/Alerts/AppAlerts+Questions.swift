@@ -8,8 +8,8 @@ import Permissions
 import Schedules
 import Store
 
-/// Questions by which apps ask users for permissions. Users see them as alerts. Only torpord makes these alerts, and
-/// no request of an app can change them.
+/// Permission questions: an app asks for a permission, and users see the question as an alert. Only torpord creates
+/// these alerts, and no request of an app can change them.
 extension AppAlerts {
     /// Asks users for a permission. Returns the number of the alert, which is shown when the caller calls
     /// ``showWhatIsDue()``.

@@ -90,7 +90,8 @@ extension AppAlerts {
         _ app: AppRuntime,
         _ completion: @escaping (Result<Scheduled, AlertProblem>) -> Void
     ) {
-        // The alert may have been delivered, answered or dismissed since the first request.
+        // If the alert was delivered, answered or dismissed after the first request, it is no longer in the table: then
+        // reply with what the request says.
         var known = AlertInfo(
             number: number,
             app: app.name,

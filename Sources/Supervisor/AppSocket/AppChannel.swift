@@ -43,7 +43,7 @@ final class AppChannel {
     enum TaskOwner: Hashable {
         /// The connection that began or claimed the task.
         case connection(UInt64)
-        /// No connection: sd_notify began the task, and it ends by sd_notify or with the app.
+        /// No connection. The task was begun by sd_notify, and ends by sd_notify or together with the app.
         case notify
         /// A connection to an earlier torpord: the task ends unless a connection claims it within
         /// ``AppSockets/returnTime``.

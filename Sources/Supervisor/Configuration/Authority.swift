@@ -141,7 +141,7 @@ extension ManagerRequest {
             true
         case .verb(let request): request.verb == .wait
         // If the request names an app, the reply contains the payload of the app's activity. Only operators may read
-        // it, since only they may continue the activity.
+        // the payload, because only they may continue the activity.
         case .activities(let app): app == nil
         case .mailbox(let request): !request.take && request.drop.isEmpty
         case .signal, .post, .open, .openScene, .replayUnhandled, .dropUnhandled, .cancelTransfers, .scheduleAlert,

@@ -26,7 +26,6 @@ package protocol ClientService: LifecycleObserver {
     /// Applies the configuration in force again, but reads the bundle's manifest from the disk. Calls `completion` when
     /// that is done or was refused.
     func take(bundle name: String, by asker: String, _ completion: @escaping () -> Void)
-    /// Drops all clients. If `leavingSocket`, the socket's path stays, for the next torpord; otherwise the path is
-    /// removed.
+    /// Drops all clients. If `leavingSocket`, the socket's path is kept for the next torpord; otherwise it is removed.
     func close(leavingSocket: Bool)
 }

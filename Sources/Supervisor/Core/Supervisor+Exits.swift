@@ -33,7 +33,8 @@ extension Supervisor {
             if let failure = record.launchFailure {
                 return launcher.launched(app, machine.launchOrder, .failure(failure), cgroupPath: nil)
             }
-            // The process started and ended while no torpord was running, so this torpord has no tree for it yet.
+            // The process started and ended while no torpord was running, so this torpord has no process tree for it
+            // yet.
             let tag = AppTag(app: app.name, incarnation: record.incarnation)
             let main = Identity(pid: record.pid, startTime: record.startTime)
             app.run.tree = takeover.tree(tag, main, nil, takeover.cgroup(of: app), isOurs: true)
@@ -190,8 +191,8 @@ extension Supervisor {
         takeNextSpecification(app)
     }
 
-    /// Whether an app in a sandbox exited with a failure soon after its launch. The sandbox may be the reason, which
-    /// programs report in words of their own, or not at all.
+    /// Whether an app in a sandbox exited with a failure soon after its launch. The cause may then be an access that
+    /// the sandbox denied: programs report this in words of their own, or not at all.
     private func failsAtStartInSandbox(_ app: AppRuntime, _ ending: Ending) -> Bool {
         guard app.specification.sandbox.mode != nil, ending.reason == .exitFailure, case .exited = ending.cause else {
             return false

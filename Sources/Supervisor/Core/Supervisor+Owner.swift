@@ -71,8 +71,8 @@ extension Supervisor {
     /// - Parameter isGone: whether no process of the app was found.
     func endStaleOwnership(of app: AppRuntime, isGone: Bool) {
         let machine = coordinator.machine(app.id)
-        // If the app still runs, its ownership is left alone here: if its time is over, it ends in the first turn of
-        // the event loop.
+        // Leave the ownership of a running app alone. If the ownership's time is over, it ends in the first turn of the
+        // event loop.
         guard machine.ownership != .none, machine.rules.owner == .external, isGone else { return }
         if machine.isOwnershipOver(at: loop.now) {
             coordinator.disownUnseen(app.id, now: loop.now)

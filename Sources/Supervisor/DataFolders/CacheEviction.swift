@@ -22,7 +22,7 @@ final class CacheEviction {
     private static let interval = Duration.seconds(60)
     /// The time until the next check if too little space is free but no cache could be removed.
     private static let longInterval = Duration.seconds(600)
-    /// The time from the end of an app to the next check: several apps may end together.
+    /// The time from the end of an app to the next check. Several apps may end together, and then one check is enough.
     private static let soon = Duration.seconds(2)
 
     init(_ room: DataFolders) { self.room = room }
@@ -81,7 +81,8 @@ final class CacheEviction {
         timer?.arm(after: time)
     }
 
-    /// Stopped apps whose caches may be removed, in this order. Apps that have left the configuration come first.
+    /// Stopped apps whose caches may be removed, in the order of removal. Apps that have left the configuration come
+    /// first.
     private func candidates(_ stored: [String]) -> [Candidate] {
         let all = stored.compactMap { name -> Candidate? in
             guard let app = app(name) else { return Candidate(name: name, lastRun: nil) }

@@ -8,9 +8,9 @@ import Varlink
 
 /// The data folders of one app on disk: `STATE/data/APP`, which belongs to the app's user.
 ///
-/// `STATE/data` belongs to the supervisor, which records first launches there, in folders whose names no app can
-/// have. In an app's folder everything is done with the rights of its owner, and without following links, so that
-/// an app can only harm itself. All of this may wait for the disk: call it on a background thread.
+/// `STATE/data` belongs to the supervisor, which records first launches there, in folders whose names no app can have.
+/// In an app's folder everything is done with the rights of its owner, and without following links, so that an app can
+/// only harm itself. All functions may wait for the disk, so call them on a background thread.
 package struct DataPlace: Sendable {
     /// The folders that an app gets.
     package enum Part: String, CaseIterable, Sendable {

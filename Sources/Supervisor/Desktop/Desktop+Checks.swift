@@ -19,7 +19,7 @@ extension Desktop {
     /// Whether commands of the configuration bring alerts to users, with or without a desktop.
     var isShownByCommands: Bool { !supervisor.configuration.supervisor.alerts.commands.isEmpty }
 
-    /// Why users would not see a permission question, as the end of a sentence; nil if they would see it, be it only by
+    /// Why users would not see a permission question, as the end of a sentence; nil if they would see it, if only by
     /// the configured commands.
     var obstacleToQuestions: String? {
         let rules = supervisor.configuration.supervisor.alerts

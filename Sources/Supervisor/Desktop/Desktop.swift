@@ -346,7 +346,7 @@ package final class Desktop: ShellRoom, AlertScreen {
         } _: { [weak self] launchable in
             guard let self else { return }
             self.isStarting = false
-            // The session may have changed during the lookup: then begin again.
+            // If the session has changed during the lookup, begin again.
             guard self.isNeeded, !self.isEnding, self.helper == nil, self.place == place else { return self.look() }
             self.launch(launchable)
         }

@@ -24,7 +24,7 @@ struct DesktopPlace: Hashable, Sendable {
     ///   - session: `[supervisor] session`.
     ///   - sessionUser: the user of that session, if logind has said so.
     ///   - own: torpord's own user.
-    ///   - environment: torpord's own.
+    ///   - environment: the environment variables of torpord itself.
     /// - Returns: nil if there is no session.
     init?(
         _ session: SessionRule,

@@ -41,8 +41,8 @@ struct PulseRules {
     /// If a question is not answered within this time, it is asked once more. If this second question is not answered
     /// within the same time, torpord kills the helper.
     static let patience = Duration.seconds(10)
-    /// The time that a helper may take until its first answer. It is longer because the helper's program has to be
-    /// loaded.
+    /// The time that a helper may take until its first answer. It is longer than ``patience``, because the helper's
+    /// program has to be loaded.
     static let longestStart = Duration.seconds(60)
     /// The interval at which a helper that gets no commands is asked.
     static let pause = Duration.seconds(300)
@@ -66,13 +66,13 @@ struct PulseRules {
     /// Called when the helper is gone.
     mutating func stopped() { state = .none }
 
-    /// Called when the helper has answered `hello`. Returns the number of a question to ask.
+    /// Called when the helper has answered `hello`. Returns the number of a question to send; nil if none is needed.
     mutating func greeted(at now: Duration) -> Int64? {
         guard case .starting = state else { return nil }
         return answered(at: now)
     }
 
-    /// Called when a command was sent. Returns the number of a question to ask.
+    /// Called when a command was sent. Returns the number of a question to send; nil if none is needed.
     mutating func commanded(at now: Duration) -> Int64? {
         switch state {
         case .none: return nil
@@ -83,7 +83,8 @@ struct PulseRules {
         }
     }
 
-    /// Called when the helper has answered the question of this number. Returns the number of another question to ask.
+    /// Called when the helper has answered the question with this number. Returns the number of another question to
+    /// send; nil if none is needed.
     mutating func heard(_ number: Int64, at now: Duration) -> Int64? {
         guard case .asked = state, (firstNumber...self.number).contains(number) else { return nil }
         return answered(at: now)

@@ -9,10 +9,11 @@ import Linux
 import Processes
 import WireText
 
-/// Interrupts apps in the foreground that play sound, while another program plays sound that takes precedence: a
-/// call, an alarm or a notification (`interrupt_on = ["audio"]`).
+/// Interrupts apps in the foreground that play sound, while another program plays sound that takes precedence: a call,
+/// an alarm or a notification (`interrupt_on = ["audio"]`).
 ///
-/// An interrupted app gets willResignActive, and gets didBecomeActive when the last such stream has ended.
+/// An interrupted app gets willResignActive, and gets didBecomeActive when the last stream that takes precedence has
+/// ended.
 package final class SoundFocus: ShellRoom, LifecycleObserver {
     package unowned(unsafe) let supervisor: Supervisor
     private unowned let sound: SessionSound

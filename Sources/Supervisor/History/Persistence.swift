@@ -177,8 +177,8 @@ package final class Persistence: ShellRoom, LifecycleObserver {
             }
             self.isRemembered = true
             for app in self.apps { self.keep(app) }
-            // Apps are launched even if the disk does not answer in time. In that case, mail and timers are loaded when
-            // the answer comes. Loading an empty store now would discard them.
+            // Apps are launched even if the disk does not answer in time. In that case, mail and timers are loaded only
+            // when the answer comes, because loading them from an empty store now would discard those that are stored.
             if self.store.isLoaded { self.rememberMail(contents) }
             completion()
             self.supervisor.shutdown.finishWhenGone()

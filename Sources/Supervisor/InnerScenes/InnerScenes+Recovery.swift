@@ -48,8 +48,8 @@ extension InnerScenes {
             seen[app.id] = machine(app).sceneMachines
         }
         for app in apps where machine(app).isAlive && machine(app).rules.hasScenes {
-            // Include apps that the configuration no longer permits scenes: they still show their scenes while they
-            // run.
+            // Include apps whose configuration no longer permits scenes inside: while these apps run, they still show
+            // their scenes.
             seen[app.id] = machine(app).sceneMachines
             cgroups.adopt(of: app)
             cgroups.look(at: app)

@@ -254,8 +254,8 @@ package final class InnerScenes: ShellRoom, LifecycleObserver {
             + "(torpor background)"
     }
 
-    /// The scenes that count toward the limit together with a new connection of `scene`; none if `scene` is connected
-    /// already.
+    /// The connected scenes that count toward the limit if `scene` is connected as well. Empty if `scene` is connected
+    /// already, because then the number of connected scenes does not change.
     private func rivals(of scene: SceneID?, _ app: AppRuntime) -> [SceneMachine] {
         let all = machine(app).sceneMachines.filter { $0.goal != .unattached }
         return all.contains { $0.id == scene } ? [] : all
@@ -334,8 +334,8 @@ package final class InnerScenes: ShellRoom, LifecycleObserver {
         }
     }
 
-    /// Stores which scenes of an app have connected, disconnected or changed their goal, so that the next torpord
-    /// knows it, even after a reboot.
+    /// Stores which scenes of an app have connected, disconnected or changed their goal, so that the next torpord knows
+    /// this, even after a reboot.
     func look(at app: AppRuntime) {
         let now = machine(app).sceneMachines
         let before = seen[app.id] ?? []

@@ -196,8 +196,8 @@ final class SceneCgroups {
         machine.state > .unattached || machine.awaiting != nil
     }
 
-    /// Whether a scene's cgroup may be frozen: the scene is in the background and owes no answer, and its app is
-    /// neither ending nor kept in the background by a hold.
+    /// Whether a scene's cgroup may be frozen: the scene is in the background and has answered its messages, and its
+    /// app is neither ending nor kept in the background by a hold.
     private static func rests(_ machine: SceneMachine, in app: AppMachine) -> Bool {
         machine.state == .background && machine.awaiting == nil && app.transition != .terminating && !app.isHeld
     }

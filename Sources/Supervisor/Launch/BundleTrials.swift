@@ -120,13 +120,13 @@ extension Launcher {
         trial.waiting.append((app.run, next))
     }
 
-    /// Continues a launch that was superseded while it waited for the end of a trial, so that it can end.
+    /// Continues a launch that was superseded while it waited for the end of a trial, so that this launch can end.
     func cancelTrialWait(_ app: AppRuntime) {
         guard let trial = app.run.trial else { return }
         app.run.trial = nil
         let mine = trial.waiting.filter { $0.run === app.run }
         trial.waiting.removeAll { $0.run === app.run }
-        // Call these functions in a later turn of the event loop, when the caller has finished.
+        // Call `next` in a later turn of the event loop, when the caller has finished.
         loop.later { for wait in mine { wait.next(false) } }
     }
 
@@ -153,8 +153,9 @@ extension Launcher {
     }
 }
 
-/// A failed launch from a bundle's version on trial, until torpor-verify has recorded the failure and, if it is the
-/// second, has put the previous version back. Launches from the bundle wait for that.
+/// The handling of a failed launch of a bundle's version that is on trial. It is over when torpor-verify has recorded
+/// the failure and, after the second failure, has put the previous version back. Other launches from the bundle wait
+/// until then.
 final class BundleTrial {
     /// The number of unfinished steps. A step is a run of torpor-verify, or the reading of the configuration that
     /// follows that run.

@@ -58,7 +58,7 @@ extension Launcher {
     }
 
     /// Runs torpor-verify, which compares an app's bundle with its signed manifest. `completion` gets nil, or why the
-    /// bundle must not run; it is called at once for an app without a bundle.
+    /// bundle must not run. If the app has no bundle, `completion` is called at once.
     func verifyBundle(_ app: AppRuntime, _ completion: @escaping (BundleRefusal?) -> Void) {
         guard let bundle = app.specification.bundle else { return completion(nil) }
         guard let version = bundle.version else {

@@ -8,7 +8,7 @@ import Linux
 import Permissions
 import Processes
 
-/// Commands that run one after the other for an app, each under its deadline.
+/// Commands that run one after the other for an app, each with a deadline of its own.
 final class HookRun {
     let names: String
     var remaining: ArraySlice<HookCommand>

@@ -20,8 +20,8 @@ package enum LaunchObstacle {
             let account = try Account.Names(specification).map { names throws(LaunchError) in try Account.find(names) }
             let directory = Launcher.directory(of: specification, account?.user)
             if isKnown(directory), let problem = problem(ofDirectory: directory, account?.fileRights) { return problem }
-            // Without certainty, report no obstacle: commands of before_start may make the program and the environment
-            // files.
+            // Do not check the program if it may not exist yet: commands of before_start may create it, and the
+            // environment files.
             guard specification.beforeStart.isEmpty, specification.exec.first.map(isKnown) ?? true else { return nil }
             let facts = try LaunchFacts.find(specification)
             return specification.container == nil ? problem(ofProgram: facts.executable, account?.fileRights) : nil

@@ -50,7 +50,7 @@ extension Mailboxes {
     /// Sends the app a user's answer to an alert, even if the app's mailbox is full. Returns the event that brings
     /// the app to the foreground.
     func tellAnswer(_ draft: MailDraft, _ app: AppRuntime) -> WakeEvent {
-        // The stored mail does not wake the app, because then each start of torpord would bring an app that never reads
+        // The stored mail does not wake the app: otherwise each start of torpord would bring an app that never reads
         // its mail to the foreground. The returned event wakes the app once.
         if waiting(for: app).count(where: { $0.draft.topic == AlertMail.topic }) < Self.mostAnswers {
             _ = try? add(draft, for: app, limits: Mailbox.Limits(count: .max, bytes: .max))

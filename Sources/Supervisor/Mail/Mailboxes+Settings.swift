@@ -6,7 +6,7 @@ import Mailbox
 import Varlink
 
 /// Sends apps mail about changed settings. This mail waits while the app sleeps, does not wake the app, and is
-/// delivered before any other mail. `SettingValues` knows which changes the app was not told yet. Mail that waits is
+/// delivered before any other mail. `SettingValues` knows which changes the app was not told of yet. Mail that waits is
 /// updated when there are further changes.
 extension Mailboxes {
     /// The topic of mail about changed settings; clients may not post to it.
