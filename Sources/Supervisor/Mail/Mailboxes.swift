@@ -338,8 +338,8 @@ package final class Mailboxes: Room, LifecycleObserver {
         for app in apps where boxes[app.id] != nil { deliver(to: app) }
     }
 
-    /// Called when an app that could not be woken may be woken again. Wakes it for the oldest mail that asks for the
-    /// foreground; if there is none, for the oldest mail that may wake the app.
+    /// Called when an app that could not be woken may be woken again. Wakes the app for the oldest mail that asks for
+    /// the foreground; if there is none, for the oldest mail that may wake the app.
     func retry(_ app: AppRuntime) {
         touched([app])
         let waiting = boxes[app.id]?.items.filter { $0.draft.wake != nil && !isBeingTold($0.id, to: app) } ?? []

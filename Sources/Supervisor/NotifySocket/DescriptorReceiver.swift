@@ -7,9 +7,9 @@ import Linux
 import Processes
 
 /// Opens the file descriptors that an app sends for its descriptor store, in a separate process (`torpor-keeper
-/// --receive`). Closing a file may block until the owner of its filesystem answers, and no signal can interrupt it. So
-/// a separate process opens and checks the descriptors, and only that process may block: torpord gets only descriptors
-/// that can be closed at once.
+/// --receive`). Closing a file may block until the owner of its filesystem answers, and no signal can interrupt the
+/// close. So a separate process opens and checks the descriptors, and only that process may block: torpord gets only
+/// descriptors that can be closed at once.
 ///
 /// An app has at most one such process, and only while one is needed.
 final class DescriptorReceiver {
@@ -163,7 +163,7 @@ final class DescriptorReceiver {
 }
 
 extension AppRuntime {
-    /// Opens the descriptors that the app sends for its descriptor store.
+    /// The receiver that opens the descriptors which the app sends for its descriptor store; nil if there is none.
     var receiver: DescriptorReceiver? {
         get { slots[ReceiverSlot.self] }
         set { slots[ReceiverSlot.self] = newValue }

@@ -11,8 +11,8 @@ package import TorporAPI
 
 /// Permission questions: an app asks torpord to ask a user for a permission.
 ///
-/// Users are asked for each permission once, and at most once an hour for each app. Both rules survive restarts of
-/// the app and of torpord, since questions are stored like answers.
+/// Users are asked only once for each permission of an app, and an app can ask at most once an hour. Both rules survive
+/// restarts of the app and of torpord, since questions are stored like answers.
 extension AppPermissions {
     /// The minimum time between two questions of an app, in microseconds.
     static let hour =
@@ -98,7 +98,7 @@ extension AppPermissions {
             return completion(.success(reply))
         }
         let family = Self.family(app.name)
-        // If the wall clock was set back since the last question, the hour begins now.
+        // If the wall clock was set back since the last question, the hour until the next question begins now.
         if let last = lastQuestions[family].map({ min($0, now) }), now < last + Self.hour {
             lastQuestions[family] = last
             reply.nextAt = last + Self.hour

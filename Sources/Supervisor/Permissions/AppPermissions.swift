@@ -26,8 +26,8 @@ package final class AppPermissions: ShellRoom, LifecycleObserver {
     private var isAnswering = false
     /// The questions that users were asked, by app name and permission name.
     var questions: [String: [String: StoredPermission]] = [:]
-    /// When an app last asked users, in microseconds since 1970. The key is the app's name, or its template's if it
-    /// is a scene.
+    /// When an app last asked users, in microseconds since 1970. The key is the app's name; for a scene, the name of
+    /// its template.
     var lastQuestions: [String: Int64] = [:]
     /// Whether the stored answers are loaded.
     private(set) var isLoaded = false

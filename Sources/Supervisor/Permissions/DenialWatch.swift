@@ -39,8 +39,8 @@ package final class DenialWatch: Room, LifecycleObserver {
     private var lossToldAt: Duration?
     /// The run of an app (name and incarnation) that each known domain belongs to.
     private var domains: [UInt64: Run] = [:]
-    /// Domains whose app is not known (yet), oldest first. Either the creating process belongs to no app, or torpord
-    /// has not yet learned that the app runs.
+    /// Domains whose app is not known, oldest first. Either the creating process belongs to no app, or torpord has not
+    /// yet learned that the app runs.
     private var strange: [Strange] = []
     /// The main processes of runs that have ended, oldest first. They are kept because audit records about them may
     /// still arrive.

@@ -67,8 +67,8 @@ struct ConnectionLedger {
     /// After a search for an app's sockets that took a time t, the next search for that app waits at least this many
     /// times t.
     private static let share = 100
-    /// As ``share``, for apps with connections in other network namespaces. The number is larger because each of these
-    /// apps is searched again and again, and there may be many of them.
+    /// The same factor as ``share``, but for apps with connections in other network namespaces. The number is larger
+    /// because each of these apps is searched again and again, and there may be many of them.
     private static let shareElsewhere = 1000
     private static let handedOn = Duration.seconds(60)
 

@@ -53,7 +53,8 @@ package final class PolicyManager: LifecycleObserver {
     let trace = PolicyTraceFeed()
     /// The time at which each app last sent WATCHDOG=1, in microseconds on the event loop's clock (CLOCK_MONOTONIC).
     var lastHeartbeats: [AppID: Int64] = [:]
-    /// A user without privileges that owns no files, as which policy hosts run. Only root can change to this user.
+    /// A user without privileges that owns no files. Policy hosts run as this user. Only root can change to another
+    /// user.
     package let hostUser: (user: UInt32, group: UInt32)?
 
     package init(_ supervisor: Supervisor) throws(Errno) {

@@ -222,7 +222,8 @@ package final class ProcessControl: ShellRoom {
         sweep(app)
     }
 
-    /// Checks whether an app that is ending is gone. After the grace period, kills the processes that are left.
+    /// Checks whether all processes of an app that is ending have ended. After the grace period, kills those that are
+    /// left.
     func sweep(_ app: AppRuntime) {
         let machine = machine(app)
         guard machine.transition == .terminating, let tree = app.run.tree else { return }

@@ -76,8 +76,8 @@ final class ProtectRuns {
     }
 
     /// Has ‘torpor protect unlock’ run a command that gives the passphrase. The completion gets nil, or the reason of a
-    /// failure. It is not called if ``stopUnlocking()`` ends the process, nor if ‘torpor protect unlock’ is running
-    /// already.
+    /// failure. The completion is not called if ``stopUnlocking()`` ends the process, nor if ‘torpor protect unlock’ is
+    /// running already.
     func unlock(_ command: [String], _ completion: @escaping (String?) -> Void) {
         // If ‘torpor protect unlock’ is running already, it unlocks the folders of all apps, so no second one is
         // needed.

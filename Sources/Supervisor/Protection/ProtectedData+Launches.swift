@@ -53,8 +53,8 @@ extension ProtectedData {
         }
     }
 
-    /// Checks the folders of apps that do not run again, because a user has asked for it: ‘torpor protect move’, or a
-    /// change of the filesystem, may have changed whether these folders are encrypted.
+    /// Checks again the folders of apps that are not running. Called at a user's request, because ‘torpor protect
+    /// move’, or a change of the filesystem, may have changed whether these folders are encrypted.
     package func lookAgain() {
         let chosen = protected.filter { !machine($0).isAlive && !opening.contains($0.id) }
         guard edge.isUnlocked, !chosen.isEmpty else { return }

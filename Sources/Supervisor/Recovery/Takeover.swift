@@ -175,7 +175,7 @@ final class Takeover: ShellRoom {
         guard machine.isAlive else { return nil }
         recorder.restoreTimeline(app, launch: record.launch, states: record.times)
         app.recoveredDigest = record.outdatedDigest
-        // The configuration may have been changed back while no torpord was running: then it is no longer outdated.
+        // If the configuration was changed back while no torpord was running, the app's configuration is not outdated.
         if app.wasLaunched(with: app.specification) { app.recoveredDigest = nil }
         let tag = AppTag(app: app.name, incarnation: machine.incarnation)
         let entry = left.removeValue(forKey: tag)

@@ -109,8 +109,8 @@ struct SceneFolder: Sendable {
         return (sessions, troubles)
     }
 
-    /// Writes the session of a scene to disk. The file is durable when this function returns. If writing fails, an
-    /// existing file is unchanged, and a new one does not exist.
+    /// Writes the session of a scene to disk. The file is durable when this function returns. If writing fails, the
+    /// file is unchanged, missing, or written without being durable.
     func write(_ session: SceneSession) throws(Errno) {
         try File.makeDirectories(path, mode: 0o700)
         let draft = file(Self.draft + session.app)
