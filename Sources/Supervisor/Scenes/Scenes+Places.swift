@@ -19,7 +19,8 @@ extension Scenes {
     /// Whether a scene that is being restarted still keeps its place (`max_live`).
     private func isReserved(_ app: AppID) -> Bool { reserved.contains(app) && machine(apps[app]).isWaitingToLaunch }
 
-    /// Updates whether a scene has a process. A scene without a process has no place.
+    /// Updates ``alive`` when a scene may have gained or lost its process. A scene without a process no longer keeps
+    /// its place.
     func note(_ app: AppRuntime) {
         let template = app.specification.template
         if machine(app).isAlive {

@@ -95,8 +95,8 @@ package final class Scenes: ShellRoom, LifecycleObserver {
         configure()
     }
 
-    /// Removes the remaining data of a scene that an earlier torpord has discarded. If a configured app has the same
-    /// name now, its data is kept, and only the scene's session is removed.
+    /// Removes the remaining data of a scene that an earlier torpord has discarded. If a configured app now has the
+    /// same name, that app's data is kept, and only the scene's session is removed.
     private func finishDiscarding(_ app: String) {
         guard coordinator.id(of: app) != nil else { return erase(app) }
         let folder = roster.folder
@@ -350,7 +350,8 @@ package final class Scenes: ShellRoom, LifecycleObserver {
         let state = supervisor.runtime.state
         let places = ["apps", "archives", "snapshots"].map { DataPlace(root: state + "/" + $0, app: app) }
         let (folder, logs) = (roster.folder, supervisor.runtime.logs)
-        // If an earlier torpord has discarded the scene, it has no app here, so remove it from the store explicitly.
+        // If an earlier torpord has discarded the scene, the scene has no app here, so remove it from the store
+        // explicitly.
         supervisor.store.remove(app: app)
         supervisor.dataFolders.erase(app) { [weak self] trouble in
             guard let self else { return }

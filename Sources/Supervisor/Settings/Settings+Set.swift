@@ -155,7 +155,8 @@ extension Settings {
             }
         }
         for name in request.unset {
-            // A setting that is no longer declared may still have a stored value. It may be unset, but not set.
+            // A setting that is no longer declared may still have a stored value. Such a setting may be unset, but not
+            // set.
             let isKept = !isApp && values(of: app).rows[name] != nil
             if !isKept { _ = try setting(name, app, isApp: isApp) }
             try once(name)

@@ -81,7 +81,7 @@ extension AppTransfers {
 
     private func bound(_ text: String?) -> String? { text.map { String($0.prefix(Self.longestText)) } }
 
-    /// Stores what a helper has reported about a transfer. When that is durable, tells the helper to continue.
+    /// Stores what a helper has reported about a transfer. When the report is durable, tells the helper to continue.
     private func goOn(_ id: Int64, of name: String) {
         works(name)
         foundWay(id)
@@ -89,7 +89,7 @@ extension AppTransfers {
         supervisor.store.sync { [weak self] problem in
             // If the report cannot be stored, the transfer continues all the same, because a crash would only cause
             // work to be repeated. The exception is a POST that must not be sent twice: it waits until torpord can
-            // store that it was sent.
+            // store that the POST was sent.
             guard let self, self.isRunning(id, of: name), let transfer = self.queue[id] else { return }
             if problem != nil, transfer.mayBeSent, transfer.order.method == "POST", !transfer.retriesPost {
                 self.helpers[name]?.send(.stop(id: id))
@@ -105,7 +105,7 @@ extension AppTransfers {
     private func settle(_ id: Int64, _ outcome: TransferEnd.Outcome, of name: String) {
         // If the transfer is still in the queue, it will be retried. Acknowledge this end at once, because the helper
         // accepts no new order for the transfer before that, and a slow or full disk may take longer than the delay of
-        // the retry. Nothing about this end must be stored.
+        // the retry. Nothing about this end has to be durable before.
         if let transfer = queue[id] {
             // Each check of a subscription starts from the beginning, so the helper discards the partial file.
             helpers[name]?.send(transfer.feed == nil ? .acknowledge(id: id) : .discard(id: id))

@@ -223,7 +223,7 @@ extension AppTransfers {
         guard hasNothingToDo(name) else { return }
         endHelper(of: name)
         // Remove the files of transfers that have ended: the helper may have been killed before torpord could tell it
-        // to do so.
+        // to remove them.
         sweepParts(of: name)
     }
 

@@ -16,14 +16,14 @@ final class TransferNetwork {
     private var routes: RouteWatch?
     private var source: IOSource?
     private var timer: TimerSource?
-    /// Stops watching whether the network is metered, some time after that was last needed. It is not stopped at once,
-    /// because a new watch needs a moment to find out.
+    /// Stops watching whether the network is metered, some time after that was last needed. The watch is not stopped at
+    /// once, because a new watch needs a moment to find out.
     private var linkTimer: TimerSource?
     private static let linger = Duration.seconds(30)
     /// When a new route was last reported.
     private var told = Duration.zero
-    /// The shortest time between two reports of a new route. It grows while new routes appear again and again, for
-    /// example because of containers, and no transfer reaches its server.
+    /// The shortest time between two reports of a new route. The time grows while new routes appear again and again,
+    /// for example because of containers, and no transfer reaches its server.
     private var pause = TransferNetwork.shortestPause
 
     private static let shortestPause = Duration.seconds(5)
