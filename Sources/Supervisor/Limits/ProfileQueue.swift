@@ -108,7 +108,8 @@ package final class Shares: ShellRoom, LifecycleObserver {
 
     package func forget(_ app: AppRuntime) {}
 
-    /// Gives the app the profile of its state, or queues it for that. Called for each app that the core touched.
+    /// Gives the app the profile of its state, or queues it for that. Called for each app whose state the core has
+    /// changed.
     func checkProfile(_ app: AppRuntime) {
         guard !app.isInProfileQueue, let tree = app.run.tree, let state = wantedProfile(app) else { return }
         guard app.specification.profile(in: state) != tree.profile else {

@@ -16,11 +16,11 @@ extension Scenes {
         machine(app).isAlive || admitted.contains(app.id) || isReserved(app.id)
     }
 
-    /// Whether a scene that is being restarted still keeps its place (`max_live`).
+    /// Whether a scene that is being restarted still counts toward `max_live`, so that no other scene is launched
+    /// instead.
     private func isReserved(_ app: AppID) -> Bool { reserved.contains(app) && machine(apps[app]).isWaitingToLaunch }
 
-    /// Updates ``alive`` when a scene may have gained or lost its process. A scene without a process no longer keeps
-    /// its place.
+    /// Updates ``alive`` when a scene may have gained or lost its process.
     func note(_ app: AppRuntime) {
         let template = app.specification.template
         if machine(app).isAlive {
@@ -38,15 +38,16 @@ extension Scenes {
         return (alive[template] ?? []).union(coming).union(others.map(\.id)).map { apps[$0] }
     }
 
-    /// Called when the core asks whether a scene may be launched. Admits the launch as soon as there is a place for the
-    /// scene.
+    /// Called when the core asks whether a scene may be launched. Admits the launch as soon as fewer than `max_live`
+    /// scenes of the template run.
     func launchNeedsRoom(_ app: AppRuntime) {
         guard app.specification.scenes?.maxLive != nil else { return supervisor.memoryWatch.launchNeedsMemory(app) }
         if !waiting.contains(app.id) { waiting.append(app.id) }
         lookForPlaces()
     }
 
-    /// If a scene was launched or woken into the background, notes that it keeps its place for a while (``Stay``).
+    /// If a scene was launched or woken into the background, records that it must not be disconnected for another scene
+    /// for a while (``Stay``).
     package func entered(_ app: AppRuntime, from: AppState, to: AppState) {
         guard to == .background, from == .notRunning || from == .suspended, app.specification.scene != nil else {
             return
@@ -66,12 +67,12 @@ extension Scenes {
     /// Why no other scene of the template can be launched; nil if one can be launched now or after a wait.
     func fullRefusal(_ template: AppSpecification, for app: AppID?) -> String? {
         guard let most = template.scenes?.maxLive else { return nil }
-        // Also count scenes without a place whose launch into the foreground was requested: the same call may have
+        // Also count scenes whose launch into the foreground was requested but not admitted yet: the same call may have
         // requested several.
         let coming = scenes(of: template.name).filter { machine($0).isWaitingToLaunch && machine($0).goal == .active }
         let others = live(of: template.name, and: coming).filter { $0.id != app }
-        // Whether a scene does not give up its place: it should be in the foreground or must not be evicted, and is not
-        // ending.
+        // Whether a scene cannot be disconnected for another one: it should be in the foreground or must not be
+        // evicted, and it is not ending.
         func stays(_ app: AppRuntime) -> Bool {
             let machine = machine(app)
             if machine.transition == .terminating { return false }
@@ -90,14 +91,15 @@ extension Scenes {
 
     private func isLeaving(_ app: AppRuntime) -> Bool { machine(app).transition == .terminating }
 
-    /// Whether a scene may be disconnected for another one, once it need not keep its place any longer (``Stay``).
+    /// Whether a scene may be disconnected for another one, once the time for which it is protected from that
+    /// (``Stay``) is over.
     private func mayLeave(_ app: AppRuntime) -> Bool {
         let machine = machine(app)
         guard machine.isAlive, machine.state == .background || machine.state == .suspended else { return false }
         return coordinator.memoryProtection(app.id, lastResort: false) == nil
     }
 
-    /// For how long a scene that was launched or woken keeps its place although others wait for a place. The time is
+    /// How long a scene that was launched or woken is protected from being disconnected for another scene. The time is
     /// long enough for the work that the scene was launched for, and longer while a connection to the scene is not
     /// accepted yet. Otherwise, if clients request many scenes at the same time, the scenes would end each other before
     /// any of them has answered.
@@ -108,17 +110,17 @@ extension Scenes {
 
         static let shortest = Duration.seconds(1)
         static let longest = Duration.seconds(30)
-        /// A scene keeps its place for this time after a browser was last told to try again. Browsers do so after two
-        /// seconds.
+        /// For this time after a browser was last told to try again, the scene is not disconnected for another one.
+        /// Browsers try again after two seconds.
         static let untilItComesAgain = Duration.seconds(5)
-        /// The longest time for which a scene keeps its place after a client was first told to try again, if no client
-        /// connects.
+        /// The longest time for which a scene is not disconnected for another one because a client was told to try
+        /// again, if no client connects.
         static let longestInVain = Duration.seconds(150)
         /// The interval at which torpord checks for connections that are not accepted yet.
         static let again = Duration.milliseconds(100)
     }
 
-    /// The time for which a scene still keeps its place.
+    /// The time for which a scene must still not be disconnected for another one.
     private func timeToStay(_ app: AppRuntime) -> Duration {
         if let told = comesAgain[app.id] {
             let end = min(told.first + Stay.longestInVain, told.last + Stay.untilItComesAgain)
@@ -134,7 +136,7 @@ extension Scenes {
     }
 
     /// Called when torpor-holding, which answers clients while a scene is being launched, has told a client to try
-    /// again. The scene keeps its place for the client, for a limited time.
+    /// again. For a limited time, the scene is not disconnected for another one, so that the client finds it.
     func clientComesAgain(_ app: AppRuntime) {
         guard app.specification.scene != nil else { return }
         comesAgain[app.id] = (comesAgain[app.id]?.first ?? now, now)
@@ -164,11 +166,11 @@ extension Scenes {
         }
     }
 
-    /// Admits launches of scenes for which there is a place: first those into the foreground, then the others, each
-    /// group in order of arrival. To make room for the remaining launches, disconnects the least recently used
-    /// scenes.
+    /// Admits waiting launches of scenes while fewer than `max_live` scenes of their template run: first launches into
+    /// the foreground, then the others, each group in order of arrival. To make room for the rest, disconnects the
+    /// least recently used scenes.
     private func givePlaces() {
-        // An admitted launch keeps its place while it waits for another permission, such as for memory.
+        // An admitted launch still counts toward `max_live` while it waits for another permission, such as for memory.
         admitted = admitted.filter { !machine(apps[$0]).isAlive && machine(apps[$0]).isWaitingForPermission }
         reserved = reserved.filter { !machine(apps[$0]).isAlive && machine(apps[$0]).isWaitingToLaunch }
         waiting.removeAll { !coordinator.waitsForMemory($0) }
@@ -185,15 +187,15 @@ extension Scenes {
         stayTimer?.arm(after: next)
     }
 
-    /// Admits launches in `queue` for which there is a place. Returns the time until the next check; nil if none is
-    /// needed.
+    /// Admits launches in `queue` while fewer than `max_live` scenes of the template run. Returns the time until the
+    /// next check; nil if none is needed.
     private func givePlaces(of template: String, _ queue: [AppID]) -> Duration? {
         let all = live(of: template)
         var live = all.count
         var held: [AppRuntime] = []
         for id in queue {
             let app = apps[id]
-            // A scene that is being restarted still has its place, so it needs no other.
+            // A scene that is being restarted counts toward `max_live` already, so its launch is admitted in any case.
             if let most = app.specification.scenes?.maxLive, live >= most, !machine(app).isAlive, !reserved.contains(id)
             {
                 held.append(app)

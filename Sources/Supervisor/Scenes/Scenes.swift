@@ -30,15 +30,17 @@ package final class Scenes: ShellRoom, LifecycleObserver {
     var waiting: [AppID] = []
     /// The scenes of each template that have a process.
     var alive: [String: Set<AppID>] = [:]
-    /// Launches that were admitted to a place and have not begun.
+    /// Launches that were admitted under `max_live` and have not begun.
     var admitted: Set<AppID> = []
-    /// Scenes that are being restarted, and keep their place during the restart.
+    /// Scenes that are being restarted. They count toward `max_live` during the restart, so that no other scene is
+    /// launched instead.
     var reserved: Set<AppID> = []
-    /// Scenes that were launched or woken into the background and so keep their place for a while.
+    /// Scenes that were launched or woken into the background, and so are not disconnected for other scenes for a
+    /// while.
     var stays: [AppID: Stay] = [:]
     /// The times at which torpor-holding (`holding`) has first and last told a client of each scene to try again.
     var comesAgain: [AppID: (first: Duration, last: Duration)] = [:]
-    /// Fires when a scene need not keep its place any longer.
+    /// Fires when the time is over for which a scene must not be disconnected for another one.
     var stayTimer: TimerSource?
     var isLookingForPlaces = false
     /// Callers that wait until all data of discarded scenes is removed.

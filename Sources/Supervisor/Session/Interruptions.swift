@@ -146,7 +146,8 @@ package final class Interruptions: LifecycleObserver {
         coverAll()
     }
 
-    /// Covers each app that must be covered now, and uncovers the others. Also handles apps that were added.
+    /// Covers each app that no user can see now (moves it out of the foreground), and uncovers the others. Also handles
+    /// apps that were added.
     package func coverAll() {
         guard isKnown else { return }
         let isCovered = isCovered
