@@ -30,7 +30,8 @@ package enum LaunchObstacle {
         }
     }
 
-    /// Whether a text contains no names of settings, whose values are known only at the launch.
+    /// Whether the value of a text is known before the launch: the text contains no names of settings, whose values are
+    /// known only at the launch.
     private static func isKnown(_ text: String) -> Bool { SettingTemplate.names(in: text).isEmpty }
 
     private static func problem(ofDirectory path: String, _ rights: FileRights?) -> String? {
