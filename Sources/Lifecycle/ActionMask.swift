@@ -40,8 +40,8 @@ public struct ActionMask: OptionSet, Hashable, Sendable {
         }
     }
 
-    /// The bit of `message`. A message whose record code is 16 or more has no bit, because the app's mailbox or
-    /// message queue stores the message.
+    /// The bit of `message`; empty for a message whose record code is 16 or more, because the app's mailbox or message
+    /// queue stores such a message.
     private init(_ message: Message) {
         self.init(rawValue: message.recordCode < 16 ? 1 << (16 + UInt32(message.recordCode)) : 0)
     }
@@ -103,9 +103,9 @@ extension AppMachine {
         )
     }
 
-    /// Repeats a launch that may or may not have created a process. The process of the first attempt may have exited
-    /// unnoticed, so the launch gets a new incarnation number: no two processes share a number. Returns no action if
-    /// the app is not being launched, or has a process.
+    /// Repeats a launch that may or may not have created a process. The launch gets a new incarnation number, because
+    /// the first attempt may have created a process that exited unnoticed, and no two processes may share a number.
+    /// Returns no action if the app is not being launched, or has a process.
     public mutating func repeatLaunch() -> [Action] {
         guard case .launching(let launching) = phase, !launching.hasProcess else { return [] }
         incarnation += 1

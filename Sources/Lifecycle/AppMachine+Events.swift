@@ -78,7 +78,8 @@ extension AppMachine {
             let ready = launching.isReady || (rules.readiness == .exec && !rules.isOneshot)
             if ready { becomeReady(into: &actions, now: now) }
         case .terminating(var terminating):
-            // The app was terminated during its launch, so terminate the process that the launch has created too.
+            // The app was terminated during its launch, so also terminate the process that this launch has created
+            // after all.
             guard !terminating.hasProcess else { return }
             terminating.hasProcess = true
             phase = .terminating(terminating)
@@ -190,7 +191,8 @@ extension AppMachine {
         switch phase {
         case .running(let running):
             guard let message = running.edge?.awaiting, !isAwaited(message) else { return }
-            // The delegate disconnected before it could decline the snapshot, so no snapshot is taken.
+            // The delegate disconnected before it could decline the snapshot. Take no snapshot, because it might show
+            // private content.
             if message == .didEnterBackground, !isSavingAgain { declinesSnapshot = true }
             advance(into: &actions, now: now)
             walk(into: &actions, now: now)
