@@ -69,11 +69,11 @@ public final class Store {
     /// Starts the writer thread, which opens the database when it is first used.
     ///
     /// - Parameters: - path: the database's path. The file and its directory are created if missing. - machine: the
-    ///   content of /etc/machine-id. From a database that another machine wrote, only goals and settings by users are
-    ///   used. - boot: the boot's id. Force-quit marks from another boot are ignored. - journal: keeps changes that are
-    ///   not in the database yet, for the next torpord. Changes that the journal contains now are written to the
-    ///   database. - holdsWrites: if true, the file is not changed until ``releaseWrites()`` is called, so that the
-    ///   older torpord can continue to use the file if an upgrade fails.
+    ///   content of /etc/machine-id. If another machine wrote the database, state that does not apply here, such as
+    ///   restart counts and force-quit marks, is ignored. - boot: the boot's id. Force-quit marks from another boot are
+    ///   ignored. - journal: keeps changes that are not in the database yet, for the next torpord. Changes that the
+    ///   journal contains now are written to the database. - holdsWrites: if true, the file is not changed until
+    ///   ``releaseWrites()`` is called, so that the older torpord can continue to use the file if an upgrade fails.
     public convenience init(
         path: String,
         machine: String,

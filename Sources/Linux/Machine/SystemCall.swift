@@ -5,8 +5,8 @@ import Glibc
 /// Re-exported, so that callers can catch this module's errors without a second import.
 @_exported public import struct SystemPackage.Errno
 
-/// Makes a system call: retries after EINTR, and throws errno if the call returns −1. Not for close(2), which must
-/// not be retried.
+/// Makes a system call. Retries after EINTR, and throws errno if the call returns −1. Do not use it for close(2), which
+/// must not be retried.
 @inline(__always)
 @discardableResult
 func call<Result: FixedWidthInteger & SignedInteger>(_ body: () -> Result) throws(Errno) -> Result {
@@ -18,8 +18,8 @@ func call<Result: FixedWidthInteger & SignedInteger>(_ body: () -> Result) throw
     }
 }
 
-/// Makes a system call for which EAGAIN is an ordinary result: the function then returns nil. Retries after EINTR,
-/// throws other errors.
+/// Makes a system call for which EAGAIN is a normal result. Returns nil after EAGAIN, retries after EINTR, and throws
+/// other errors.
 @inline(__always)
 func callUnlessBlocked<Result: FixedWidthInteger & SignedInteger>(
     _ body: () -> Result

@@ -32,7 +32,8 @@ public struct MemoryActivity: Hashable, Sendable {
     /// - Parameter root: a prefix for paths below `/proc`; empty except in tests.
     public init?(root: String = "") { self.init(file: root + "/proc/vmstat") }
 
-    /// Reads a file with the counters of `/proc/vmstat`: a cgroup's `memory.stat` has some of them.
+    /// Reads counters from a file in the format of `/proc/vmstat`. A cgroup's `memory.stat` has this format and some of
+    /// the counters.
     init?(file: String) {
         guard let text = try? File.read(file) else { return nil }
         var isOne = false
@@ -57,7 +58,7 @@ public struct MemoryActivity: Hashable, Sendable {
         case "pswpin": swappedIn = count
         case "pswpout": swappedOut = count
         case "oom_kill": kills = count
-        // One counter per zone: allocstall_normal, allocstall_movable.
+        // There is one counter for each memory zone, such as allocstall_normal and allocstall_movable.
         default: if name.hasPrefix("allocstall") { allocationStalls &+= count }
         }
     }
