@@ -88,8 +88,8 @@ public enum ConfigurationLoader {
         checkGroups(reader)
         checkProtection(reader, apps + templates)
         checkExposure(reader)
-        // A file with `[defaults]` is meant to configure apps, so report if there are none. Without `[defaults]`, a
-        // supervisor may have no apps yet.
+        // Warn if there are no apps, but only in `torpor check` (which sets `inspection`), or if `[defaults]` shows
+        // that apps were intended. A running supervisor may have no apps yet.
         if system.inspection != nil || reader.hasDefaults, apps.isEmpty, templates.isEmpty, !sink.hasErrors {
             let what = reader.hasDefaults ? "has [defaults], but no apps" : "has no apps"
             Context(sink: sink, file: path, folder: "").warning("\(what): add a table [apps.NAME]", at: .unknown)

@@ -47,7 +47,7 @@ enum MachineHints {
         let icons = [app.presentation.icon].compactMap(\.self) + app.presentation.icons.values.sorted()
         let launchImages = [app.presentation.launchImage].compactMap(\.self)
         for (key, picture) in icons.map({ ("icon", $0) }) + launchImages.map({ ("launch_image", $0) }) {
-            // The path contains the name of a scene, so it is unknown until the scene exists.
+            // The path contains a placeholder for a scene, so it is unknown until the scene exists.
             guard app.scenes == nil || !Placeholder.isForScene(picture) else { continue }
             let name = picture.split(separator: "/").last.map(String.init) ?? picture
             let folder = Path.folder(picture)
@@ -58,8 +58,8 @@ enum MachineHints {
         }
     }
 
-    /// Warns if an argument is the name of a file beside the configuration file although the app's working directory is
-    /// /.
+    /// Warns if an argument is the name of a file beside the configuration file, but the app's working directory is
+    /// `/`.
     static func checkDirectory(_ draft: AppDraft, _ system: ConfigurationSystem) {
         guard draft.specification.directory == nil, draft.specification.container == nil else { return }
         let folder = Path.folder(Path.join(system.workingDirectory, draft.origin.context.file))

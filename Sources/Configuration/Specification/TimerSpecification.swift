@@ -20,7 +20,8 @@ public struct TimerSpecification: Sendable, Hashable {
     public var writtenAccuracy: Duration?
     /// The upper bound of a random delay that is added each time.
     public var randomDelay: Duration = .zero
-    /// Whether a timer that has missed one or more of its times, because torpord did not run, fires once afterwards.
+    /// Whether a timer that has missed one or more of its times, for example while the machine was off, fires once
+    /// afterwards.
     public var isPersistent = false
     /// How the timer wakes the app.
     public var wake: WakeManner = .background
