@@ -5,7 +5,7 @@
 ///
 /// Launches, SIGSTOPs and SIGKILLs in progress are not in the set, because the phase of ``AppMachine`` records them.
 public struct ActionMask: OptionSet, Hashable, Sendable {
-    /// Bits 0 to 7 are actions. Bits 16 to 31 are messages: the message with number n in records has bit 16 + n.
+    /// Bits 0 to 7 stand for actions. Bits 16 to 31 stand for messages: the message with record code n has bit 16 + n.
     public let rawValue: UInt32
 
     /// A mask with these raw bits.
@@ -22,8 +22,8 @@ public struct ActionMask: OptionSet, Hashable, Sendable {
     /// torpord still has to record how the incarnation (the app's run from launch to exit) ended.
     public static let ended = ActionMask(rawValue: 1 << 4)
 
-    /// The bit of `action`; empty if the action needs none: the phase of ``AppMachine`` or the app's message queue
-    /// records it, or a new supervisor need not repeat it.
+    /// The bit of `action`. Empty if the action needs no bit, because the phase of ``AppMachine`` or the app's message
+    /// queue records the action, or because a new supervisor need not repeat it.
     public init(_ action: Action) {
         switch action {
         case .signalStop: self = .signalStop

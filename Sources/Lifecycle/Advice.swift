@@ -98,7 +98,8 @@ extension Coordinator {
         return machine.goal == goal && (machine.isAlive || machine.isWaitingToLaunch)
     }
 
-    /// Whether a policy may terminate the app now: it runs, its rules allow that, and no running app requires it.
+    /// Whether a policy may terminate the app now: the app runs, its rules allow its termination, and no running app
+    /// requires it.
     public func mayEnd(_ app: AppID) -> Bool { (try? request(for: .notRunning, of: app)) != nil }
 
     /// Applies a policy's advice.

@@ -32,7 +32,7 @@ extension AppMachine {
         .tell(.didBecomeActive, .transition), .enter(.active),
     ]
 
-    /// All edges, as lists of steps. Records store an edge as its index in this list: append only.
+    /// All edges, as lists of steps. Records store an edge as its index in this list, so new edges must be appended.
     static let edges: [[Step]] = [
         [], activating, deactivating, activeToBackground, inactiveToBackground, launchedIntoBackground,
         backgroundToActive, backgroundToInactive, resuming, leaving, activatingWithURL, backgroundToActiveWithURL,
@@ -97,7 +97,7 @@ extension AppMachine {
                 }
                 if isUnsaved || hasUnsavedScenes {
                     saveAgain(into: &actions, now: now)
-                    // Messages to scenes are sent one after the other, and each answer continues this walk.
+                    // Scenes get their messages one at a time. Each answer leads to another call of this function.
                     if rules.hasScenes { moveScenes(into: &actions, now: now) }
                     if hasBusyScenes { return }
                     continue

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// How an incarnation (one run of an app, from launch to exit) ends, and what follows.
+/// Ends an incarnation (one run of an app, from launch to exit), and decides whether the app restarts.
 extension AppMachine {
     /// The longest grace (time from willTerminate to SIGKILL) of an app that is terminated to free memory.
     public static let shortGrace = Duration.seconds(2)

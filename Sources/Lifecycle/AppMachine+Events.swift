@@ -219,8 +219,8 @@ extension AppMachine {
     private mutating func foundRunning(into actions: inout [Action], now: Duration) {
         guard case .running(var running) = phase, running.state == .suspended, running.edge == nil else { return }
         running.stoppedAgain += 1
-        // torpord stops an app again that another process continued, up to three times, and then leaves it running. If
-        // another machine may own the app, it must not run here, so it is then terminated.
+        // If another process continues a suspended app, torpord stops the app again, up to three times, and then leaves
+        // it running. But if another machine may own the app, the app must not run here, so torpord terminates it.
         if running.stoppedAgain > 3, !mayRun {
             terminate(.unresponsive, politely: false, into: &actions, now: now)
         } else if running.stoppedAgain <= 3 {
@@ -285,7 +285,7 @@ extension AppMachine {
         }
     }
 
-    /// Cancels a launch that waits and has not begun. The app counts as ended for `reason`.
+    /// Cancels a launch that is waiting and has not begun. The app then counts as ended for `reason`.
     mutating func endBeforeLaunch(_ reason: TerminationReason) -> [Action] {
         phase = .notRunning(.resting)
         lastEnding = reason

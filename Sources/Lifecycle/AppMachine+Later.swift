@@ -13,7 +13,7 @@ extension AppMachine {
         if isPrepared { flags |= 4 }
         if grantIsOver { flags |= 8 }
         if isForced { flags |= 16 }
-        // Bit 32 is retired: it meant that a URL waits to be opened.
+        // Do not reuse bit 32: in records of older versions it means that a URL waits to be opened.
         let time = backgroundTime?.value
         if time?.isRecorded ?? false { flags |= 64 }
         if comesBack { flags |= 128 }

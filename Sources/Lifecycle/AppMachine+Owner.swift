@@ -2,7 +2,7 @@
 
 /// Whether this machine owns an app whose rules say that it needs an owner.
 public enum Ownership: UInt8, Sendable, Hashable, CaseIterable {
-    /// Another machine may own the app: here, nothing launches or wakes it.
+    /// Another machine may own the app, so nothing launches or wakes the app on this machine.
     case none = 0
     /// This machine owns the app.
     case owned = 1
@@ -115,7 +115,7 @@ extension AppMachine {
         case .notRunning:
             cancelLaunch()
         case .launching where wasOwned || rules.isOneshot:
-            // A oneshot is never suspended: its whole run counts as its launch.
+            // A oneshot cannot be suspended, because its whole run counts as its launch. So terminate it.
             terminate(.evicted, politely: true, into: &actions, now: now)
             letScenesGo()
             setGoal(.notRunning)

@@ -122,7 +122,7 @@ extension AppMachine {
         case .launching, .running:
             // The app runs already, so a start into the background changes nothing.
             if foreground { setGoal(.active) }
-            // A start into the foreground without a scene to show at least cancels a suspension.
+            // The start is for the foreground, but the app has no scene to show. Still, the start cancels a suspension.
             if isWanted, !foreground, goal == .suspended { setGoal(.background) }
             walk(into: &actions, now: now)
         case .terminating(var terminating):

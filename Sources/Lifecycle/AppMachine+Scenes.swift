@@ -124,7 +124,8 @@ extension AppMachine {
     }
 
     /// Sends scenes their next messages at a step of the app's edge (its state transition). Returns whether the edge
-    /// must wait for the scenes. Store the edge in `phase` before the call: it decides how active scenes may be.
+    /// must wait for the scenes. Store the edge in `phase` before the call, because the phase determines how active
+    /// scenes may be.
     mutating func waitsForScenes(_ message: Message, into actions: inout [Action], now: Duration) -> Bool {
         moveScenes(into: &actions, now: now)
         return !isEdgeDone(message)

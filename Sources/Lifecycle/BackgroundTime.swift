@@ -53,9 +53,9 @@ struct BackgroundTime: Sendable, Hashable {
     var lastToken: UInt32 = 0
     /// Names of the tasks that were running when the app started to end.
     var leaked: [String] = []
-    /// The time that tasks have used since the app entered the background, up to the last stop of `clock`.
+    /// The time that tasks have used since the app entered the background. The time since `clock` is not included.
     @Packed var used: Duration = .zero
-    /// The time that tasks have used since `budgetBegan`, up to the last stop of `clock`.
+    /// The time that tasks have used since `budgetBegan`. The time since `clock` is not included.
     @Packed var budgetUsed: Duration = .zero
     @OptionallyPacked var budgetBegan: Duration?
     /// When the clock that measures the time of tasks was started; nil while it is stopped.
@@ -98,7 +98,7 @@ struct BackgroundTime: Sendable, Hashable {
         return !recorded.isEmpty
     }
 
-    /// How much longer tasks may run, all together; nil for no limit.
+    /// The running time that is left for all tasks together; nil for no limit.
     func remaining(_ rules: AppRules, now: Duration) -> Duration? {
         let running = clock.map { now - $0 } ?? .zero
         var left = rules.taskTime.map { $0 - used - running }

@@ -99,8 +99,8 @@ extension Coordinator {
             redefine(app, change)
             var launches: [(app: AppID, foreground: Bool)] = []
             if isBack { takeBack(app, change.launchesNew, launches: &launches, now: now) }
-            // An app that this app required so far may wait to stop until this app has ended. This app may no longer
-            // require it, so check it again.
+            // The new definition may no longer require an app that it required until now. If that other app has a
+            // pending stop, it waits for this app to end, and need no longer wait: check it again.
             changed += graph.requires[app]
             graph.put(app, requires: requires, after: after)
             _ = passOn(requires.filter { nodes[$0].pendingStop != nil })

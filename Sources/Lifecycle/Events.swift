@@ -13,7 +13,7 @@ public enum AppEvent: Sendable, Hashable {
     case launchContinues
     /// The launch was refused for a reason that a retry would not change, so there is no restart.
     case launchRefused
-    /// The app is ready: READY=1, a successful probe, or a successful exec, as its setting `ready` says.
+    /// The app has become ready, by READY=1, a successful probe or a successful exec, as its setting `ready` says.
     case ready
     /// The app answered a message.
     case answered(Message)

@@ -85,7 +85,7 @@ public struct AppRuleValues: Sendable, Hashable {
     public init() {}
 }
 
-/// The values of `on_missed_transition`: what a missed transition deadline does.
+/// The values of `on_missed_transition`: what happens when an app misses the deadline of a transition.
 public enum MissedTransition: String, Sendable, Hashable, CaseIterable {
     /// The transition continues, and torpord reports the missed deadline.
     case goOn = "continue"

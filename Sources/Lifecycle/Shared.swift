@@ -31,7 +31,7 @@ public struct Shared<Value> {
 extension Shared: @unchecked Sendable where Value: Sendable {}
 
 extension Shared: Equatable where Value: Equatable {
-    /// Whether the values are equal, whether they share a box or not.
+    /// Whether the values are equal, even if they are not in the same box.
     @inlinable
     public static func == (left: Shared, right: Shared) -> Bool {
         left.box === right.box || left.box.value == right.box.value

@@ -43,7 +43,8 @@ public final class Keeper {
     public let appDescriptorLimit: UInt64
     /// Whether an upgrade failed: the program on disk did not start, so the keeper started the previous program again.
     public let isFallback: Bool
-    /// The version of torpor-keeper's state. `torpor-keeper --accepts` says whether another version can take it over.
+    /// The version of the format of torpor-keeper's state. `torpor-keeper --accepts` tells whether another
+    /// torpor-keeper can take over a state of this version.
     public let resumeVersion: UInt32
     private let opensFiles: Bool
     /// Whether the keeper can launch programs in a sandbox.
@@ -290,8 +291,8 @@ public final class Keeper {
         try? channel.send(KeeperRequest.bye(status: status, keepingParked: keepingParked).encoded(id: 0))
     }
 
-    /// Announces that this torpord has recovered and handles signals. From then on, if a later torpord ends before it
-    /// announces the same, torpor-keeper starts this torpord's program again.
+    /// Announces that this torpord has recovered and handles signals. If a later torpord ends before it announces this,
+    /// torpor-keeper starts this torpord's program again.
     public func settled() {
         guard !isLost else { return }
         try? channel.send(KeeperRequest.settled.encoded(id: 0))
@@ -383,7 +384,8 @@ public final class Keeper {
         }
     }
 
-    /// Delivers at once the exits, orphans and launches that an earlier torpord did not handle.
+    /// Delivers, without waiting for the event loop, the exits, orphans and launches that an earlier torpord did not
+    /// handle.
     public func deliverWaiting() { deliver() }
 
     private func deliver() {

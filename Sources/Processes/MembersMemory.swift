@@ -23,7 +23,7 @@ public final class MembersMemory: @unchecked Sendable {
     /// The number of processes in the list.
     public var count: Int { members.count }
 
-    /// How much memory the processes use now (that of their whole cgroup, if it counts memory).
+    /// How much memory the processes use now. If their cgroup counts memory, this is the memory of the whole cgroup.
     public func footprint() -> Footprint {
         if let footprint = cgroupPath.flatMap({ Footprint(cgroup: $0) }) { return footprint }
         // Skip processes that have ended: once they are reaped, their pids may be reused.
@@ -41,7 +41,7 @@ public final class MembersMemory: @unchecked Sendable {
                     try Pidfd.releaseMemory(member.pidfd.raw)
                     released += 1
                 } catch {
-                    // The dying process is changing its mappings just now: retry.
+                    // The process is changing its mappings at this moment, so retry.
                     if error == .resourceTemporarilyUnavailable { continue }
                 }
                 break

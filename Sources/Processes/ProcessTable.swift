@@ -164,8 +164,8 @@ public final class ProcessTable {
 
     /// All processes of an incarnation in a snapshot, whatever their parents.
     ///
-    /// Each environment is read only once, because a process without a tag never gets one. The exception is a child
-    /// of torpor-keeper before its exec, which still has torpor-keeper's name.
+    /// Each environment is read only once, because a process without a tag never gets one later. The exception is a
+    /// child of torpor-keeper before its exec: it has torpor-keeper's name, and gets its tag at the exec.
     func pids(of tag: AppTag, in snapshot: ProcessSnapshot) -> [Int32] {
         snapshot.byPid.values.compactMap { stat in
             stat.hasEnded || self.tag(stat, keeper: Self.keeperName) != tag ? nil : stat.pid

@@ -166,7 +166,7 @@ extension ProcessTree {
         }
     }
 
-    /// I/O priorities that an earlier torpord may have set.
+    /// The I/O priorities that torpord sets in profiles, so that an earlier torpord may have set them.
     private static let usualPriorities = [25, 1].map(ioPriority(forWeight:))
 
     // MARK: Memory
@@ -196,7 +196,7 @@ extension ProcessTree {
     /// value must protect only torpord.
     public static let inheritedOOMScore = max(0, (try? ProcFS.oomScoreAdjust(ThisProcess.pid)) ?? 0)
 
-    /// What to set as `oom_score_adj` of a child before its exec; nil if the child inherits the right value.
+    /// The `oom_score_adj` to set for a child before its exec; nil if the child inherits the right value.
     public static let oomScoreForChildren: Int32? = {
         let own = (try? ProcFS.oomScoreAdjust(ThisProcess.pid)) ?? 0
         return own < 0 ? 0 : nil

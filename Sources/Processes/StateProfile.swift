@@ -18,7 +18,7 @@ public struct StateProfile: Hashable, Sendable {
     public var cpuMaximum: Int?
     /// Bytes of memory above which the kernel throttles the app and reclaims its memory; nil for no limit.
     public var memoryHigh: UInt64?
-    /// Bytes of memory that the kernel reclaims only if no other is left; nil for none.
+    /// Bytes of memory that the kernel reclaims only if no other memory can be reclaimed; nil for none.
     public var memoryLow: UInt64?
 
     /// The profile of an app without any settings, in the state active.

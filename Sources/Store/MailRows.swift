@@ -54,7 +54,7 @@ public struct StoredMail: Sendable, Hashable {
 
 /// The delivery state of a message, which changes with each attempt.
 public struct MailStanding: Sendable, Hashable {
-    /// How many runs (launches) of the app got the message without answering it.
+    /// How many runs (launches) of the app got the message and ended without answering it.
     public var attempts: Int64 = 0
     /// The number of the run (launch) of the app to which the message is being delivered; nil while it is queued.
     public var run: Int64?

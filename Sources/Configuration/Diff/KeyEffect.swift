@@ -4,7 +4,7 @@
 public enum KeyEffect: String, Sendable, Hashable, CaseIterable {
     /// At once. A changed deadline applies the next time torpord arms the deadline.
     case live
-    /// At the app's next launch. The app uses the key only while it is launched.
+    /// At the app's next launch, because the key is used only during a launch.
     case launch = "next-launch"
     /// When the app is restarted. Until then the app runs with the old value.
     case restart

@@ -32,7 +32,7 @@ package struct Context {
     package let sink: DiagnosticSink
     /// The file's path, as diagnostics write it.
     let file: String
-    /// The absolute path of the folder to which relative paths in the file refer.
+    /// The absolute path of the folder against which relative paths in the file are resolved.
     package let folder: String
     /// The key with the tables that contain it, such as `apps.web.restart`.
     package private(set) var path: String

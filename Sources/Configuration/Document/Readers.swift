@@ -126,7 +126,8 @@ package enum Read {
         return "[\(words.map(quoted).joined(separator: ", "))]"
     }
 
-    /// Reads a string, which may be empty. For a number or a boolean, the error says to quote it.
+    /// Reads a string, which may be empty. The error for a number or a boolean advises the user to put quotation marks
+    /// around it.
     static func word(_ context: Context, _ node: Node) -> String? {
         let plain: String
         switch node.value {
@@ -195,7 +196,7 @@ package enum Read {
         return nil
     }
 
-    /// Reads an array of different words. Each word must be the raw value of a case of `T`.
+    /// Reads an array of words without duplicates. Each word must be the raw value of a case of `T`.
     static func choices<T: RawRepresentable & CaseIterable & Hashable>(
         _ context: Context,
         _ node: Node
@@ -208,7 +209,7 @@ package enum Read {
         return values
     }
 
-    /// Returns the values. If two of them have the same name, reports an error and returns nil.
+    /// Returns `values` unchanged. If two of them have the same name, reports an error and returns nil.
     static func unique<T>(_ context: Context, _ node: Node, _ values: [T], by name: (T) -> String) -> [T]? {
         var seen: Set<String> = []
         for value in values where !seen.insert(name(value)).inserted {
@@ -218,7 +219,7 @@ package enum Read {
         return values
     }
 
-    /// Reads a path. A relative path refers to the folder of the configuration file.
+    /// Reads a path. A relative path is resolved against the folder of the configuration file.
     package static func path(_ context: Context, _ node: Node) -> String? {
         text(context, node).map { Path.join(context.folder, $0) }
     }
@@ -358,7 +359,7 @@ package enum Read {
 
 /// Functions that change paths as text, without access to the file system.
 package enum Path {
-    /// The normal form of a path. A relative path refers to `folder`.
+    /// The normal form of a path. A relative path is resolved against `folder`.
     package static func join(_ folder: String, _ path: String) -> String {
         normal(path.hasPrefix("/") ? path : folder + "/" + path)
     }

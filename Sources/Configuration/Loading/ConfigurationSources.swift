@@ -8,7 +8,8 @@ import WireText
 public struct ConfigurationSources: Sendable, Hashable {
     /// A configuration file and its text at the time when it was read.
     public struct File: Sendable, Hashable {
-        /// The file's path, in the form in which diagnostics show it. A relative path refers to the working directory.
+        /// The file's path, in the form in which diagnostics show it. A relative path is resolved against the working
+        /// directory.
         public var path: String
         /// The content of the file when it was read.
         public var text: [UInt8]
@@ -20,7 +21,7 @@ public struct ConfigurationSources: Sendable, Hashable {
         }
     }
 
-    /// The absolute path of the directory to which relative paths refer.
+    /// The absolute path of the directory against which relative paths are resolved.
     public var workingDirectory: String
     /// All files, in the order in which they were read. The first file includes the others.
     public var files: [File]

@@ -26,7 +26,7 @@ public struct ConfigurationSystem {
     public var effectiveUserID: UInt32
     /// The ID of the group that the supervisor runs as.
     public var effectiveGroupID: UInt32
-    /// The directory to which relative paths refer.
+    /// The directory against which relative paths are resolved.
     public var workingDirectory: String
     /// Returns the manifest of an installed bundle. `state` is the path of the state directory.
     public var bundle: (_ name: String, _ state: String) -> Result<InstalledManifest, ReadFailure> = { _, _ in

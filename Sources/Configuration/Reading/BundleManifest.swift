@@ -151,7 +151,8 @@ public struct BundleManifest {
         if installed.hasFirstLaunch, draft.origins["first_launch"] == nil {
             draft.specification.data.firstLaunch = place + "/first-launch"
         }
-        // The program's path refers to the bundle's folder, even if the machine's owner sets another working directory.
+        // Resolve the program's path against the bundle's folder, even if the machine's owner sets another working
+        // directory.
         if let program = draft.specification.exec.first, program.contains("/"), !program.hasPrefix("/") {
             draft.specification.exec[0] = place + "/" + program
         }

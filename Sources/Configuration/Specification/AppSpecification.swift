@@ -140,11 +140,11 @@ public struct AppSettings: Sendable, Hashable {
     public var launch: LaunchMode = .foreground
     /// How torpord checks that the app is ready and healthy.
     var checks = Checks()
-    /// Names of the apps that must be ready before this app is launched. They are stopped after this app. Instances
-    /// may be named, templates not.
+    /// Names of the apps that must be ready before this app is launched, and that are stopped after it. Names of
+    /// instances are allowed, names of templates are not.
     public var requires: [String] = []
-    /// Names of the apps that are launched before this app if both are launched. Instances may be named, templates
-    /// not.
+    /// Names of the apps that are launched before this app, if both are to be launched. Names of instances are allowed,
+    /// names of templates are not.
     public var after: [String] = []
     /// The values that the app's state machine uses.
     public var rules = AppRules()
@@ -210,7 +210,7 @@ public struct AppSettings: Sendable, Hashable {
 
 /// The events that notify and wake an app; a part of ``AppSettings``.
 public struct AppEvents: Sendable, Hashable {
-    /// The background modes whose events launch the app after a force quit.
+    /// The background modes whose events launch the app even after a force quit.
     public var wakeAfterForceQuit: [String] = ["location"]
     /// Whether events may launch the app before the user has unlocked the session for the first time since the boot.
     public var beforeFirstUnlock: UnlockRule = .all
@@ -412,8 +412,8 @@ public enum SuspendMethod: String, Sendable, Hashable, CaseIterable {
     case freezer
 }
 
-/// The values of `before_first_unlock`: whether events may launch an app before the user has first unlocked the
-/// session since the boot.
+/// The values of `before_first_unlock`: whether events may launch an app before the user has unlocked the session for
+/// the first time since the boot.
 public enum UnlockRule: String, Sendable, Hashable, CaseIterable {
     case all
     case unprotected
@@ -461,7 +461,7 @@ public struct ResourceLimit: Sendable, Hashable {
 public struct HookCommand: Sendable, Hashable {
     /// The program and its arguments; never empty.
     public var command: [String]
-    /// If the command still runs this long after it was started, it is killed and counts as failed; `nil` for no limit.
+    /// How long the command may run before it is killed and counts as failed; `nil` for no limit.
     public var deadline: Duration? = .seconds(30)
 
     /// Creates a command with the default deadline.

@@ -8,7 +8,7 @@ public struct LocationSpecification: Sendable, Hashable {
         case continuous
         /// Positions only while the app is active. They do not prevent the app's suspension.
         case foreground
-        /// Only positions that are far enough from the last one that the app got. They wake the app.
+        /// Only positions that are far enough from the last position that the app got. They wake the app.
         case significant
         /// No positions.
         case none

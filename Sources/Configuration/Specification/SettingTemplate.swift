@@ -69,7 +69,7 @@ public struct MissingSetting: Error, Sendable, Hashable {
 public struct AddressTemplate: Sendable, Hashable {
     /// The address as it is written in the configuration.
     public var text: String
-    /// The folder to which relative paths refer.
+    /// The folder against which relative paths are resolved.
     var folder: String
 }
 

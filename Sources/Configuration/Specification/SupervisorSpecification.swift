@@ -8,7 +8,7 @@ public struct SupervisorSpecification: Sendable, Hashable {
     public var stateDirectory: String
     /// The absolute path of the directory for log files.
     public var logDirectory: String
-    /// The absolute path of the directory to which relative paths of policies' libraries refer.
+    /// The absolute path of the directory against which relative paths of policies' libraries are resolved.
     public var policyDirectory: String
     /// The names of the policies that are loaded, in the order in which torpord asks them for advice.
     public var policies: [String] = []
@@ -167,7 +167,7 @@ public enum LogLevel: String, Sendable, Hashable, CaseIterable, Comparable {
 public struct PolicySpecification: Sendable, Hashable {
     /// The policy's name, as in `policies` of `[supervisor]`.
     public var name: String
-    /// The path of the policy's shared library. A relative path refers to the policy directory.
+    /// The path of the policy's shared library. A relative path is resolved against the policy directory.
     public var path: String
     /// The process in which the policy runs.
     public var isolation: PolicyIsolation = .process

@@ -6,9 +6,9 @@ public import TransferProtocol
 public struct SupervisorTransfers: Sendable, Hashable {
     /// The maximum number of transfers at the same time.
     public var connections = 8
-    /// The maximum number of transfers of one app at the same time.
+    /// The maximum number of simultaneous transfers of one app.
     public var perApp = 4
-    /// The maximum number of transfers with one server at the same time.
+    /// The maximum number of simultaneous transfers with one server.
     public var perHost = 2
     /// The maximum rate of all transfers together, in bytes per second; nil for no limit.
     public var rate: UInt64?

@@ -275,7 +275,7 @@ public enum File {
         try call { tlx_rename_exclusive(from, to) }
     }
 
-    /// The result of stat(2), or lstat(2) without `followLinks`.
+    /// The result of stat(2) or, if `followLinks` is false, of lstat(2).
     public static func status(_ path: String, followLinks: Bool = true) throws(Errno) -> FileStatus {
         var raw = stat()
         try call { followLinks ? stat(path, &raw) : lstat(path, &raw) }
@@ -412,7 +412,7 @@ public enum File {
         tlx_begin_writing(descriptor, off_t(offset), off_t(count))
     }
 
-    /// Sets the file position relative to the start or the end; returns the new position.
+    /// Sets the file position relative to the start or, if `fromEnd`, to the end of the file. Returns the new position.
     @discardableResult
     public static func seek(_ descriptor: Int32, to offset: Int64, fromEnd: Bool = false) throws(Errno) -> Int64 {
         Int64(try call { lseek(descriptor, off_t(offset), fromEnd ? SEEK_END : SEEK_SET) })

@@ -80,7 +80,7 @@ extension Folder {
         do throws(Errno) {
             guard try status(name) != nil else { return false }
         } catch {
-            // EXDEV means that the name is a mount point. It exists, so nothing is copied to it.
+            // EXDEV: the name is a mount point in this folder. It exists already, so nothing is copied to it.
             guard error == .improperLink else { throw error }
         }
         result.present += 1

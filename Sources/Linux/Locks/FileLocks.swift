@@ -113,7 +113,7 @@ public struct FileLock: Hashable, Sendable {
 struct LockLine {
     /// The number that the kernel gives a lock. Requests that wait for the lock have the same number.
     let number: Int
-    /// Whether the line is a request that waits for the lock on an earlier line.
+    /// Whether the line is a request that waits for the lock of an earlier line with the same number.
     let waits: Bool
     let lock: FileLock
 

@@ -38,7 +38,7 @@ public final class HeldLockReading {
     private var current: Walk?
     private var seen: Set<FileLock> = []
 
-    /// The descriptors of a process or thread: the `fd` and `fdinfo` directories, read in parallel.
+    /// The list of a process's or thread's descriptors. The directories `fd` and `fdinfo` are read in parallel.
     private final class Walk {
         let pid: Int32
         let links: OpaquePointer

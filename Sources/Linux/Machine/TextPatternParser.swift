@@ -55,7 +55,7 @@ struct ByteSet: Sendable {
 
     func contains(_ byte: UInt8) -> Bool { words[Int(byte >> 6)] & (1 << UInt64(byte & 63)) != 0 }
 
-    /// All bytes that are not in the set, except 0, which no text contains.
+    /// All bytes that are not in the set, except 0, because texts contain no byte 0.
     var others: ByteSet {
         var result = ByteSet()
         result.words = ~words
@@ -254,7 +254,8 @@ struct TextPatternParser {
         return member
     }
 
-    /// Parses the name between two bytes `kind`. The second `kind` is followed by a bracket.
+    /// Parses the name in an element such as `[:alpha:]`, up to the second byte `kind` (here `:`), which is followed by
+    /// a bracket.
     private mutating func name(_ kind: UInt8) throws(Invalid) -> [UInt8] {
         rest.removeFirst()
         var name: [UInt8] = []

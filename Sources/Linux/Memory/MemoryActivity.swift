@@ -11,9 +11,9 @@ public struct MemoryActivity: Hashable, Sendable {
     public var scannedDirectly: UInt64 = 0
     /// How often a task had to wait in direct reclaim.
     public var allocationStalls: UInt64 = 0
-    /// Swapped-out pages that were soon needed again (Linux 5.9).
+    /// How many swapped-out pages were soon needed again (Linux 5.9).
     public var refaultsOfSwap: UInt64 = 0
-    /// File pages that were soon needed again after eviction.
+    /// How many file pages were soon needed again after they were reclaimed.
     public var refaultsOfFiles: UInt64 = 0
     /// Pages that were read from swap.
     public var swappedIn: UInt64 = 0

@@ -126,7 +126,7 @@ public final class ChildProcess {
         return status ?? -1
     }
 
-    /// Waits at most `timeout` for the child to end. Returns its wait status; nil after the timeout.
+    /// Waits at most `timeout` for the child to end. Returns its wait status; nil if the child has not ended by then.
     public func reap(within timeout: Duration) -> Int32? {
         if let status { return status }
         guard (try? Descriptor.wait(pidfd.raw, timeout: timeout)) ?? true else { return nil }

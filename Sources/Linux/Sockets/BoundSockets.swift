@@ -274,7 +274,7 @@ extension Sockets {
     }
 }
 
-/// Like `withCString`, but passes a null pointer for nil.
+/// Like `withCString`, but passes a null pointer if `text` is nil.
 private func withOptionalCString<T>(_ text: String?, _ body: (UnsafePointer<CChar>?) -> T) -> T {
     guard let text else { return body(nil) }
     return text.withCString { body($0) }
