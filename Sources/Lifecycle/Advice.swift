@@ -20,8 +20,8 @@ extension Coordinator {
     /// The longest time that a policy's advice may contain: 366 days.
     public static let longestAdvice = Duration.seconds(366 * 86_400)
 
-    /// Whether a policy must allow (``Advice/admit``) or refuse each launch. askForAdmission(_:)`` asks the
-    /// policy./askForAdmission(_:)`` asks the policy.
+    /// Whether a policy must allow (``Advice/admit``) or refuse each launch. The action ``Action/askForAdmission(_:)``
+    /// tells the caller to ask the policy.
     public var asksForAdmission: Bool { admission.isNeeded }
 
     /// Sets whether a policy must allow each launch. If `isNeeded` is false, launches that wait for a policy's answer

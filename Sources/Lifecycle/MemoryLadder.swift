@@ -2,9 +2,9 @@
 
 /// Decides what to do when memory is short: one step at a time, the gentlest first.
 ///
-/// O: the need for memory and the apps go in, the next step comes out./O: the need for memory and the apps go in, the
-/// next step comes out. The caller carries out a step, waits until it has taken effect, reads memory again, and asks
-/// for the next step. See docs/lifecycle.md, "Memory".
+/// The ladder uses no clock and no I/O. From the reason why memory is needed and the list of apps, it computes the next
+/// step. The caller carries out a step, waits until it has taken effect, reads memory again, and asks for the next
+/// step. See docs/lifecycle.md, "Memory".
 public struct MemoryLadder: Sendable {
     /// The kinds of steps, gentlest first.
     public enum Rung: String, Sendable, Hashable, CaseIterable {

@@ -21,8 +21,10 @@ public struct AppLimits: Hashable, Sendable {
     /// throttled by the kernel forever instead of being killed. Even without `memory.high`, the kernel reclaims page
     /// cache before it kills. `memory.oom.group` makes the kernel kill the whole app instead of one of its processes.
     ///
-    /// - Parameters: - before: the limits that were written last; nil if unknown. - usage: the memory usage at the last
-    ///   step of lowering the limit; pass it again while the returned `isUnfinished` is true.
+    /// - Parameters:
+    ///   - before: the limits that were written last; nil if unknown.
+    ///   - usage: the memory usage at the last step of lowering the limit; pass it again while the returned
+    ///     `isUnfinished` is true.
     /// - Returns: what failed, and whether memory usage is still above the new limit. If it is, call this function
     ///   again soon.
     public func write(

@@ -68,12 +68,15 @@ public final class Store {
 
     /// Starts the writer thread, which opens the database when it is first used.
     ///
-    /// - Parameters: - path: the database's path. The file and its directory are created if missing. - machine: the
-    ///   content of /etc/machine-id. If another machine wrote the database, state that does not apply here, such as
-    ///   restart counts and force-quit marks, is ignored. - boot: the boot's id. Force-quit marks from another boot are
-    ///   ignored. - journal: keeps changes that are not in the database yet, for the next torpord. Changes that the
-    ///   journal contains now are written to the database. - holdsWrites: if true, the file is not changed until
-    ///   ``releaseWrites()`` is called, so that the older torpord can continue to use the file if an upgrade fails.
+    /// - Parameters:
+    ///   - path: the database's path. The file and its directory are created if missing.
+    ///   - machine: the content of /etc/machine-id. If another machine wrote the database, state that does not apply
+    ///     here, such as restart counts and force-quit marks, is ignored.
+    ///   - boot: the boot's id. Force-quit marks from another boot are ignored.
+    ///   - journal: keeps changes that are not in the database yet, for the next torpord. Changes that the journal
+    ///     contains now are written to the database.
+    ///   - holdsWrites: if true, the file is not changed until ``releaseWrites()`` is called, so that the older torpord
+    ///     can continue to use the file if an upgrade fails.
     public convenience init(
         path: String,
         machine: String,
@@ -261,9 +264,10 @@ public final class Store {
 
     /// Reads the file's content. Call it once, before any other request.
     ///
-    /// - Parameters: - limit: if the disk takes longer than this, `completion` gets empty content. - late: called once
-    ///   if `limit` has passed: with the content as soon as it is read or, if that takes more than another minute, with
-    ///   empty content. Until then, ``isLoaded`` is false.
+    /// - Parameters:
+    ///   - limit: if the disk takes longer than this, `completion` gets empty content.
+    ///   - late: called once if `limit` has passed: with the content as soon as it is read or, if that takes more than
+    ///     another minute, with empty content. Until then, ``isLoaded`` is false.
     public func load(
         within limit: Duration = .seconds(10),
         late: ((StoreContents) -> Void)? = nil,

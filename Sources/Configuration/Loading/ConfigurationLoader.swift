@@ -7,10 +7,11 @@ public enum ConfigurationLoader {
     /// Reads a configuration file and all files that it includes. On failure, the result contains all errors and
     /// warnings.
     ///
-    /// - Parameters: - path: the file's path, in the form in which diagnostics should show it; `nil` for the default
-    ///   path. - environment: the supervisor's environment, which determines the default directories. - userID: the
-    ///   user that the supervisor will run as; `nil` for the user of this process. - system: access to files, users and
-    ///   groups, which tests replace.
+    /// - Parameters:
+    ///   - path: the file's path, in the form in which diagnostics should show it; `nil` for the default path.
+    ///   - environment: the supervisor's environment, which determines the default directories.
+    ///   - userID: the user that the supervisor will run as; `nil` for the user of this process.
+    ///   - system: access to files, users and groups, which tests replace.
     public static func load(
         path: String? = nil,
         environment: [String: String],
@@ -26,9 +27,10 @@ public enum ConfigurationLoader {
     ///
     /// With the same environment and user, the result is the same. Users and groups are not looked up again.
     ///
-    /// - Parameters: - sources: the texts of all files. `include` can find only these files. - environment: the
-    ///   supervisor's environment, which determines the default directories. - userID: the user that the supervisor
-    ///   runs as; `nil` for the user of this process.
+    /// - Parameters:
+    ///   - sources: the texts of all files. `include` can find only these files.
+    ///   - environment: the supervisor's environment, which determines the default directories.
+    ///   - userID: the user that the supervisor runs as; `nil` for the user of this process.
     public static func load(
         sources: ConfigurationSources,
         environment: [String: String],

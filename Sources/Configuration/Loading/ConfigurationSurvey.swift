@@ -10,8 +10,10 @@ public struct ConfigurationSurvey: Sendable {
 
     /// Reads the files again. May block on disks.
     ///
-    /// - Parameters: - environment: the variables with which the configuration was loaded. They determine the folder
-    ///   that contains bundles. - system: access to files, with the working directory of the configuration.
+    /// - Parameters:
+    ///   - environment: the variables with which the configuration was loaded. They determine the folder that contains
+    ///     bundles.
+    ///   - system: access to files, with the working directory of the configuration.
     public init(path: String, environment: [String: String], system: ConfigurationSystem = .live) {
         let seen = Seen()
         var recording = system

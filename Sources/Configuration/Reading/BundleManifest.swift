@@ -84,8 +84,10 @@ public struct BundleManifest {
 
     /// Reads a manifest and checks its app, with no keys from the machine's configuration.
     ///
-    /// - Parameters: - text: the part of the manifest before `[files]`. - hasFirstLaunch: whether the bundle has a
-    ///   folder `first-launch`. - file: the manifest's name in diagnostics.
+    /// - Parameters:
+    ///   - text: the part of the manifest before `[files]`.
+    ///   - hasFirstLaunch: whether the bundle has a folder `first-launch`.
+    ///   - file: the manifest's name in diagnostics.
     public static func check(
         _ text: [UInt8],
         hasFirstLaunch: Bool,
@@ -112,10 +114,12 @@ public struct BundleManifest {
 
     /// Creates the app that the manifest describes, and applies the keys that the machine's owner sets.
     ///
-    /// - Parameters: - app: the app without any key. - owner: the tables of the machine's configuration, which override
-    ///   the manifest: `[defaults]`, then the app's own table. - sink: the sink for errors and warnings about the
-    ///   manifest. - checked: whether to make all checks, including those that compare the manifest's keys with the
-    ///   owner's.
+    /// - Parameters:
+    ///   - app: the app without any key.
+    ///   - owner: the tables of the machine's configuration, which override the manifest: `[defaults]`, then the app's
+    ///     own table.
+    ///   - sink: the sink for errors and warnings about the manifest.
+    ///   - checked: whether to make all checks, including those that compare the manifest's keys with the owner's.
     func draft(
         _ app: AppDraft,
         _ bundle: BundleReference,

@@ -46,8 +46,9 @@ struct SandboxOwnPaths {
     /// Why a permission that a bundle's manifest requests is not granted, as the rest of a sentence that begins with
     /// the permission; nil if it is granted.
     ///
-    /// `, is not withheld: ``check(_:_:)`` warns of it, as for every app./`, is not withheld: ``check(_:_:)`` warns of
-    /// it, as for every app. Paths that lead to torpord's own files through symlinks or mounts are found at launch.
+    /// Read access to a folder that contains one of torpord's own paths, such as `/`, is granted, but ``check(_:_:)``
+    /// warns of it, as for every app. Paths that lead to torpord's own files through symlinks or mounts are found at
+    /// launch.
     func obstacle(to permission: Permission) -> String? {
         guard case .files(let path, let isReadOnly) = permission else { return nil }
         if Self.entersProcess(path) { return "leads through /proc to what other processes have open" }

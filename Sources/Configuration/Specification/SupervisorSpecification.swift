@@ -64,8 +64,9 @@ public struct SupervisorSpecification: Sendable, Hashable {
     /// Creates a specification with default values. The directories are those that systemd has set, otherwise those of
     /// root or of a user.
     ///
-    /// - Parameters: - environment: environment variables such as `RUNTIME_DIRECTORY`, `XDG_RUNTIME_DIR` and `HOME`. -
-    ///   userID: the effective user. For 0, the directories are those of the system.
+    /// - Parameters:
+    ///   - environment: environment variables such as `RUNTIME_DIRECTORY`, `XDG_RUNTIME_DIR` and `HOME`.
+    ///   - userID: the effective user. For 0, the directories are those of the system.
     public init(environment: [String: String], userID: UInt32) {
         let paths = DefaultPaths(environment: environment, userID: userID)
         self.runtimeDirectory = paths.runtime

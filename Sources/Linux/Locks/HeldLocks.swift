@@ -24,7 +24,7 @@ public struct HeldLock: Hashable, Sendable {
 /// Reads the file locks that processes hold, from their descriptors (`lock:` in `/proc/PID/fdinfo`). Reads in steps,
 /// because each open descriptor takes the kernel about 8 µs.
 ///
-/// proc/proc/locks` this shows which processes really hold a lock: an OFD lock, and a flock whose process has ended,
+/// Unlike `/proc/locks`, this shows all processes that hold a lock. An OFD lock, and a flock whose process has ended,
 /// belong to every process that shares the open file.
 public final class HeldLockReading {
     /// The locks found so far, each once.

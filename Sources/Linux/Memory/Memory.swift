@@ -32,9 +32,9 @@ public enum Memory {
     public static func keepFreed(_ keeps: Bool) { tlx_heap_keep(keeps ? 1 : 0) }
 
     /// Returns free heap memory to the kernel, and drops the program's unmodified file pages. When these pages are used
-    /// again, they are read from the page cache. Takes some milliseconds for a large heap. wait(until:for:)``
-    /// (``Monitor/wait(until:for:)`` (``Monitor/whileAllWait(_:_:)``): otherwise a thread could modify a page just
-    /// before it is dropped.
+    /// again, they are read from the page cache. Takes some milliseconds for a large heap. All other threads must be
+    /// blocked in ``Monitor/wait(until:for:)`` (use ``Monitor/whileAllWait(_:_:)``), because otherwise a thread could
+    /// modify a page just before this function drops it.
     public static func release() { tlx_release_pages() }
 
     /// Locks this process's pages in memory, including pages that it touches later, so that the process still works

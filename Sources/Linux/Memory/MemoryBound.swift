@@ -12,8 +12,9 @@ public struct MemoryBound: Hashable, Sendable {
     /// The cgroup with the lowest memory limit around this process and its apps; nil if no limit is below the machine's
     /// memory.
     ///
-    /// - Parameters: - apps: the parent of the apps' cgroups (v2); nil if they are below this process's own cgroup. -
-    ///   root: a prefix for paths below `/proc` and `/sys`; empty except in tests.
+    /// - Parameters:
+    ///   - apps: the parent of the apps' cgroups (v2); nil if they are below this process's own cgroup.
+    ///   - root: a prefix for paths below `/proc` and `/sys`; empty except in tests.
     public init?(around apps: String? = nil, root: String = "") {
         var found: (path: String, limit: UInt64, isFirst: Bool)?
         for line in ((try? File.readString(root + "/proc/self/cgroup")) ?? "").split(separator: "\n") {

@@ -21,9 +21,10 @@ public struct PressureTrigger {
 
     /// Creates a trigger for the whole machine.
     ///
-    /// - Parameters: - stall: how long tasks must wait in total within `window` to activate the trigger. - window: 0.5
-    ///   to 10 s. Without CAP_SYS_RESOURCE it must be a multiple of ``ordinaryWindow``; older kernels (such as Debian
-    ///   12's 6.1) allow no trigger at all without CAP_SYS_RESOURCE.
+    /// - Parameters:
+    ///   - stall: how long tasks must wait in total within `window` to activate the trigger.
+    ///   - window: 0.5 to 10 s. Without CAP_SYS_RESOURCE it must be a multiple of ``ordinaryWindow``; older kernels
+    ///     (such as Debian 12's 6.1) allow no trigger at all without CAP_SYS_RESOURCE.
     /// - Throws: ENOENT or EOPNOTSUPP if the kernel has no PSI, EINVAL for a window that is not allowed, EPERM or
     ///   EACCES without privileges on an older kernel.
     public init(

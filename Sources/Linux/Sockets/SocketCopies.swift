@@ -148,8 +148,9 @@ public final class SocketCopyReading {
     /// Opens the process's descriptor table. Throws EACCES if this process may not inspect the other process, ENOENT if
     /// the other process has ended.
     ///
-    /// - Parameters: - seen: inode numbers of sockets to skip. - most: the maximum number of copies; if there are more
-    ///   sockets to copy, ``read(until:)`` throws EMFILE.
+    /// - Parameters:
+    ///   - seen: inode numbers of sockets to skip.
+    ///   - most: the maximum number of copies; if there are more sockets to copy, ``read(until:)`` throws EMFILE.
     public init(_ pid: Int32, pidfd: Descriptor, seen: Set<UInt32> = [], most: Int = .max) throws(Errno) {
         guard let directory = opendir("/proc/\(pid)/fd") else { throw Errno(rawValue: errno) }
         self.directory = directory

@@ -64,9 +64,11 @@ public enum SocketQueues {
     /// not call this on the event loop, because the kernel visits every socket, which takes about a microsecond each.
     /// Throws an error such as EACCES if socket diagnostics (sock_diag(7)) are forbidden or missing.
     ///
-    /// - Parameters: - inodes: the inode numbers of sockets, which are unique among all namespaces. - ports: ports of
-    ///   this process's namespace. - namespaces: other namespaces to search for the inode numbers. A namespace that
-    ///   cannot be read counts as having none of the sockets.
+    /// - Parameters:
+    ///   - inodes: the inode numbers of sockets, which are unique among all namespaces.
+    ///   - ports: ports of this process's namespace.
+    ///   - namespaces: other namespaces to search for the inode numbers. A namespace that cannot be read counts as
+    ///     having none of the sockets.
     public static func read(
         _ inodes: Set<UInt32>,
         at ports: Set<UInt64> = [],
