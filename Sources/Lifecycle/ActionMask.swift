@@ -53,9 +53,9 @@ public struct ActionMask: OptionSet, Hashable, Sendable {
 }
 
 extension AppMachine {
-    /// The actions that a new supervisor must carry out when it takes over the app from a supervisor that died: the
-    /// actions of `undone` that still make sense, and the actions that were in progress. The old supervisor may have
-    /// carried out any of them already.
+    /// The actions that a new supervisor must carry out when it takes over the app from a supervisor that died. These
+    /// are the actions of `undone` that still make sense, and the actions that were in progress. The old supervisor may
+    /// already have carried out any of them.
     ///
     /// If a launch is in progress and torpord knows no process of it, the result contains this launch. Before the
     /// launch is repeated, the caller must check that the first attempt has left no process.

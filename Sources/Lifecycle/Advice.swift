@@ -66,8 +66,8 @@ extension Coordinator {
         )
     }
 
-    /// Whether the app will run after its pending requests: if a stop of the app is pending, whether that stop is part
-    /// of a restart; otherwise, whether the app's goal is active, inactive or background.
+    /// Whether the app will run after its pending requests. If a stop of the app is pending, this is true if the stop
+    /// is part of a restart. Otherwise it is true if the app's goal is active, inactive or background.
     private func goesOn(_ app: AppID) -> Bool {
         if let stop = nodes[app].pendingStop { return Self.comesBack(after: stop) }
         switch nodes[app].machine.goal {

@@ -252,8 +252,8 @@ extension AppMachine {
         edgeDeadline = deadline
     }
 
-    /// The configured time for a deadline that the app itself has to meet; nil if that time has no limit, or if the
-    /// app does not have to meet deadlines of this kind.
+    /// The configured time for a deadline that the app itself has to meet. Nil if that time has no limit, or if the app
+    /// does not have to meet deadlines of this kind.
     func baseAllowance(of kind: DeadlineKind) -> Duration? {
         switch kind {
         case .launch: rules.launchDeadline

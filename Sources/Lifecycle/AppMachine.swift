@@ -5,8 +5,8 @@
 /// An app has a *goal*, the state that was last requested. An *edge* is a transition to another state, as a list of
 /// steps: send a message and wait for the answer, or enter a state. Each function first applies the event or request,
 /// which may end the current edge. If no edge is in progress then, the function starts the next edge towards the goal.
-/// A newer goal waits until the current edge ends, with three exceptions: a new goal cancels suspending at once,
-/// because the app gets no message about suspending; terminating overrides every edge; and a force quit overrides
+/// A newer goal waits until the current edge ends, with three exceptions. A new goal cancels suspending at once,
+/// because the app gets no message about suspending. Terminating overrides every edge. A force quit overrides
 /// terminating.
 ///
 ///     notRunning ──requestLaunch──▶ notRunning(waiting) ──permitLaunch──▶ launching ──ready──▶ running
@@ -286,8 +286,8 @@ public struct AppMachine: Sendable {
         return false
     }
 
-    /// Whether the app does not run because it failed or exited: no request, eviction or shutdown ended it, it is not a
-    /// oneshot that is done, and it may run on this machine.
+    /// Whether the app does not run because it failed or exited. False if a request, an eviction or a shutdown ended
+    /// the app, if it is a oneshot that is done, or if it may not run on this machine.
     public var isDown: Bool {
         guard mayRun else { return false }
         return switch phase {
@@ -337,8 +337,8 @@ public struct AppMachine: Sendable {
         return false
     }
 
-    /// The goal that the app moves to: ``goal``, or a less active state while the app is interrupted, while no user can
-    /// see it, or while this machine does not own it.
+    /// The goal that the app moves to. This is ``goal``, or a less active state while the app is interrupted, while no
+    /// user can see it, or while this machine does not own it.
     public var effectiveGoal: Goal {
         if !mayRun { return goal == .notRunning ? .notRunning : .suspended }
         guard goal == .active else { return goal }

@@ -155,8 +155,8 @@ extension AppMachine {
             + holds.map { $0.reason.isEmpty ? "an operator" : "an operator (\($0.reason))" }
     }
 
-    /// The error that refuses to suspend the app: it names the task, hold or mode that keeps the app in the background,
-    /// and says how to suspend the app all the same. Nil if nothing keeps the app in the background.
+    /// The error that refuses to suspend the app; nil if nothing keeps the app in the background. The error names the
+    /// task, hold or mode that keeps the app in the background, and says how to suspend the app nevertheless.
     var refusalWhileHeld: RequestError? {
         guard isHeld else { return nil }
         let isHeldByItself = !tasks.isEmpty || !modes.modes.isEmpty

@@ -22,7 +22,8 @@ extension ProcessTree {
     }
 
     /// Whether the container's first process ignores a signal that would terminate other programs. The kernel delivers
-    /// a signal to the first process of a PID namespace only if the process has installed a handler for the signal.
+    /// a signal to the first process of a PID namespace only if the process has installed a handler for the signal
+    /// (except for SIGKILL and SIGSTOP).
     public func isDeaf(to number: Int32) -> Bool {
         guard let first = insideContainer.first, number != Signal.kill, number != Signal.stop else { return false }
         return (try? ProcFS.isFirstOfNamespace(first.pid) && ProcFS.leavesToDefault(number, first.pid)) == true

@@ -18,7 +18,7 @@ final class StoreWriter {
     private var retryDelay = Duration.seconds(1)
     private var retryAt: Duration?
     private var setAsideAt: Duration?
-    /// How many times since the last write SQLite has reported damage although the file was intact.
+    /// How many times SQLite has reported damage to an intact file since the last write.
     private var falseAlarms = 0
     private static let mostFalseAlarms = 8
     /// How often to try to open the file at the start before it is opened read-only. A read-only open ignores the

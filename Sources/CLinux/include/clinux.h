@@ -84,7 +84,7 @@ int tlx_unix_pair(int kind, int fds[2]);
 /// Calls accept4(2), which needs _GNU_SOURCE.
 int tlx_accept(int fd);
 /// Create non-blocking TCP connections and listening sockets, for readiness checks and socket activation. Addresses
-/// must be numeric, because getaddrinfo could block.
+/// must be numeric, because names are not resolved (no getaddrinfo).
 int tlx_tcp_connect(const char *address, uint16_t port);
 int tlx_tcp_listen(const char *address, uint16_t port, int backlog, int reuse_port);
 int tlx_socket_error(int fd);
@@ -130,9 +130,9 @@ ssize_t tlx_tcp_answer(int netlink, tlx_tcp_socket *to, int *is_last);
 enum { tlx_tcp_piece = 512 };
 
 /// Finds the user at the other end of a TCP connection. Returns 1 and sets *user if a process of that user has accepted
-/// the connection; returns 0 if the other end is on another machine. Fails with ENOENT if the other end is on this
-/// machine but the user is unknown, because the connection is not accepted yet, is already closed, or the kernel does
-/// not report the user.
+/// the connection. Returns 0 if the other end is on another machine. Fails with ENOENT if the other end is on this
+/// machine but the user is unknown. This is so if the connection is not accepted yet or is already closed, or if the
+/// kernel does not report the user.
 int tlx_tcp_peer_user(int fd, uint32_t *user);
 
 // Sockets that apps inherit (listening.c).

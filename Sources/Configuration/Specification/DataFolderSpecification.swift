@@ -4,8 +4,8 @@
 public struct DataFolderSpecification: Sendable, Hashable {
     /// Whether the app has data folders.
     public var isWanted = false
-    /// The absolute path of a folder whose content torpord copies into the app's folder `library`, before the app's
-    /// first launch and before the first launch of each new version; `nil` if nothing is copied.
+    /// The absolute path of a folder whose content torpord copies into the app's folder `library`; `nil` if nothing is
+    /// copied. torpord copies it before the app's first launch, and before the first launch of each new version.
     public var firstLaunch: String?
     /// The app's version; `nil` if the configuration has none.
     public var version: String?

@@ -27,10 +27,12 @@ public enum PathRights {
     /// this is possible in several directories, the last of them counts. Nil if only root and this process's user can
     /// redirect the path.
     ///
-    /// The result is the directory's owner with group nobody, unless the owner is root or this process's user. Then the
-    /// result is, in a sticky directory with an entry of another user, that user with group nobody; and in a directory
-    /// to which only a group may write, user nobody with that group. In all other cases, and if the path cannot be
-    /// inspected, the result is user nobody with group nobody.
+    /// The result depends on the directory:
+    ///
+    /// - If the directory's owner is neither root nor this process's user: the owner, with group nobody.
+    /// - Otherwise, if the directory is sticky and contains an entry of another user: that user, with group nobody.
+    /// - Otherwise, if only a group may write to the directory: user nobody, with that group.
+    /// - In all other cases, and if the path cannot be inspected: user nobody, with group nobody.
     public static func owner(ofWayTo path: String) -> (uid: UInt32, gid: UInt32)? {
         do throws(Errno) {
             return try findOwner(ofWayTo: path)

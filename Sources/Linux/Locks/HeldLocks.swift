@@ -147,8 +147,8 @@ public final class HeldLockReading {
         guard fd >= 0 else { return [] }
         defer { close(fd) }
         guard let first = Self.first(fd) else { return [] }
-        // `first` has returned nil for most files: only files with locks, and files with a long fdinfo, are read
-        // further. So this takes only microseconds per process.
+        // For most files, `first` has returned nil. Only files with locks, and files with a long fdinfo, are read to
+        // the end, so this costs only microseconds.
         let all = first + ((try? File.read(descriptor: fd, limit: 1 << 22)) ?? [])
         return all.withUnsafeBytes { locks(in: $0) }
     }

@@ -37,9 +37,9 @@ extension Errno {
     /// Whether the process or file does not exist, or no longer exists: ESRCH or ENOENT.
     public var isGone: Bool { self == .noSuchProcess || self == .noSuchFileOrDirectory }
 
-    /// Whether the error has a temporary cause, so that a retry may succeed: this process or the machine lacked a
-    /// resource, a file was busy, a device or server failed, or the call was interrupted. Such an error says nothing
-    /// about the file or process itself.
+    /// Whether the error has a temporary cause, so that a retry may succeed. Such causes are a lack of resources in
+    /// this process or on the machine, a busy file, a failing device or server, and an interrupted call. The error then
+    /// says nothing about the file or process itself.
     public var isPassing: Bool {
         let passing: [Errno] = [
             .ioError, .interrupted, .noBufferSpace, .noMemory, .resourceTemporarilyUnavailable, .staleNFSFileHandle,

@@ -3,7 +3,7 @@
 import WireText
 
 /// The TCP sockets of another network namespace, such as a container's. They are read from `/proc/PID/net` of a process
-/// in that namespace, because socket diagnostics (sock_diag(7)) show only the caller's own namespace, and a supervisor
+/// in that namespace. Socket diagnostics (sock_diag(7)) would show only the caller's own namespace, and a supervisor
 /// without root privileges may not enter another one.
 public struct ForeignConnections: Sendable {
     /// Inode numbers of established connections.

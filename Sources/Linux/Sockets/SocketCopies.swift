@@ -113,7 +113,7 @@ public struct SocketTraffic: Sendable, Hashable {
     /// How long ago data was last received, if this end has written nothing since; otherwise nil. Known for TCP only.
     public let unanswered: Duration?
     /// How long ago data was last received, if this end wrote data within the same tick of the kernel's clock (1 to 10
-    /// ms), so that it is unknown which of the two came first. Otherwise nil. Known for TCP only.
+    /// ms). It is then unknown which of the two came first. Otherwise nil. Known for TCP only.
     public let tied: Duration?
 
     init(_ raw: Int32) {
@@ -163,7 +163,7 @@ public final class SocketCopyReading {
 
     /// Continues reading until `deadline` (CLOCK_MONOTONIC) at the latest. Returns true when all sockets were copied.
     /// Throws EPERM if this process may not copy descriptors of the other process (ptrace(2), "Ptrace access mode
-    /// checking"), ENOSYS if the kernel is too old, EMFILE if this process is out of descriptors or `most` is
+    /// checking"). Throws ENOSYS if the kernel is too old, EMFILE if this process is out of descriptors or `most` is
     /// exceeded.
     public func read(until deadline: Duration? = nil) throws(Errno) -> Bool {
         let folder = dirfd(directory)

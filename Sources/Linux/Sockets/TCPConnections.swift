@@ -52,8 +52,8 @@ public enum TCPConnections {
     private static let isEstablished = Array("01".utf8)
 }
 
-/// Reads all established TCP connections and the listening sockets from the kernel's socket diagnostics
-/// (sock_diag(7)), in steps: each socket takes the kernel about a microsecond, and there may be very many sockets.
+/// Reads all established TCP connections and the listening sockets from the kernel's socket diagnostics (sock_diag(7)).
+/// Reads in steps, because there may be very many sockets, and each takes the kernel about a microsecond.
 public final class TCPConnectionReading {
     /// The connections found so far.
     public private(set) var connections: [TCPConnection] = []

@@ -23,9 +23,12 @@ public struct TCPListener: Sendable {
         isV6Only = socket.is_v6_only != 0
     }
 
-    /// How well the listener matches a connection to the address `end`, by the kernel's rules for choosing a listener:
-    /// 3 if the listener is on exactly this address, 2 if it is on all addresses of this IP version, 1 if it is on all
-    /// addresses, 0 if it does not match.
+    /// How well the listener matches a connection to the address `end`, by the kernel's rules for choosing a listener.
+    ///
+    /// - 3: the listener is on exactly this address.
+    /// - 2: the listener is on all addresses of this IP version.
+    /// - 1: the listener is on all addresses.
+    /// - 0: the listener does not match.
     fileprivate func fit(_ end: tlx_tcp_end) -> Int {
         if high == end.high, low == end.low { return 3 }
         guard high == 0 else { return 0 }
