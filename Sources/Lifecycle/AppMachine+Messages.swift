@@ -3,20 +3,21 @@
 /// Handles messages to a delegate that no transition waits for: mail, performFetch, a memory warning. The answer to
 /// such a message has a deadline of its own, `message_deadline`, which counts only time in which the app runs.
 extension AppMachine {
-    /// How long the app has been working on such a message, counting only time in which the app runs; nil if it works
-    /// on none.
+    /// How long the app has been working on a message that no transition waits for, not counting time in which the app
+    /// could not run. Nil if the app works on no such message.
     public func messageTime(now: Duration) -> Duration? {
         backgroundTime?.value.messageSince.map { max(.zero, (suspendedSince ?? now) - $0) }
     }
 
-    /// How much running time the app has left to answer its message; nil if the time is unlimited or over.
+    /// How much time the app gets in total to answer the message that it works on, not counting time in which the app
+    /// cannot run. Nil if the app works on no such message, or if its time is unlimited or over.
     public var messageDue: Duration? {
         guard let time = backgroundTime?.value, let since = time.messageSince else { return nil }
         return time.messageDue.map { $0 - since }
     }
 
     /// When the app must have answered the message that it works on. Nil if it works on no message, if the time is
-    /// unlimited or over, or while the app is suspended, because suspended time does not count.
+    /// unlimited or over, or while the app is suspended, because the time in suspension does not count.
     var messageDeadline: Deadline? {
         guard suspendedSince == nil, let time = backgroundTime?.value, let since = time.messageSince,
             let due = time.messageDue
@@ -48,8 +49,8 @@ extension AppMachine {
         changeBackgroundTime { $0.messageDue = extended }
     }
 
-    /// Called when the app has answered its message, or when no delegate is connected that could answer. If only the
-    /// message kept the app awake, the app is suspended now.
+    /// Called when the app has answered the message that it works on, or when no delegate is connected that could
+    /// answer. If only the message kept the app awake, the app is suspended now.
     mutating func endMessage(into actions: inout [Action], now: Duration) {
         guard let time = backgroundTime?.value, time.messageSince != nil else { return }
         forgetMessage()

@@ -48,10 +48,10 @@ public struct OpeningSpecification: Sendable, Hashable {
 
 /// How an app matches a URL or file. A greater value is a better match.
 public enum OpenFit: Int, Sendable, Hashable, Comparable {
-    /// The app opens a pattern of media types, such as `text/*`, that matches.
+    /// The media type matches a pattern, such as `text/*`, in the app's key `opens`.
     case types
     case type
-    /// The app opens a pattern of file names, such as `*.md`, that matches.
+    /// The file's name matches a pattern, such as `*.md`, in the app's key `opens`.
     case name
     case scheme
     case host
