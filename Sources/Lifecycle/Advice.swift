@@ -202,7 +202,7 @@ extension Coordinator {
 }
 
 extension AppMachine {
-    /// Limits the rest of the app's background time to `time` from now.
+    /// Sets the rest of the app's background time to `time`, counted from now.
     mutating func grant(_ time: Duration, now: Duration) throws(RequestError) {
         guard case .running(let running) = phase, running.state == .background, running.edge?.transition != .suspending
         else { throw RequestError("is \(state.rawValue): only an app in the background is granted time") }

@@ -6,8 +6,8 @@ public struct RememberedApp: Sendable, Hashable {
     public var incarnation: UInt32 = 0
     /// The number of restarts by the restart policy since this number was last reset.
     public var restarts = 0
-    /// The number of restarts in a row in which the app did not run for `stable_after`. It determines the next restart
-    /// delay.
+    /// The number of consecutive restarts since the app last ran for as long as `stable_after`. It determines the next
+    /// restart delay.
     public var attempt = 0
     /// Whether the restart policy gave up, because the app restarted too often.
     public var failed = false

@@ -97,8 +97,8 @@ public struct AppMachine: Sendable {
     @OptionallyPacked var suspendedSince: Duration? = nil
     /// How long the last suspension lasted; the message `resumed` contains it.
     public internal(set) var lastGap: Duration = .zero
-    /// The number of restarts in a row in which the app did not run for `stable_after`. It determines the next restart
-    /// delay.
+    /// The number of consecutive restarts since the app last ran for as long as `stable_after`. It determines the next
+    /// restart delay.
     var attempt = 0
     /// Whether the app is in a crash loop: it has ended at least twice in a row without running for `stable_after`, and
     /// now waits until its next restart delay is over.
@@ -173,8 +173,8 @@ public struct AppMachine: Sendable {
         var hasProcess: Bool
         /// A launch that was requested while the app was terminating.
         var relaunch: Relaunch?
-        /// Why a user or policy stopped the app while it was already terminating. This reason decides whether events
-        /// may launch the app afterwards.
+        /// The reason of a stop that was requested while the app was already terminating. This reason decides whether
+        /// events may launch the app afterwards.
         var stoppedBy: TerminationReason?
         /// Whether the app gets only a short grace (time until SIGKILL), to free memory. Not recorded: a new
         /// supervisor uses the usual grace.

@@ -84,7 +84,7 @@ public struct OrphanedProcess {
     public let isAdopted: Bool
     /// A pidfd of the process, which refers to this process even if its pid is reused.
     public let pidfd: Descriptor
-    /// The same value that `Keeper.launch` returned to the torpord that launched this process.
+    /// The result that `Keeper.launch` would give for this process if this torpord had launched it.
     public var launched: Launched { Launched(pid: pid, startTime: startTime, pidfd: pidfd) }
 }
 

@@ -14,7 +14,7 @@ public struct AppRow: Sendable, Hashable {
     public var isFailed = false
     /// How often the restart policy has restarted the app since the last reset.
     public var restarts: Int64 = 0
-    /// The number of restarts in a row after which the app did not run long enough to count as stable.
+    /// The number of consecutive restarts since the app last ran long enough to count as stable.
     public var attempt: Int64 = 0
     /// The number of the app's last run (launch).
     public var incarnation: Int64 = 0

@@ -127,7 +127,7 @@ public enum Cgroup {
         }
     }
 
-    /// Whether the cgroup is frozen or being frozen.
+    /// Whether this cgroup's own setting requests that it be frozen, even if it is not completely frozen yet.
     public static func isFreezeWanted(_ path: String) -> Bool {
         (try? File.withKernelFile(path + "/cgroup.freeze") { $0.first }) == UInt8(ascii: "1")
     }
