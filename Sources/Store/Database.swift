@@ -14,7 +14,7 @@ struct DatabaseError: Error, Hashable, Sendable, CustomStringConvertible {
         case foreign
         /// A newer version of torpord wrote the file.
         case newer(version: Int64)
-        /// Another program has the file open and prevents access.
+        /// Another program has locked the file.
         case inUse
         /// The disk or the quota is full.
         case full

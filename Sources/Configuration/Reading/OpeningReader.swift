@@ -22,7 +22,8 @@ enum OpeningReader {
     @Sendable static func hosts(_ context: Context, _ node: Node) -> [String]? {
         entries(context, node) { context, node in
             guard let text = Read.text(context, node).map({ OpenedURL.lowercased($0.utf8) }) else { return nil }
-            // Accept a host only in the normal form of hosts in URLs, because hosts are compared byte by byte.
+            // Accept a host only in the normal form of hosts in URLs, so that it can be compared with the host of a
+            // URL.
             guard OpenedURL.problem("https://\(text)/") == nil,
                 OpenedURL.host("https://\(text)/")?.utf8.elementsEqual(text.utf8) == true
             else {
