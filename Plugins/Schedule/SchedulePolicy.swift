@@ -194,8 +194,9 @@ struct Schedule: Policy {
         }
     }
 
-    /// Leaves apps alone that have changed their state in the present run since the window began: a user or an event
-    /// has moved them, or they have ended. This is also found after a restart of the policy.
+    /// Stops advising about apps that have changed their state in the present run since the window began: a user or an
+    /// event has changed it, or the app has ended. The view has these times, so this also works after a restart of the
+    /// policy.
     private mutating func leaveWhatWasMoved(in view: View) {
         let difference = view.machine.microsecondsSince1970 &- view.now.microseconds
         for (place, standing) in standings {
