@@ -12,7 +12,7 @@ public import Varlink
 public final class AppLink {
     /// An event of the link, which ``work()`` returns.
     public enum Event: Sendable {
-        /// The process is the delegate, for the first time or again.
+        /// The process has become the app's delegate, for the first time or again.
         case attached(AppSituation)
         /// A message for the app.
         case message(AppMessage)
@@ -78,8 +78,9 @@ public final class AppLink {
 
     /// Makes a call; the completion runs within `work()`.
     ///
-    /// If the connection is lost before the reply, the call is repeated: an answer that was received before, or a
-    /// task that was ended before, counts as done.
+    /// If the connection is lost before the reply, the call is repeated. If the supervisor refuses the repetition
+    /// because it has handled the first call (it knows the answer already, or the task has ended already), the call
+    /// succeeds.
     public func call(_ request: AppRequest, then completion: @escaping Completion) {
         pending.append(Pending(request: request, completion: completion))
         sendPending()
