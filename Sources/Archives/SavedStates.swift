@@ -30,8 +30,8 @@ package final class SavedStates: Room, LifecycleObserver {
         reads = BackgroundWorker(engine.loop, named: "archives")
     }
 
-    /// Calls `call` from now on after the archive of an app (not of a scene) was saved or removed. Returns a token for
-    /// ``unfollow(_:)``.
+    /// From now on, calls `call` each time that the archive of an app (not of a scene) was saved or removed. Returns a
+    /// token for ``unfollow(_:)``.
     package func follow(_ call: @escaping (AppRuntime) -> Void) -> Int {
         nextToken += 1
         followers.append((nextToken, call))
@@ -130,7 +130,8 @@ package final class SavedStates: Room, LifecycleObserver {
             in: archives(of: app, scene: scene)
         ) { [weak self, weak app] outcome in
             if let self, let app, case .success(let bytes) = outcome {
-                // It is not the owner's state.
+                // A forced app runs without owning its state, so what it saves is not the owner's state: forget the
+                // owner's digest.
                 if scene == nil, self.coordinator.machine(app.id).ownership == .forced { app.importedDigest = nil }
                 // Jobs in a folder are done in order, so the failed archive was set aside before this one was saved.
                 if scene == nil, app.restoration == .failed {
@@ -396,8 +397,9 @@ extension AppRuntime {
 private enum KeepsStateSlot: Slot { typealias Value = Bool }
 
 extension AppRuntime {
-    /// The digest of the state that was imported since this machine last owned the app, as its sender said. It ends
-    /// with torpord: then a user claims the state, as after any other way to bring it here.
+    /// The digest of the state that was imported since this machine last owned the app, as the sender gave it. It is
+    /// not persisted. Without it, after a restart of torpord, a user has to claim the state, as if it had been brought
+    /// here in any other way.
     package var importedDigest: String? {
         get { slots[ImportedDigestSlot.self] }
         set { slots[ImportedDigestSlot.self] = newValue }

@@ -268,7 +268,7 @@ extension AppRuntime {
         set { slots[SnapshotRunSlot.self] = newValue }
     }
 
-    /// When the last snapshot of the app's current stay in the background began; nil if none did.
+    /// When the last snapshot since the app entered the background began; nil if none did.
     var snapshotBegan: Duration? {
         get { slots[SnapshotBeganSlot.self] }
         set { slots[SnapshotBeganSlot.self] = newValue }
