@@ -31,7 +31,7 @@ package final class BlueZ {
         package var device: String
     }
 
-    /// Called when a device appears, changes or goes. `isNews` is false for the devices that exist when BlueZ
+    /// Called when a device appears, changes or disappears. `isNews` is false for the devices that exist when BlueZ
     /// appears.
     package var onDevice: ((_ path: String, _ before: Device?, _ now: Device?, _ isNews: Bool) -> Void)?
     /// Called with each new value of a characteristic.
@@ -204,7 +204,7 @@ package final class BlueZ {
         }
     }
 
-    /// Subscribes to a characteristic, even if no app that would do so is running.
+    /// Subscribes to a characteristic, so that its values arrive even if no running app has subscribed to it.
     private func subscribe(_ path: String) {
         guard let characteristic = characteristics[path], let device = devices[characteristic.device],
             device.isConnected, subscriptions[path] == nil, wants?(characteristic, device) ?? false,
