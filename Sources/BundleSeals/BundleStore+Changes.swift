@@ -81,7 +81,7 @@ extension BundleStore {
         }
     }
 
-    /// Removes the rest of bundles whose uninstall was killed.
+    /// Removes what is left of bundles whose uninstall was interrupted.
     public func sweepRemoved() {
         for entry in (try? File.list(folder)) ?? [] where entry.hasPrefix(BundleWord.removedMark) {
             try? File.removeTree("\(folder)/\(entry)")
