@@ -15,16 +15,16 @@
 //   1  first version: HELLO, LAUNCH, SLOT_FREE, ORPHAN_FREE, HOLD, RELEASE, TAKE, LIST, MANAGER, BYE
 //   2  ADOPT, TAKE_ALL, HANDOVER, SETTLED; flags in HOLD and BYE; LAUNCHED with id 0 for a launch of an earlier
 //      torpord; in WELCOME whether torpord was started from a kept image, and the version of the resume state.
-//      Later: REST, which a keeper that does not know it refuses without harm; files by path in LAUNCH, for which
-//      WELCOME says whether the keeper has them; the status in BYE, which an older keeper does not read
-//   3  sandboxes in LAUNCH, and the stage SANDBOX. A torpord whose HELLO with 3 is refused says HELLO with 2, and
-//      launches no app in a sandbox; a keeper of version 3 also serves a torpord of version 2, which an upgrade that
-//      failed starts again
-//      Later: OWN_IPC and LOG_DENIALS in LAUNCH, for which WELCOME says whether the keeper heeds them; an older keeper
-//      launches without them
+//      Later additions: REST, which an older keeper refuses without harm; files by path in LAUNCH, if WELCOME says
+//      that the keeper supports them; a status in BYE, which an older keeper ignores
+//   3  sandboxes in LAUNCH, and the stage SANDBOX. If the keeper refuses HELLO with 3, torpord says HELLO with 2, and
+//      launches no app in a sandbox. A keeper of version 3 also serves a torpord of version 2, because a failed
+//      upgrade starts the old torpord again.
+//      Later additions: OWN_IPC and LOG_DENIALS in LAUNCH, if WELCOME says that the keeper supports them; an older
+//      keeper launches without them
 
 #define TORPOR_KEEPER_PROTOCOL_VERSION 3u
-#define TORPOR_KEEPER_OLDEST_VERSION 2u   // of a torpord that this keeper serves
+#define TORPOR_KEEPER_OLDEST_VERSION 2u   // the oldest torpord that this keeper serves
 
 #define TORPOR_KEEPER_SLOTS 16384u
 #define TORPOR_KEEPER_ORPHANS 1024u
@@ -87,7 +87,7 @@ enum torpor_keeper_hold_flags {
 
 enum torpor_keeper_bye_flags {
     TORPOR_BYE_KEEP_PARKED = 1 << 0,  // keep the service manager's copies of descriptors for the next start
-    TORPOR_BYE_STATUS = 1 << 1,       // a status follows; else that of the exit applies
+    TORPOR_BYE_STATUS = 1 << 1,       // a status follows; without this flag, the status of the exit applies
 };
 
 enum torpor_keeper_handover_flags {
@@ -150,7 +150,7 @@ enum torpor_keeper_launch_flags {
     TORPOR_LAUNCH_ADOPTED = 1 << 12,     // in slots only: another program launched it; the keeper watches its pidfd
     TORPOR_LAUNCH_INPUT_FILE = 1 << 13,  // the child opens standard input itself; not with STDIN
     TORPOR_LAUNCH_ERROR_FILE = 1 << 14,  // the child opens standard error itself, to append to it; not with STDERR
-    TORPOR_LAUNCH_SANDBOX = 1 << 15,     // no new privileges, and a seccomp filter; version 3, also the next
+    TORPOR_LAUNCH_SANDBOX = 1 << 15,     // no new privileges, and a seccomp filter; like RULESET, since version 3
     TORPOR_LAUNCH_RULESET = 1 << 16,     // a Landlock ruleset is the descriptor before the cgroup's; with SANDBOX
     TORPOR_LAUNCH_OWN_IPC = 1 << 17,     // an IPC namespace of its own, where the kernel allows it; with SANDBOX
     TORPOR_LAUNCH_LOG_DENIALS = 1 << 18, // the kernel logs to audit what Landlock denies, if it can; with RULESET
