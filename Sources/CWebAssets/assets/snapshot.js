@@ -32,7 +32,7 @@ export class Thumbnail {
     this.at = at;
     this.element.hidden = true;
     this.element.replaceChildren();
-    // The element itself is hidden, and so never in view.
+    // Observe the parent: this element is hidden itself, and so never in view.
     const place = this.element.parentElement;
     view.unobserve(place);
     if (at === null) return;
