@@ -150,7 +150,8 @@ public struct TimeZone: Sendable, Hashable {
         return earlier(than: second - Self.furthest, isDaylight: isDaylight)
     }
 
-    /// The end of the last period before a moment that counts.
+    /// The last local time in a period before that of `moment`; ``Reading/never`` if there is none. Only periods that
+    /// `isDaylight` allows count.
     private func earlier(than moment: Int64, isDaylight: Bool?) -> Reading {
         var period = period(at: moment)
         while period.start != .min {
