@@ -46,7 +46,8 @@ package struct GraphPage {
         Self.needs(nodes[name]).filter { nodes[$0.name] != nil }
     }
 
-    /// A tree below each app that no other needs. Dependencies of an app are printed once; repetitions are marked.
+    /// A tree below each app that no other app needs. The dependencies of an app are printed once; repetitions are
+    /// marked.
     package var text: String {
         var isNeeded: Set<String> = []
         for name in names { isNeeded.formUnion(needs(of: name).map(\.name)) }

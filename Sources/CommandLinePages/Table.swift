@@ -49,7 +49,7 @@ package struct Table {
         if let columns { shorten(&rows, &widths, to: columns, count: heads.count - (hasSentences ? 1 : 0)) }
         var text = ""
         let last = widths.dropLast().reduce(0) { $0 + $1 + 2 }
-        // Sentences on lines of their own have no head.
+        // If sentences are on lines of their own, their column has no head.
         if hasSentences, let columns, last + head.widths[heads.count - 1] > columns { head.cells.removeLast() }
         append(head, to: &text, widths)
         for var row in rows {

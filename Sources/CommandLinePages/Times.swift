@@ -25,7 +25,8 @@ package enum Times {
             return universal(text[..<sign]).map { text[sign] == "+" ? $0 - ahead : $0 + ahead }
         }
         guard let local = universal(text[...]) else { return nil }
-        // Find the offset at that local time: the second guess is near enough to get the right one.
+        // Find the offset at that local time in two guesses: the second moment is so close to the right one that it has
+        // the same offset.
         func ahead(_ moment: Int64) -> Int64 { Int64(zone.offset(at: moment / 1_000_000)) * 1_000_000 }
         return local - ahead(local - ahead(local))
     }
