@@ -103,8 +103,8 @@ public struct OutsideLocks: Hashable, Sendable {
         return ends || isFirst && now.hasSession && now.isUsers ? .unlock : nil
     }
 
-    /// Called when data was unlocked, no matter by whom. The end of a lock that is over already then requests no
-    /// further unlock.
+    /// Called when data was unlocked, no matter by whom. If a lock has ended and requested an unlock, that request is
+    /// fulfilled too.
     public mutating func isUnlocked() {
         if last?.isLocked != true { session = .none }
         if last?.isAsleep != true { sleep = .none }

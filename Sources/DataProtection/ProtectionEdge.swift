@@ -53,7 +53,7 @@ public struct ProtectionEdge: Hashable, Sendable {
 
     /// An action that the shell must carry out.
     public enum Action: Hashable, Sendable {
-        /// Write down for the next torpord.
+        /// Persist this state for the next torpord.
         case record(Recorded)
         /// Take apps out of the foreground, and notify them of the lock. Report ``Event/answered`` when no answer is
         /// pending.
@@ -116,9 +116,9 @@ public struct ProtectionEdge: Hashable, Sendable {
         var isLock: Bool { if case .lock = self { true } else { false } }
     }
 
-    /// How long removal is retried.
+    /// How long closing the folders is retried every ``retryInterval``.
     public static let retryTime = Duration.seconds(10)
-    /// The time between two tries.
+    /// The time between two attempts to close the folders.
     public static let retryInterval = Duration.seconds(1)
     /// The interval of retries after ``retryTime`` is over.
     public static let slowInterval = Duration.seconds(10)
