@@ -62,7 +62,7 @@ package struct DesktopEntry {
         return lines.joined(separator: "\n") + "\n"
     }
 
-    /// The app's categories. Menus require `AudioVideo` beside Audio and Video.
+    /// The app's categories. An entry with Audio or Video must have `AudioVideo` too, as menus require.
     private var categories: [String] {
         let needsOther =
             !app.categories.contains("AudioVideo") && app.categories.contains { ["Audio", "Video"].contains($0) }
