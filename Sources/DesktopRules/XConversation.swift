@@ -18,8 +18,8 @@ public struct XConversation: Sendable {
         case ready(opcode: UInt8)
     }
 
-    /// The process that owns a window; nil if the X server does not know it, for example since the program runs on
-    /// another machine.
+    /// The reply about one window. `pid` is nil if the X server does not know the process, for example because the
+    /// program runs on another machine.
     public struct Answer: Hashable, Sendable {
         /// The window's id.
         public let window: UInt32
