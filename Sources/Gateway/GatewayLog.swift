@@ -27,8 +27,9 @@ public final class GatewayLog: Sendable {
         ThisProcess.complain((isJournal ? "<\(Self.priority(level))>" : "torpor-gateway: ") + line)
     }
 
-    /// Logs something that may happen with every message: each `what` at most every 30 s, then with the number of
-    /// times that it happened, and at most 50 different ones in 30 s. Returns whether it was logged.
+    /// Logs a sentence about something that may happen with every message. Each `what` is logged at most once in 30 s,
+    /// with the number of times that it happened, and at most 50 different ones are logged in 30 s. Returns whether the
+    /// sentence was logged.
     @discardableResult
     public func sayOften(_ level: LogLevel, _ what: String, _ sentence: String) -> Bool {
         guard level >= self.level else { return false }

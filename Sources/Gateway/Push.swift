@@ -91,8 +91,8 @@ public enum OutsideRequest: Sendable, Hashable {
 
 /// The outcome of a message, or of the opening of a scene.
 public enum PostOutcome: Sendable, Hashable {
-    /// The message is in the app's mailbox, on disk, or the scene exists. With the supervisor's reply, which for a
-    /// message has `id`, `change`, `outcome` and `message`.
+    /// The message is stored in the app's mailbox on disk, or the scene exists. The value is the supervisor's reply;
+    /// for a message, the reply has `id`, `change`, `outcome` and `message`.
     case taken(JSON)
     /// There is no such app.
     case unknownApp(String)

@@ -110,7 +110,7 @@ public struct StateTokens: Sendable {
 
     // MARK: Owned claims
 
-    // A file of its own: one that is written here never takes the place of a token that another process has claimed.
+    // Ownership is noted in a file of its own, so that a note never overwrites a token that another process has stored.
     private func ownedPath(_ app: String) -> String { folder + "/" + app + ".owned" }
 
     /// Notes that this machine owns the app under the claim of the token. A claim comes before the ownership.
