@@ -39,7 +39,7 @@ public enum GatewayLoader {
         try? system.read(Path.join(system.workingDirectory, path)).get()
     }
 
-    /// Reads a configuration whose content is known already; `path` is the file that had it.
+    /// Reads a configuration from its content; `path` is the file that the content comes from.
     public static func load(
         path: String,
         text: [UInt8],
