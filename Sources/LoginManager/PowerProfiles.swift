@@ -19,7 +19,7 @@ public final class PowerProfiles {
         set { property.onChange = newValue }
     }
 
-    /// Starts to follow.
+    /// Starts to follow the active profile.
     ///
     /// - Parameter address: a D-Bus address; nil: the system bus.
     public init(_ loop: EventLoop, address: String? = nil) {

@@ -162,8 +162,8 @@ final class SessionWatch {
         hint = connection.get(LoginManager.service, path, Self.session, "LockedHint") { [weak self] answer in
             guard let self else { return }
             if let isLocked = (try? answer.get())?.variant("b", { $0.boolean() }) { return self.locked(isLocked) }
-            // Whether the session is locked is unknown, so it counts as missing until its next signal: an unknown
-            // session must not count as unlocked.
+            // It is unknown whether the session is locked. An unknown session must not count as unlocked, so treat it
+            // as missing until its next signal.
             hint = nil
             name = nil
             trouble = "the session's LockedHint cannot be read"
