@@ -18,7 +18,7 @@ struct KnownFootprint {
 
 /// The order in which policies want apps terminated, from their last answer.
 struct PolicyOrder {
-    /// The policy that gave the order; nil if none did. If a policy did, apps that it does not name are not
+    /// The policy that gave the order; nil if none did. If there is one, apps that the policy does not name are not
     /// terminated.
     var policy: String?
     var places: [AppID: (place: Int, reason: String)] = [:]
@@ -157,7 +157,7 @@ extension MemoryWatch {
         host.evictionOrder { [weak self] ranked in
             guard let self else { return }
             // If the answer names no app, ask the host again which policy orders evictions. A policy that has just
-            // failed is no longer that policy, so it does not protect the apps that it did not name.
+            // failed no longer orders evictions, so it does not protect the apps that it left out.
             let policy = ranked.first?.policy ?? self.host.evictionPolicy
             self.order = PolicyOrder(policy: policy, answeredAt: self.now)
             for (place, entry) in ranked.enumerated() { self.order.places[entry.app.id] = (place, entry.reason) }

@@ -168,7 +168,7 @@ package final class MemoryWatch: Room, LifecycleObserver {
     private func heard(_ level: MemoryLevel) {
         guard !isInEpisode else { return }
         // Use the trigger's threshold as the stall time of the first reading, for which there may be no earlier sample.
-        // If the reading shows enough memory all the same, no episode begins.
+        // If that reading shows enough memory, no episode begins.
         look(told: level)
     }
 
