@@ -107,7 +107,8 @@ struct NotifyReader {
 
     /// The longest name of a task or message, in bytes.
     private static let longestName = 128
-    /// The largest time in microseconds: a larger one would overflow the arithmetic of Duration, and cannot be meant.
+    /// The largest time in microseconds. A larger value is certainly a mistake, and would overflow the arithmetic of
+    /// Duration.
     private static let longest = UInt64(Int64.max)
 
     private mutating func flag(_ field: NotifyField, _ key: String, _ value: String) {
