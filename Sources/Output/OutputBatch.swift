@@ -76,7 +76,7 @@ public final class OutputBatch {
         return try File.open(path, [.readWrite, .create, .exclusive], mode: 0o600)
     }
 
-    /// Takes over the file of an earlier torpord; then call `recover` first.
+    /// Takes over the file of an earlier torpord. Call `recover` before any other method.
     public init(recovering descriptor: Descriptor) {
         self.descriptor = descriptor
     }
