@@ -34,7 +34,7 @@ public struct Place: Hashable, Sendable {
     /// Which events count.
     public var interest: Interest
 
-    /// The permissions to inspect and watch it with; nil: this process's own.
+    /// The permissions with which the place is inspected and watched; nil for this process's own.
     public var rights: FileRights?
 
     /// Creates a place.
