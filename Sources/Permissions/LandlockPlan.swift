@@ -55,7 +55,7 @@ public struct SandboxPlaces: Hashable, Sendable {
     public var executable: String
     /// The working directory, if it is configured: the app may read it.
     public var directory: String?
-    /// The folder of the app's bundle: it may be read.
+    /// The folder of the app's bundle, which the app may read.
     public var bundle: String?
     /// The state directory and the data folders: the app may write to them.
     public var writable: [String] = []
