@@ -111,7 +111,7 @@ public final class PolicyChain {
 
     // MARK: Who is asked
 
-    /// Applies a new configuration. A policy whose place in the order is all that has changed is not restarted. A
+    /// Applies a new configuration. If only a policy's place in the order has changed, the policy is not restarted. A
     /// policy whose name is in `keepingOut` stays in quarantine, with the failure given there.
     public func configure(_ settings: [PolicySettings], keepingOut: [String: String] = [:]) {
         var old: [String: PolicySlot] = [:]
