@@ -10,9 +10,9 @@ struct AbsurdView {
     let name: String
     /// Puts the apps and the machine into an empty view.
     let build: (PolicyView) -> Void
-    /// Changes each event.
+    /// Changes each event before the policy is asked about it.
     var bend: (inout torpor_policy_event) -> Void = { _ in }
-    /// Also asks about kinds of events that this version does not know.
+    /// Whether the policy is also asked about kinds of events that this version does not know.
     var hasUnknownEvents = false
 
     static var all: [AbsurdView] {
@@ -163,7 +163,7 @@ struct AbsurdView {
         }
     }
 
-    /// Changes every field of every app and of the machine, except the flag that an app is present.
+    /// Changes every field of every app and of the machine, except the flag that says that an app is present.
     private static func bendAll(_ view: PolicyView, _ value: (inout Int64) -> Void) {
         func fit(_ record: UnsafeMutableRawBufferPointer, _ fields: [PolicyField]) {
             for field in fields {

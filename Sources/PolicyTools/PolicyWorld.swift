@@ -33,8 +33,8 @@ struct PolicyWorld {
     private static let never = Int64.min
 
     /// - Parameters:
-    ///   - apps: how many.
-    ///   - wants: `torpor_policy.events`: the only kinds that happen.
+    ///   - apps: the number of apps.
+    ///   - wants: `torpor_policy.events`: the only kinds of event that happen.
     init(apps: Int, seed: UInt64, wants: UInt64) throws(Errno) {
         view = try PolicyView()
         random = SeededNumbers(seed: seed)

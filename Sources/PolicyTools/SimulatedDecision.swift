@@ -89,7 +89,8 @@ package struct SimulatedDecision {
     package var difference: Difference
     /// Further details of the difference.
     package var note: String?
-    /// The name of the recorded policy that gave the same advice; if the decision is missing, of the one that gave it.
+    /// The name of the recorded policy that gave the same advice; for ``Difference/missing``, of the recorded policy
+    /// that gave the missing advice.
     package var then: String?
 }
 
