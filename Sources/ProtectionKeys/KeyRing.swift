@@ -127,8 +127,8 @@ public struct KeyRing: Sendable {
     /// time or memory.
     private static let most = (passes: UInt64(64), memory: 4 << 30)
 
-    /// Uses the keys in the folder of all protected folders. `root` must belong to this user, and no other user may be
-    /// able to write to it.
+    /// Uses the key ring in `root`, the folder of all protected folders. `root` must belong to this user, and no other
+    /// user may be able to write to it.
     public init(_ root: String) throws(KeyError) {
         folder = root + "/" + ProtectedPlace.keys
         do throws(Errno) {
