@@ -180,13 +180,13 @@ public final class RecoveryFile {
 
     // MARK: The header
 
-    /// A number for the owner.
+    /// A number whose meaning the owner of the file defines.
     public var verdict: UInt32 {
         get { mapping.bytes.load(fromByteOffset: 76, as: UInt32.self) }
         set { mapping.publish(newValue, at: 76) }
     }
 
-    /// A second number for the owner of the file, which the owner uses for a user.
+    /// A second number whose meaning the owner of the file defines: a user.
     public var person: UInt32 {
         get { mapping.bytes.load(fromByteOffset: 88, as: UInt32.self) }
         set { mapping.publish(newValue, at: 88) }
@@ -218,7 +218,7 @@ public final class RecoveryFile {
         public let slot: Int
         /// The app's name.
         public let name: String
-        /// The actions that were not carried out (bits of the owner).
+        /// The actions that were not carried out, as bits that the owner of the file defines.
         public let undone: UInt32
         /// The app's record; nil if there is none or it is damaged. The bytes are valid until the slot is written
         /// again.
