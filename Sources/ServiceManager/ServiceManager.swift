@@ -67,7 +67,7 @@ public struct ServiceManager: Hashable, Sendable {
     }
 
     /// Creates the scope around a process, and returns the absolute path of its cgroup. The scope is in this unit's
-    /// slice and ordered before it, so that at shutdown the scope's processes are left alone until this unit has
+    /// slice and ordered before this unit, so that at shutdown the scope's processes are left alone until this unit has
     /// stopped.
     public func makeScope(around process: Int32) throws(ServiceManagerError) -> String {
         let connection = try ManagerConnection(isUser: isUser)
