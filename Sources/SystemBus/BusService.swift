@@ -25,7 +25,7 @@ package final class BusService {
     package private(set) var connection: BusConnection?
     /// Why the bus does not answer; nil if it does.
     package private(set) var trouble: String?
-    /// A D-Bus address.
+    /// The D-Bus address of the bus.
     package let address: String
 
     private let loop: EventLoop
@@ -46,7 +46,7 @@ package final class BusService {
     private static let firstPatience = Duration.seconds(1)
     private static let longestPatience = Duration.seconds(10)
 
-    /// Starts to follow.
+    /// Starts to follow the service.
     ///
     /// - Parameters:
     ///   - address: a D-Bus address; nil: the system bus.
