@@ -30,7 +30,7 @@ public struct TopLayout {
     let model: TopModel
     var grid: StyledGrid
     let regions: Regions
-    /// The data are old, since the supervisor does not answer.
+    /// Whether the data is old, because the supervisor does not answer.
     let isStale: Bool
 
     private init(_ model: TopModel) {

@@ -16,7 +16,7 @@ public struct Measurements: Hashable, Sendable {
     private var processorSeconds: Double?
     private var measuredAt: Int64 = 0
 
-    /// Percent of one processor between the last two readings; nil before there are two of one run.
+    /// Percent of one processor between the last two readings; nil before the current run has two readings.
     public var processorPercent: Double? { samples.last?.processorPercent }
 
     /// Adds a reading.
