@@ -11,8 +11,8 @@
 /// (``TorporApp/timeToAnswer``). A method that throws answers `failed`, with the error as the reason; the lifecycle
 /// continues. A delegate can be a structure, an actor or a class of the main actor.
 public protocol AppDelegate: Sendable {
-    /// The app is being launched, and nothing is restored yet. By ``TorporApp/decline(_:)``, the app can here decline
-    /// the restoration of its state, or the URL that it was launched for.
+    /// The app is being launched, and nothing is restored yet. Here the app can decline the restoration of its state,
+    /// or the URL that it was launched for (``TorporApp/decline(_:)``).
     func willFinishLaunching(_ app: TorporApp, options: LaunchOptions) async throws
 
     /// Restores the state that the app saved before it was evicted or crashed, or the machine rebooted.
@@ -161,8 +161,8 @@ public protocol AppDelegate: Sendable {
     /// A message from the app's mailbox. Returns whether the app can handle the message.
     func didReceive(_ app: TorporApp, mail: ReceivedMail) async throws -> MailResult
 
-    /// A message that this version of the library has no method for, or whose method is not implemented: messages
-    /// from the mailbox, discarded scenes, and changes of settings, identity, time and protected data.
+    /// A message for which this version of the library has no method, or whose method the app does not implement:
+    /// messages from the mailbox, discarded scenes, and changes of settings, identity, time and protected data.
     func received(_ app: TorporApp, message: OtherMessage) async throws
 
     /// The connection to the supervisor is lost. Nothing has to be done: messages continue when a supervisor is back.
@@ -245,7 +245,8 @@ extension AppDelegate {
     public func willContinueActivity(_ app: TorporApp, type: String) async throws {
         try await handOn(app, "willContinueActivity", ["type": .string(type)])
     }
-    /// Calls ``received(_:message:)``, and answers that the app does not handle it if that is not implemented.
+    /// Calls ``received(_:message:)``. If the app does not implement that method, answers that the app does not handle
+    /// the activity.
     public func continueActivity(_ app: TorporApp, activity: ContinuedActivity) async throws {
         try await received(app, message: OtherMessage(name: "continueActivity", parameters: activity.parameters))
     }

@@ -18,7 +18,7 @@ public struct LaunchOptions: Sendable {
 
     /// Why the app was launched: `user`, `boot`, `restart`, `dependency`, `event` or `policy`.
     public var reason: String { json["reason"]?.stringValue ?? "user" }
-    /// Whether the app is launched into the foreground. If false, it gets didEnterBackground next.
+    /// Whether the app is launched into the foreground. If not, the app gets didEnterBackground next.
     public var isForeground: Bool { json["foreground"]?.boolValue ?? true }
     /// The name of the event that the app was launched for: the name of a timer, a socket or a topic.
     public var event: String? { json["event"]?["name"]?.stringValue }

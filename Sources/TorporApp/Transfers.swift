@@ -100,7 +100,8 @@ extension TorporApp {
         return try await call(.startTransfer(request))["id"]?.intValue ?? 0
     }
 
-    /// The app's transfers, with ended transfers whose message the app has not answered; empty without a supervisor.
+    /// The app's transfers, including ended transfers whose message the app has not answered; empty without a
+    /// supervisor.
     public func transfers(session: String? = nil) async throws(AppError) -> [TransferInfo] {
         guard isSupervised else { return [] }
         let reply = try await call(.transfers(session: session))
