@@ -121,7 +121,7 @@ enum torpor_policy_launch {
 #define TORPOR_APP_NEVER_WOKEN (1u << 11)     /* no event wakes it: once suspended, it stays so until a user or policy
                                                  resumes it */
 
-/* One app. Access them with torpor_policy_app_at. */
+/* One app. Use torpor_policy_app_at to get it. */
 typedef struct torpor_policy_app {
     uint32_t size;
     uint32_t flags;       /* TORPOR_APP_… */
@@ -144,7 +144,7 @@ typedef struct torpor_policy_app {
     uint32_t restart_limit;      /* one more restart, and the supervisor gives up */
     uint32_t tasks;       /* background tasks that it has begun */
     uint32_t holds;       /* number of other holds that keep it in the background */
-    /* Measured from time to time, and only what a policy needs (torpor_policy.needs). */
+    /* Measurements, updated from time to time: only those that a policy needs (torpor_policy.needs). */
     int64_t measured_at;  /* when */
     uint64_t memory;      /* bytes in memory */
     uint64_t cpu_time;    /* microseconds of processor time of this run */
