@@ -67,7 +67,8 @@ public enum TransferReport: Hashable, Sendable {
 
 /// The protocol between torpord and torpor-transfer.
 public enum TransferProtocol {
-    /// Changes with each incompatible change: torpord replaces a process of another version.
+    /// The protocol's version, raised by each incompatible change. torpord replaces a torpor-transfer of another
+    /// version.
     public static let version: Int64 = 2
 }
 
