@@ -3,7 +3,7 @@
 public import TransferProtocol
 
 extension TransferEnd {
-    /// The end for an error status: worth a retry, a demand for a login, or final.
+    /// The end of a transfer whose response has an error status: a retry, a demand for a login, or a final failure.
     ///
     /// - Parameters:
     ///   - bytes: bytes of the file that have arrived or were sent.
@@ -28,7 +28,7 @@ extension TransferEnd {
         return end
     }
 
-    /// The end for an error of libcurl (libcurl-errors(3)).
+    /// The end of a transfer after an error of libcurl (libcurl-errors(3)).
     ///
     /// - Parameters:
     ///   - code: the number of a CURLcode.
