@@ -153,14 +153,15 @@ private struct JSONParser {
 
     /// Finds a name that an object has twice.
     private struct NameFilter {
-        /// A bit for each hash of a name's length and some of its bytes, 256 in all: most names are new by that alone.
+        /// A set of 256 bits, one for each hash of a name's length and some of its bytes. Most names set a new bit, and
+        /// so are known to be new without any comparison.
         private var sums = SIMD4<UInt64>(repeating: 0)
         /// All names, once there are many: comparing each with each would take quadratic time.
         private var names: Set<WireText> = []
 
         private static let many = 48
 
-        /// Adds the name of the member after these; false if one of them has it.
+        /// Adds the name of the next member, which follows `members`; returns false if one of these has the same name.
         mutating func insert(_ name: String, _ members: [JSONObject.Member]) -> Bool {
             if members.count >= Self.many {
                 if names.isEmpty { names = Set(members.map { WireText($0.name) }) }
