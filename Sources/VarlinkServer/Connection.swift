@@ -32,7 +32,7 @@ final class Connection {
     private var isEnding = false
     /// Whether calls wait because the client has not read its replies yet.
     private var isHeldBack = false
-    /// What the client sends while a call is being answered ends the call with an error.
+    /// Whether anything that the client sends while a call is being answered ends that call with an error.
     private var refusesCalls = false
     private var isPumping = false
     private var isPumpScheduled = false
@@ -257,7 +257,7 @@ final class Connection {
         if !continues { current = nil }
         if !silently {
             let waiting = outbound.count
-            // What is called to write may close this connection.
+            // Take the buffer out of this object first, because `write` may close this connection.
             var buffer = OutboundBuffer()
             swap(&buffer, &outbound)
             buffer.append(sending: { self.sendAhead($0) }, write)
@@ -275,7 +275,8 @@ final class Connection {
         updateEvents()
     }
 
-    /// Sends bytes of a reply that is still being written; returns how many. An error is found again with the rest.
+    /// Sends bytes of a reply that is still being written; returns how many. Ignores errors, since sending the rest
+    /// reports them again.
     private func sendAhead(_ bytes: UnsafeRawBufferPointer) -> Int {
         guard source != nil, let count = try? Sockets.send(socket.raw, bytes) else { return 0 }
         return count

@@ -88,8 +88,8 @@ public final class Reply {
         self.outputText = text
     }
 
-    /// Sends results, of which no other follow, as JSON text: `write` appends an object. For results that are large or
-    /// asked for often; it takes less time than ``send(_:continues:)``.
+    /// Sends the last results as JSON text: `write` appends an object. This takes less time than
+    /// ``send(_:continues:)``: use it for results that are large or often requested.
     public func sendText(_ write: (inout JSONWriter) -> Void) {
         guard !isClosed else { return }
         finish(unless: false)

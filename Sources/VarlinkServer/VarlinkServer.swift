@@ -69,7 +69,7 @@ public final class VarlinkServer {
         /// The maximum of connections. Root and the server's own user may have 64 more, so that other users cannot
         /// lock them out.
         public var connections = 1024
-        /// The maximum of connections of one user, except for these two.
+        /// The maximum of connections of one user, except for root and the server's own user.
         public var connectionsOfUser = 128
         /// The maximum of received but unhandled bytes over all connections of one user; the connection that exceeds
         /// it is closed.
@@ -102,8 +102,8 @@ public final class VarlinkServer {
     /// named by ``refuseCalls(on:)``: with the connection's number, and the method if it was a call. The call that is
     /// being answered ends with the error, and so does the connection.
     public var strayCall: ((_ connection: UInt64, _ method: String?) -> Refusal)?
-    /// Decides whether to refuse a new client: then its first message is answered with that error, unread, and the
-    /// connection closed.
+    /// Decides whether to refuse a new client; nil accepts the client. The server does not read the first message of a
+    /// refused client, but replies with the error and closes the connection.
     public var refusal: ((Peer) -> Refusal?)?
 
     /// The error for a refused client.
