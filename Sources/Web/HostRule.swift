@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The host names for which a request may be. This prevents DNS rebinding: an attacker can make their domain resolve
-/// to 127.0.0.1, but the browser still sends that domain in the header `Host`.
+/// The host names to which a request may be addressed. This prevents DNS rebinding: an attacker can make their domain
+/// resolve to 127.0.0.1, but the browser still sends that domain in the header `Host`.
 public struct HostRule: Sendable {
     private let names: Set<String>
     private let takesNumeric: Bool
