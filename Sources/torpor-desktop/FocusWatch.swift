@@ -124,7 +124,8 @@ final class FocusWatch {
             problem = sentence
             report(.following(problem: sentence))
         }
-        // Report no loss of the focus: it is unknown. With i3, the windows outlive the window manager.
+        // Do not report that the focus was lost: it is unknown which window has it. With i3, the windows outlive the
+        // window manager.
         focused = nil
         timer?.arm(after: delay)
         delay = min(delay * 2, Self.longestDelay)

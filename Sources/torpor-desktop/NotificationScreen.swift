@@ -19,11 +19,11 @@ final class NotificationScreen {
     let service: BusService
     /// What the server can do; nil until the server has said so.
     private(set) var server: DesktopServer?
-    /// The server by a name that no other has; nil until the bus has told its id.
+    /// The server's name, which no other server has on any bus; nil until the bus has reported its id.
     private(set) var serverName: String?
     /// The pending request for the server's capabilities; nil once the server has answered.
     private var identity: BusSlot?
-    /// Starts a server again that has ended.
+    /// Fires when a server that has ended is to be started again.
     private var restart: TimerSource?
     private var restartDelay = NotificationScreen.firstRestart
     private var appearedAt = Duration.zero
@@ -70,7 +70,7 @@ final class NotificationScreen {
     static let longestSilence = Duration.seconds(10)
     /// The most pending requests to show an alert.
     static let mostCalls = 32
-    /// A server that ends is started again after this time, and later each time if it ends soon.
+    /// A server that ends is started again after this time. The time grows if the server soon ends again.
     private static let firstRestart = Duration.seconds(1)
     private static let longestRestart = Duration.seconds(300)
     /// A server that has run for this long counts as working.
@@ -104,7 +104,7 @@ final class NotificationScreen {
 
     func show(_ alert: DesktopAlert) {
         for ending in endings where ending.id == alert.id {
-            // A user has answered this alert, but torpord did not know that yet when it asked.
+            // A user has answered this alert, but torpord did not know that yet when it requested the alert.
             if case .answered = ending.report { return report(ending.report) }
         }
         acknowledge(alert.id)

@@ -17,8 +17,8 @@ final class OpenAlert {
     /// Whether the server must be asked to show this alert, for the first time or since it has changed. While a request
     /// is pending, the next one must wait, since it needs the id that the server assigns.
     var isDue = false
-    /// Whether the bus reported an error instead of the server's answer. The server may have shown the alert, so it is
-    /// not asked again.
+    /// Whether the bus reported an error instead of the server's answer. The server may have shown the alert, so the
+    /// request is not repeated.
     var isLost = false
     /// Whether torpord closed the alert while the request was pending. If so, the alert is closed on the screen once
     /// the server replies with its id.
