@@ -16,7 +16,7 @@ final class NATSSubscription: @unchecked Sendable {
     private let source: NATSSource
     private var handle: OpaquePointer?
     private var pull: NATSPull?
-    /// The way of the current subscription.
+    /// The way in which messages of the current subscription arrive.
     private(set) var wanted = Way.off
 
     /// How the messages of this subscription arrive.
@@ -36,8 +36,9 @@ final class NATSSubscription: @unchecked Sendable {
     /// The most messages and bytes that wait in the library for one subscription.
     private static let mostWaiting: Int32 = 65_536
     private static let mostBytesWaiting: Int32 = 32 << 20
-    /// How long the server waits for an acknowledgement before it sends again: longer than the supervisor usually
-    /// takes for all of these. If its disk takes seconds for each message, some come twice.
+    /// How long the server waits for an acknowledgement before it sends a message again. This is longer than the
+    /// supervisor usually takes for ``mostPending`` messages. If its disk takes seconds for each message, some messages
+    /// come twice.
     private static let acknowledgement = PostQueue.patience * 3
     /// After an error, messages are left in the stream for this time, so that a busy supervisor can recover.
     private static let rest = Duration.seconds(2)
@@ -122,8 +123,8 @@ final class NATSSubscription: @unchecked Sendable {
         return status
     }
 
-    /// Limits what waits in the library: without it, a server may fill up the memory. Further messages are lost, which
-    /// the log says; a stream sends them again.
+    /// Limits how many messages wait in the library, since otherwise a server could fill up the memory. Messages beyond
+    /// the limit are lost, which is logged; a stream sends them again.
     static func limit(_ subscription: OpaquePointer) {
         natsSubscription_SetPendingLimits(subscription, mostWaiting, mostBytesWaiting)
     }

@@ -37,7 +37,7 @@ final class StateServer {
         var claim: String
         /// The name of the machine that sent the message.
         var node: String
-        /// That machine no longer owns the app, and has pushed what the app saved last.
+        /// Whether that machine no longer owns the app, and has pushed the state that the app saved last.
         var isReleased: Bool
         /// A ``StateDocument``, as far as is known.
         var bytes: [UInt8]
@@ -51,7 +51,7 @@ final class StateServer {
     private static let claimHeader = "Torpor-Claim"
     private static let nodeHeader = "Torpor-Node"
     private static let releasedHeader = "Torpor-Released"
-    /// What a message takes besides the document: subject and headers.
+    /// The bytes of a message besides the document, for its subject and headers.
     private static let overhead = 1024
     /// How long to wait for a reply of the server, in milliseconds.
     private static let patience: Int64 = 5_000
