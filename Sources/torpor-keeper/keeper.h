@@ -226,12 +226,12 @@ bool adopt_watch(uint32_t slot);
 void adopt_unwatch(uint32_t slot);
 void adopt_heard(uint32_t slot);
 void adopt_patience_over(void);
-int adopt_find_zombie(pid_t pid);  // the slot of an ended one that had become the keeper's child; -1: none
+int adopt_find_zombie(pid_t pid);  // the slot of an ended adopted process that became the keeper's child; -1: none
 void adopt_signal(uint32_t slot, int signo);
 
 // hold.c
 void hold_setup(void);
-int hold_add(const char *name, const int *fds, unsigned count, bool replace);  // if it returns 0 it owns them
+int hold_add(const char *name, const int *fds, unsigned count, bool replace);  // on 0 it owns the descriptors
 int hold_release(const char *name);
 int hold_take(const char *name, uint32_t offset, int *fds, unsigned limit, uint32_t *total, unsigned *count);
 size_t hold_list(uint32_t *cursor, char *names, size_t size, uint32_t *count);
