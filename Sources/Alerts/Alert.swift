@@ -78,7 +78,7 @@ public struct Alert: Hashable, Sendable {
     public var calendar: String? { if case .calendar(let text) = time { text } else { nil } }
 }
 
-/// What became of an alert that came.
+/// The state of an alert whose time has come.
 public struct Opening: Hashable, Sendable {
     /// An app that is inactive because of a critical alert.
     public struct Interrupted: Hashable, Sendable {
