@@ -26,7 +26,7 @@ public enum NotifySpeech {
         }
         theirs.close()
         guard sent != nil else { return false }
-        // No process writes to the pipe: it becomes readable (end of file) when the last one has closed the other
+        // No process writes to the pipe: it becomes readable (end of file) when the last process has closed the other
         // end.
         return try ours.withRaw { raw throws(Errno) in try Descriptor.wait(raw, timeout: timeout) }
     }
