@@ -90,7 +90,8 @@ package final class Snapshots: Room, LifecycleObserver {
             case .success(.file(let name, let directory, let owners)):
                 // The threads for disks read the file. Until then the app must stay in the background.
                 return self.keepSnapshot(.file(name: name, directory: directory, owners: owners), of: app) { _ in
-                    // If another snapshot was requested since, the app stays in the background for that one.
+                    // If another snapshot was requested since, the app stays in the background until that snapshot is
+                    // taken.
                     if app.snapshotRun == nil { self.snapshotIsOver(app) }
                 }
             case .success(let content): self.keepSnapshot(content, of: app)
