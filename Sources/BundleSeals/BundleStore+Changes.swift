@@ -27,10 +27,10 @@ extension BundleStore {
         }
     }
 
-    /// Makes the previous version the current one, and the current one the previous, if it can run here.
+    /// Exchanges the current and the previous version, if the previous version can run on this machine.
     ///
     /// - Parameters:
-    ///   - keys: whose bundles may run.
+    ///   - keys: the keys whose bundles may run.
     ///   - inspect: reads what the manifest's author wrote, and throws if this machine lacks what the bundle needs.
     /// - Returns: the version that is current now.
     public func rollBack(
