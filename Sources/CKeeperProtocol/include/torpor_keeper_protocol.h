@@ -81,7 +81,7 @@ enum torpor_keeper_type {
 };
 
 enum torpor_keeper_hold_flags {
-    TORPOR_HOLD_REPLACE = 1 << 0,  // release what the name holds, once the new ones are held
+    TORPOR_HOLD_REPLACE = 1 << 0,  // once the new descriptors are held, release those that the name held before
     TORPOR_HOLD_QUIET = 1 << 1,    // answer only on failure; a keeper that does not know this flag always answers
 };
 
@@ -130,7 +130,7 @@ enum torpor_keeper_stage {
     TORPOR_STAGE_DIRECTORY = 14,
     TORPOR_STAGE_EXEC = 15,
     TORPOR_STAGE_INPUT = 16,        // opening standard input's file; before LIMITS, or after DIRECTORY
-    TORPOR_STAGE_ERROR = 17,        // opening standard error's file; likewise
+    TORPOR_STAGE_ERROR = 17,        // opening standard error's file; before LIMITS, or after DIRECTORY
     TORPOR_STAGE_SANDBOX = 18,      // after DIRECTORY, before the app's user opens files
 };
 
@@ -176,10 +176,14 @@ struct torpor_keeper_instruction {
     uint32_t value;
 };
 
-// Followed by: limits, groups (uint32_t each), if SANDBOX is set the count of instructions (uint32_t) and these, then
-// strings, each with its NUL: app, executable, directory (empty if none), the files of standard input and error if the
-// flags say so (absolute paths), arguments, environment.
-// Descriptors: standard input, output and error if the flags say so, those that become 3, 4, …, the Landlock ruleset,
+// Followed by, in this order:
+//   limits
+//   groups (uint32_t each)
+//   if SANDBOX is set: the count of the filter's instructions (uint32_t), then the instructions
+//   strings, each with its NUL: app, executable, directory (empty if none), the files of standard input and error if
+//   the flags say so (absolute paths), arguments, environment
+//
+// Descriptors: standard input, output and error if the flags say so; those that become 3, 4, …; the Landlock ruleset;
 // the cgroup's directory.
 struct torpor_keeper_launch {
     struct torpor_keeper_header header;
@@ -272,7 +276,7 @@ struct torpor_keeper_table {
     uint64_t slot_offset;
     uint64_t orphan_offset;
     uint64_t orphan_next;     // sequence of the next orphan
-    uint64_t orphan_freed;    // torpord has persisted all up to this one
+    uint64_t orphan_freed;    // torpord has persisted all orphans up to this sequence
     uint64_t orphan_lost;     // overwritten before torpord read them
     uint64_t launches;
 };
@@ -303,7 +307,7 @@ struct torpor_keeper_slot_free {
 
 struct torpor_keeper_orphan_free {
     struct torpor_keeper_header header;
-    uint64_t sequence;        // this one and all before it
+    uint64_t sequence;        // of the orphan to free; all orphans before it are freed too
 };
 
 struct torpor_keeper_welcome {

@@ -37,7 +37,7 @@ struct torpor_keeper_resume {
     uint32_t magic;
     uint32_t version;
     uint32_t head_bytes;     // of this structure
-    int32_t writer;          // the writing program, executed again if the new one cannot read this; -1: none
+    int32_t writer;          // the writing program, executed again if the new program cannot read this; -1: none
 
     uint32_t instance;       // number of the last torpord
     uint32_t flags;
@@ -73,7 +73,7 @@ struct torpor_keeper_resume_name {
     uint32_t length;         // of the name in bytes
     uint32_t parked_count;   // how many of the descriptors, from the first, the service manager was sent
     uint32_t parked_number;  // the number for the next descriptor that is sent to the manager
-    uint32_t remove;         // the manager must remove those numbered below this
+    uint32_t remove;         // the manager must remove the numbers below this
 };
 
 #endif
