@@ -136,7 +136,7 @@ typedef struct torpor_policy_wire_view {
     uint64_t system_offset;
     uint64_t apps_offset;
     uint64_t strings_offset;
-    uint32_t string_size;     /* bytes in use; the last one is a NUL */
+    uint32_t string_size;     /* bytes in use; the last byte is a NUL */
     uint32_t string_capacity;
 } torpor_policy_wire_view;
 
