@@ -43,7 +43,8 @@ struct document final : ctoml_document {
     }
 };
 
-// Finds a key of too many parts. It knows just enough of TOML to tell a dot in a key from one in a string or comment.
+// Finds a key with too many parts. Knows just enough of TOML to distinguish a dot in a key from a dot in a string or
+// comment.
 bool has_deep_key(std::string_view text, uint32_t &line, uint32_t &column) {
     size_t dots = 0, line_start = 0;
     line = 1;
