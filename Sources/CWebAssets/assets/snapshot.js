@@ -18,7 +18,7 @@ const view = new IntersectionObserver((entries) => {
   }
 }, { rootMargin: "50% 0px" });
 
-/** A small picture of an app's last snapshot, shown while the app is out of use; hidden without one. */
+/** A small picture of an app's last snapshot, shown while the app is not in use; hidden if there is no snapshot. */
 export class Thumbnail {
   constructor(name) {
     this.name = name;
@@ -48,7 +48,7 @@ export class Thumbnail {
   }
 }
 
-/** A card with an app's snapshot, hidden without one. */
+/** A card with an app's snapshot; hidden if there is no snapshot. */
 export class Snapshot {
   constructor(name) {
     this.name = name;
