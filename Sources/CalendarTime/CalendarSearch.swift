@@ -65,7 +65,7 @@ extension CalendarExpression {
         return Int64(day) * microsecondsPerDay + Int64(time)
     }
 
-    /// The first day that matches, from this one on; both in days since 1970.
+    /// The first day that matches, from day `number` on; both in days since 1970.
     private func nextDay(from number: Int) -> Int? {
         let range = CalendarField.Place.year.range
         var date = CivilDate(dayNumber: number)
@@ -127,7 +127,7 @@ extension CalendarExpression {
         return CalendarField(components: turned).mask(limit: count)
     }
 
-    /// The first time of day that matches, from this one on; both in microseconds since midnight.
+    /// The first time of day that matches, from `time` on; both in microseconds since midnight.
     private func nextTime(from time: Int) -> Int? {
         let limit = CalendarField.Place.second.range.upperBound
         let (hour, minute, second) = Self.parts(time)

@@ -62,7 +62,7 @@ public struct TimeZone: Sendable, Hashable {
     /// Seconds that local time is ahead of UTC, at a time in seconds since 1970.
     public func offset(at moment: Int64) -> Int { period(at: moment).kind.offset }
 
-    /// The abbreviation of local time at that time, such as `CEST`.
+    /// The abbreviation of local time at `moment`, such as `CEST`.
     public func abbreviation(at moment: Int64) -> String { period(at: moment).kind.name }
 
     /// The latest abbreviations of standard and daylight saving time; the second is nil if there never was any.
@@ -75,7 +75,7 @@ public struct TimeZone: Sendable, Hashable {
     /// The period of constant offset around a moment, in seconds since 1970.
     func period(at moment: Int64) -> Period {
         let moment = min(max(moment, -Self.horizon), Self.horizon)
-        // Binary search for the number of changes up to that moment.
+        // Binary search for the number of changes up to `moment`.
         var low = 0
         var high = changes.count
         while low < high {
@@ -163,8 +163,8 @@ public struct TimeZone: Sendable, Hashable {
         return .never
     }
 
-    /// The latest local time that clocks showed at a moment or in the hours before, in microseconds: after clocks
-    /// were set back, that is later than what they show.
+    /// The latest local time that clocks showed at a moment or in the hours before, in microseconds. After clocks were
+    /// set back, this is later than the time that they show now.
     func latestLocal(at moment: Int64) -> Int64 {
         let second = floorDivide(moment, by: microsecondsPerSecond)
         let now = period(at: second)

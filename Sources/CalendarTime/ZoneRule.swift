@@ -38,7 +38,7 @@ struct ZoneRule: Sendable, Hashable {
             summer = -offset
         }
         daylight = TimeZone.Kind(offset: summer, isDaylight: true, name: name)
-        // Without dates, those of the United States apply.
+        // If the rule has no dates, those of the United States apply.
         guard !scanner.isAtEnd else { return }
         guard scanner.take(","), let begin = Self.day(&scanner) else { return nil }
         guard scanner.take(","), let end = Self.day(&scanner), scanner.isAtEnd else { return nil }
