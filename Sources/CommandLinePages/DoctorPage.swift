@@ -33,7 +33,7 @@ package struct DoctorPage {
     /// Separates the cause from the effect.
     private static let cost = ". Without it "
 
-    /// What is missing. Controllers missing for the same reason are merged.
+    /// The features that are missing. Controllers missing for the same reason are merged.
     private var findings: [Finding] {
         var findings: [Finding] = []
         var places: [String: Int] = [:]

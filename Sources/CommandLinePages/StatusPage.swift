@@ -177,7 +177,7 @@ package struct StatusPage {
         return (health.isKnown ? "good" : "not checked yet") + " (\(check))"
     }
 
-    /// For how long the app was suspended in this run, which part of the run that is, and what processor time that
+    /// How long the app was suspended in this run, as a time and as a part of the run, and how much processor time that
     /// saved.
     private var asleep: String? {
         guard let sleep = status.sleep, case let asleep = sleep.seconds, asleep > 0, let uptime = status.summary.uptime,
