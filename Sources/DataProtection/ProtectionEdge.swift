@@ -63,7 +63,7 @@ public struct ProtectionEdge: Hashable, Sendable {
         case disarm
         case open
         case close
-        /// Data can be read: notify apps, uncover them, and launch those that wait.
+        /// Data can be read: notify apps, remove the pictures that cover them, and launch the apps that wait for data.
         case announceUnlocked
         /// Locking has ended. `isBusy`: whether files are still in use.
         case announceLocked(isBusy: Bool)

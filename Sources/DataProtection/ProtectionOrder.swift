@@ -8,9 +8,9 @@ public struct ProtectedFolder: Hashable, Sendable {
     public let app: String
     /// Whether the folder may be protected by its permissions alone if it cannot be encrypted.
     public let mayFallBack: Bool
-    /// The app's user, by name or number; empty for that of torpord.
+    /// The app's user, by name or number; empty for torpord's user.
     public let user: String
-    /// The app's group, by name or number; empty for that of the user.
+    /// The app's group, by name or number; empty for the user's group.
     public let group: String
 
     /// Memberwise initializer.
