@@ -20,7 +20,7 @@ public enum DesktopCommand: Hashable, Sendable {
     case acknowledge(id: Int64)
     /// Focus the window of these processes that had the focus last. Ignored unless the focus is followed.
     case raise(pids: [Int32])
-    /// Reply with `pong` at once. By that, torpord checks whether torpor-desktop still works.
+    /// Reply with `pong` at once. torpord uses this to check whether torpor-desktop still works.
     case ping(number: Int64)
 
     /// The most processes in one command; further ones are left out. Parents come first, since they usually own the
