@@ -30,8 +30,8 @@ final class SleepWatch {
     /// How long before logind's timeout the lock is released. logind reports a timeout in the journal, so avoid it.
     private static func margin(of delay: Duration) -> Duration { min(.milliseconds(250), delay / 10) }
 
-    /// Queries and follows logind. `keeping`: the lock taken from an earlier instance of logind, kept until this one
-    /// has granted a new one.
+    /// Queries and follows logind. `keeping`: the lock that an earlier instance of logind granted; it is kept until
+    /// this instance has granted a new one.
     init(_ manager: LoginManager, _ connection: BusConnection, keeping inhibitor: Descriptor?) {
         self.manager = manager
         self.connection = connection
