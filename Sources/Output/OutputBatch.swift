@@ -19,7 +19,7 @@ import WireText
 ///    12  4  begin: offset of the batch's raw bytes in this file
 ///    16  8  device of the log          \
 ///    24  8  inode of the log            | valid while
-///     32  8  the log's length before     | appending
+///    32  8  the log's length before      | appending
 ///    40  8  time stamp, µs since 1970  /
 ///    48  4  bytes of the path at 64
 ///    64  …  path of the log, at most 4,032 bytes
