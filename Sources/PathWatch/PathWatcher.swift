@@ -226,7 +226,8 @@ public final class PathWatcher {
         let news = outcomes.compactMap(take)
         source?.setEvents(.readable)
         if !news.isEmpty { onNews?(news) }
-        // Store what was found only after the report: if torpord dies in between, the next one finds the change again.
+        // Store what was found only after the report: if torpord dies in between, the next torpord finds the change
+        // again.
         onRemember?()
         walk()
     }
