@@ -89,7 +89,7 @@ public struct Denial: Hashable, Sendable {
         }
     }
 
-    /// Those of the declared permissions that would allow the access if users granted them.
+    /// The declared permissions that would allow the access if users granted them.
     public func covering(_ declarations: [PermissionDeclaration]) -> [PermissionDeclaration] {
         declarations.filter { declaration in
             switch (declaration.permission, object) {

@@ -77,7 +77,7 @@ public struct LandlockPlan: Hashable, Sendable {
     public struct Rule: Hashable, Sendable {
         /// An absolute path, or a pattern (glob(7)) if ``isPattern``.
         public var path: String
-        /// The rights; for a file, those of ``LandlockRights/ofFiles``.
+        /// The rights on the path. A file can have only those in ``LandlockRights/ofFiles``.
         public var rights: LandlockRights
         /// Whether ``path`` is a pattern with wildcards.
         public var isPattern = false
