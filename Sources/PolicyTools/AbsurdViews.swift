@@ -132,7 +132,7 @@ struct AbsurdView {
         live(view)
     }
 
-    /// Fills the view with apps that all run, each in the state after that of the app before it.
+    /// Fills the view with running apps. Each app has the state that follows the state of the app before it.
     private static func live(_ view: PolicyView) {
         view.system.now = 3_600_000_000
         view.system.realtime = 1_750_000_000_000_000

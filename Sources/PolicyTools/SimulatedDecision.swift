@@ -82,7 +82,7 @@ package struct SimulatedDecision {
     /// The time of the decision in microseconds: `at` on the recording's monotonic clock, `realtime` since 1970.
     package let at: Int64
     package let realtime: Int64
-    /// The last line of the recording that was read.
+    /// The number of the last line of the recording that was read before the decision.
     package let line: Int
     package let change: SimulatedChange
     package let reason: String
