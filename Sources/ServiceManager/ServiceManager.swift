@@ -92,7 +92,7 @@ public struct ServiceManager: Hashable, Sendable {
                 isAskedFor = true
                 if let group = try Self.group(of: name, connection) { return group }
             } catch {
-                // An earlier scope of this name may not be removed completely yet.
+                // An earlier scope of this name may not be completely removed yet: retry.
                 guard !isAskedFor, Clock.monotonic() < end else { throw error }
             }
             guard Clock.monotonic() < end else { throw ServiceManagerError("\(name) does not come up") }
