@@ -40,8 +40,8 @@ public protocol AppDelegate: Sendable {
     func willResignActive(_ app: TorporApp) async throws
 
     /// The app is no longer in use. It may soon be suspended, and then be terminated without notice: save the state
-    /// here and release what other apps need. Background tasks do not extend this deadline. Also called again before
-    /// the app is suspended after an event woke it in the background.
+    /// here and release what other apps need. Background tasks do not extend the deadline of this method. Also called
+    /// again before the app is suspended after an event woke it in the background.
     func didEnterBackground(_ app: TorporApp) async throws
 
     /// The app comes back to the foreground.
@@ -107,8 +107,8 @@ public protocol AppDelegate: Sendable {
     /// changed.
     func identityDidChange(_ app: TorporApp, change: SettingsChange) async throws
 
-    /// What must be refreshed before users see the app: names of ``TorporApp/setNeedsRefresh(_:)`` and of topics with
-    /// `refresh = true`. `["*"]` stands for everything.
+    /// What must be refreshed before users see the app: names that were passed to ``TorporApp/setNeedsRefresh(_:)``,
+    /// and names of topics with `refresh = true`. `["*"]` stands for everything.
     func refresh(_ app: TorporApp, names: [String]) async throws
 
     /// An activity of this type follows, which a user was doing in another app or on another machine.

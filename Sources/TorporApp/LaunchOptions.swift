@@ -41,7 +41,7 @@ public struct LaunchOptions: Sendable {
     public var updatedFrom: String? { json["updated_from"]?.stringValue }
     /// The scene that this app is, such as `alice` of `code@alice`; nil for an app that is not a scene.
     public var scene: String? { json["scene"]?.stringValue }
-    /// The object that this scene was opened with; nil if it was opened without one.
+    /// The object that this scene was opened with; nil if there was none.
     public var session: JSON? { json["session"].flatMap { $0.isNull ? JSON?.none : $0 } }
 }
 
