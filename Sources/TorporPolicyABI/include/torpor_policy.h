@@ -145,7 +145,7 @@ typedef struct torpor_policy_app {
     uint32_t tasks;       /* background tasks that it has begun */
     uint32_t holds;       /* number of other holds that keep it in the background */
     /* Measurements, updated from time to time: only those that a policy needs (torpor_policy.needs). */
-    int64_t measured_at;  /* when */
+    int64_t measured_at;  /* when the fields below were measured */
     uint64_t memory;      /* bytes in memory */
     uint64_t cpu_time;    /* microseconds of processor time of this run */
     uint32_t cpu_permille; /* of one processor, between the last two measurements; TORPOR_UNKNOWN before the second */
