@@ -4,7 +4,7 @@ import WireText
 
 /// The parts of a response's head that transfers need, parsed line by line. A new status line starts over.
 public struct ResponseHead: Hashable, Sendable {
-    /// The longest value kept, in bytes; the field of a longer one counts as absent.
+    /// The longest value kept, in bytes; a field with a longer value counts as absent.
     public static let longestValue = 8 << 10
     /// The most bytes that all heads of one request may have together.
     public static let most = 256 << 10
