@@ -8,7 +8,8 @@ public enum VarlinkClientError: Error, Hashable, Sendable, CustomStringConvertib
     case cannotConnect(path: String, problem: String)
     /// The connection ended before the last reply.
     case disconnected
-    /// The connection ended, and no service has answered at the socket since; `problem` is that of the last try.
+    /// The connection ended, and no service has answered at the socket since; `problem` is the error of the last
+    /// attempt.
     case gone(path: String, waited: Duration, problem: String)
     /// The call is longer than a service takes: its size and the limit, in bytes.
     case tooLong(bytes: Int, limit: Int)
