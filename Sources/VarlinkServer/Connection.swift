@@ -202,7 +202,7 @@ final class Connection {
         pump()
     }
 
-    /// Updates the user's account.
+    /// Updates the share of this connection in the user's account (``UserShare``).
     private func count() {
         guard let share else { return }
         let now = (inbound: framer.waitingBytes, outbound: outbound.count)

@@ -50,8 +50,9 @@ public struct VarlinkInterface: Hashable, Sendable {
 
 /// Sends the replies to one call. Keep it until the last reply is sent; it never blocks.
 ///
-/// Replies are sent in the order of the connection's calls: an early one waits. A `oneway` call has a Reply too,
-/// which discards everything. Replies after the last one, or after the connection has closed, are discarded.
+/// Replies are sent in the order of the connection's calls: a reply waits until all earlier calls are answered. A
+/// `oneway` call has a Reply too, which discards everything. Replies after the last one, or after the connection has
+/// closed, are discarded.
 public final class Reply {
     /// Whether the caller accepts several replies; otherwise send only one.
     public let more: Bool
