@@ -36,7 +36,8 @@ final class FocusWatch {
     /// A request to focus a window of these processes.
     private struct Raising {
         var pids: Set<Int32>
-        /// The windows that are not examined yet, the one focused last first; nil until the tree has arrived.
+        /// The windows that are not examined yet, sorted by when they were last focused, the latest first; nil until
+        /// the tree has arrived.
         var left: ArraySlice<ListedWindow>?
         /// The window whose process the X server is being asked for.
         var asked: ListedWindow?

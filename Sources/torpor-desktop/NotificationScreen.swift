@@ -17,7 +17,7 @@ final class NotificationScreen {
 
     let loop: EventLoop
     let service: BusService
-    /// What the server can do; nil until the server has said so.
+    /// The server's description of itself; nil until the server has sent it.
     private(set) var server: DesktopServer?
     /// The server's name, which no other server has on any bus; nil until the bus has reported its id.
     private(set) var serverName: String?
@@ -217,7 +217,7 @@ final class NotificationScreen {
         if open.values.contains(where: { !$0.wasShown }) { startServer() }
     }
 
-    /// Determines whether an alert would be seen now, and reports a change of that.
+    /// Determines whether an alert would be seen now, and reports if that has changed.
     private func assess() {
         guard service.isAnswered, let connection = service.connection else {
             if let trouble = service.trouble {

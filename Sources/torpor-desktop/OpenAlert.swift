@@ -12,7 +12,7 @@ final class OpenAlert {
     var number: UInt32?
     /// Whether any server has shown this alert.
     var wasShown = false
-    /// The request to show this alert that the server has not answered; nil if there is none.
+    /// The unanswered request to show this alert; nil if there is none.
     var call: NotifyCall?
     /// Whether the server must be asked to show this alert, for the first time or since it has changed. While a request
     /// is pending, the next one must wait, since it needs the id that the server assigns.

@@ -4,8 +4,8 @@ import DesktopRules
 import EventLoop
 import Linux
 
-/// Asks the X server which processes own windows. Connects at the first question, and again at the next one after the
-/// connection was lost.
+/// Asks the X server which processes own windows. Connects at the first question. If the connection is lost, connects
+/// again at the next question.
 final class WindowOwners {
     private let loop: EventLoop
     private let session: Session
