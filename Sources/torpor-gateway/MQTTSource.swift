@@ -274,7 +274,7 @@ final class MQTTSource {
     private func take(_ message: mosquitto_message) {
         guard !isRefusing, let topic = message.topic else { return }
         let subject = String(terminatedWire: topic)
-        // A message that is too large is refused; its first bytes suffice for that.
+        // Read only the first bytes of a message that is too large: they are enough to refuse it.
         let size = min(Int(message.payloadlen), surroundings.maxPayload + 1)
         let bytes = Array(UnsafeRawBufferPointer(start: message.payload, count: size))
         var done: Set<Int> = []

@@ -141,7 +141,7 @@ final class SourceProcesses: Sendable {
         }
     }
 
-    /// Says in `systemctl status` what is wrong; nil if nothing is.
+    /// Shows in `systemctl status` what is wrong with a source; nil if nothing is.
     private func show(_ source: GatewaySource, _ sentence: String?) {
         let all = state.withLock { state in
             state.sentences[source] = sentence
