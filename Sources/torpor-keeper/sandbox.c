@@ -47,7 +47,7 @@ static int restrict_self(const struct keeper_plan *plan, int ruleset)
     return syscall(SYS_landlock_restrict_self, ruleset, 0) < 0 ? errno : 0;
 }
 
-// The filter is last, since it may forbid what comes before it.
+// Install the filter last, since it may forbid the steps before it.
 int sandbox_enter(const struct keeper_plan *plan, int ruleset)
 {
     if (plan->filter_count == 0)
