@@ -16,7 +16,7 @@ static struct {
     uint32_t entries; // pieces of advice in it
 } answer;
 
-// The message of an answer that fits into one: torpor_policy_wire_answered, then the advice.
+// The buffer for an answer that fits into one message: torpor_policy_wire_answered, then the advice.
 static _Alignas(8) unsigned char message_room[TORPOR_POLICY_WIRE_LIMIT];
 
 // Sends the advice so far, to make room for more.

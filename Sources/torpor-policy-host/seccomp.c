@@ -12,12 +12,12 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-// The system calls of a library that only computes: memory, clocks, reading, its one socket, and exit. Both filters
-// are lists of allowed calls, so that calls of later kernels are forbidden; the first filter also allows what opening
-// a library takes. There is no way to create sockets, processes or threads, to signal other processes, to send file
+// The system calls of a library that only computes: memory, clocks, reading, its one socket, and exit. Both filters are
+// lists of allowed calls, so that calls of later kernels are forbidden; the first filter also allows what opening a
+// library takes. There is no way to create sockets, processes or threads, to signal other processes, to send file
 // descriptors, or to write anywhere but to the socket and standard error.
 //
-// The filters do not check paths: Landlock allows few files, and only for reading, as do these filters.
+// The filters do not check paths. Landlock allows few files, and both Landlock and these filters allow only reading.
 
 #if defined(__x86_64__)
 #define ARCHITECTURE AUDIT_ARCH_X86_64
