@@ -127,7 +127,7 @@ void serve_rest(void);           // reads the last messages of a torpord that ha
 
 // spawn.c
 enum {
-    SPAWN_LOW = 512,  // held descriptors have at least this number; the keeper's own and those lent to children are lower
+    SPAWN_LOW = 512,  // held descriptors are numbered from here; the keeper's own, and those lent to children, below
     SPAWN_LENT = 8,
 };
 struct keeper_spawn {
