@@ -51,7 +51,7 @@ struct Mobile: Policy {
 
     /// When the foreground was last requested for an app.
     private var wanted: [UInt32: Time] = [:]
-    /// Apps whose background time was used up when they could not be suspended.
+    /// Apps that could not be suspended when their background time was used up.
     private var waiting: Set<UInt32> = []
     /// The apps that were sent to the background at the time `at`. One question can contain many events, and the view
     /// shows the apps' states before all of them: so apps that were already sent must be remembered here.
@@ -97,7 +97,7 @@ struct Mobile: Policy {
     }
 
     /// Sends apps to the background if there are too many in the foreground. `arrived`: the app that has just come to
-    /// the foreground; in the view it may still be on its way.
+    /// the foreground; the view may still show this app in transition.
     private mutating func makeRoom(in view: View, _ advice: inout Advice, for arrived: UInt32? = nil) {
         let now = view.now
         if sent.at != now { sent = (now, []) }
