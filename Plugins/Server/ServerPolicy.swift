@@ -117,7 +117,7 @@ struct Server: Policy {
             let due = rule.unprotected(at: max(usage[place]!.idleAt(app, rule, now), now), view)
             guard due <= now else { return due }
             advice.send(app, to: .background, because: Usage.idleness(app, rule, now))
-            // If the app stays in the foreground nevertheless, the policy does not repeat its advice for now.
+            // If the app stays in the foreground nevertheless, the policy does not repeat its advice at once.
             usage[place]!.wasSent(at: now)
             return nil
         case .background:

@@ -19,7 +19,7 @@ struct Usage {
     private var used: Time
     /// A reading of the app's processor time. The app has used little processor time since this reading.
     private var sample: Sample
-    /// Since when every check has found the app's measurements too old; nil if the last check did not.
+    /// Since when all checks have found the app's measurements too old; nil if the last check found them recent.
     private var outdatedSince: Time?
 
     private struct Sample {
