@@ -190,7 +190,7 @@ public struct AlertBundles: Sendable {
         public var number: Int64
         /// How many alerts are in the bundle.
         public var count: Int
-        /// When the bundle is closed: later alerts do not join it.
+        /// When the bundle is complete: later alerts do not join it.
         public var until: Duration
     }
 
