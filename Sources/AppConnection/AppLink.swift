@@ -4,11 +4,11 @@ public import Linux
 public import TorporAPI
 public import Varlink
 
-/// The app's side of its own socket (`TORPOR_APP_SOCKET`). It survives replacements of the supervisor.
+/// The app's side of its own socket (`TORPOR_APP_SOCKET`). The link survives replacements of the supervisor.
 ///
-/// It has two connections: one that streams messages, if the process wants to be the app's delegate, and one for
-/// calls. If one is lost it reconnects, sends its state, and repeats unanswered calls. It never blocks and has no
-/// thread: call `work()` when `poller` is readable and at `wakeTime`, always on the same thread.
+/// The link has two connections: one that streams messages, if the process wants to be the app's delegate, and one for
+/// calls. If a connection is lost, the link reconnects, sends its state, and repeats unanswered calls. The link never
+/// blocks and has no thread: call `work()` when `poller` is readable and at `wakeTime`, always on the same thread.
 public final class AppLink {
     /// An event of the link, which ``work()`` returns.
     public enum Event: Sendable {
@@ -61,7 +61,7 @@ public final class AppLink {
     /// How long the link tries again if a new supervisor refuses what its predecessor had granted.
     private static let patience = Duration.seconds(10)
 
-    /// Connects at the first `work()`. With `isDelegate` false there are only calls.
+    /// Connects at the first `work()`. If `isDelegate` is false, the link only makes calls.
     public init(path: String, isDelegate: Bool) throws(Errno) {
         self.path = path
         self.isDelegate = isDelegate
