@@ -74,8 +74,8 @@ package final class Snapshots: Room, LifecycleObserver {
     /// taken, it is only marked as outdated, and another one follows it. So an app whose content changes all the time
     /// causes at most one snapshot per second.
     ///
-    /// - Parameter isAnother: whether this snapshot replaces an outdated one. In that case it is not replaced in
-    ///   turn.
+    /// - Parameter isAnother: whether this snapshot replaces an outdated one. If so, this snapshot is not replaced,
+    ///   even if it becomes outdated too.
     package func takeSnapshot(_ app: AppRuntime, isAnother: Bool = false) {
         guard let specification = app.specification.snapshot else { return snapshotIsOver(app) }
         if let run = app.snapshotRun {
