@@ -75,7 +75,7 @@ package final class BlueZ {
     /// Starts to follow BlueZ.
     ///
     /// - Parameters:
-    ///   - seesRequests: whether to watch BlueZ's requests to local programs, which takes a monitor on the bus.
+    ///   - seesRequests: whether to watch BlueZ's requests to local programs, which requires a monitor on the bus.
     ///   - address: a D-Bus address; nil for the system bus.
     package init(_ loop: EventLoop, seesRequests: Bool, address: String? = nil) {
         self.loop = loop
