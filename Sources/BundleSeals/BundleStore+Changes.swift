@@ -12,7 +12,7 @@ extension BundleStore {
         }
     }
 
-    /// Replaces a version's signature by another one of the same manifest, atomically.
+    /// Replaces a version's signature by another signature of the same manifest, atomically.
     func sign(_ name: String, _ version: String, _ signature: [UInt8]) throws(BundleFault) {
         try kernel("the signature of \(name) \(version) cannot be replaced") { () throws(Errno) in
             // Write the draft beside the version's folder: in the folder itself, a further file would count as a change

@@ -267,8 +267,8 @@ public struct BundleStore: Sendable {
         return file
     }
 
-    /// Removes what killed commands left, and versions that are neither current nor previous and that no app was last
-    /// launched from.
+    /// Removes files that killed commands left, and versions that are neither current nor previous and that no app was
+    /// last launched from.
     private func sweep(_ name: String) throws(BundleFault) {
         let entries = try kernel("the folder \(place(name)) cannot be read") { () throws(Errno) in
             try File.list(place(name))
