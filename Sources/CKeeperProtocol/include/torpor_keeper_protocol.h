@@ -73,7 +73,7 @@ enum torpor_keeper_type {
     TORPOR_KEEPER_EXITED = 106,         // torpor_keeper_record
     TORPOR_KEEPER_ORPHAN = 107,         // torpor_keeper_orphan_message
     TORPOR_KEEPER_DONE = 108,           // torpor_keeper_number: errno, 0 for success
-    TORPOR_KEEPER_TAKEN = 109,          // torpor_keeper_pair: errno, count of all under that name; descriptors
+    TORPOR_KEEPER_TAKEN = 109,          // torpor_keeper_pair: errno, count of all descriptors of that name; descriptors
     TORPOR_KEEPER_NAMES = 110,          // torpor_keeper_pair: next cursor (0 at the end), count; names, each with NUL
     TORPOR_KEEPER_REFUSED = 111,        // torpor_keeper_number: errno; the message with that id was not understood
     TORPOR_KEEPER_HELD = 112,           // torpor_keeper_held, then for each name the count of its descriptors
@@ -136,7 +136,7 @@ enum torpor_keeper_stage {
 
 enum torpor_keeper_launch_flags {
     TORPOR_LAUNCH_HELPER = 1 << 0,       // the keeper kills it when torpord dies
-    TORPOR_LAUNCH_STDIN = 1 << 1,        // the first descriptor is standard input, else /dev/null; etc.
+    TORPOR_LAUNCH_STDIN = 1 << 1,        // the first descriptor is standard input; without this flag, /dev/null
     TORPOR_LAUNCH_STDOUT = 1 << 2,
     TORPOR_LAUNCH_STDERR = 1 << 3,
     TORPOR_LAUNCH_CGROUP = 1 << 4,       // the last descriptor is the cgroup's directory
@@ -327,7 +327,7 @@ struct torpor_keeper_welcome {
 struct torpor_keeper_received {
     uint32_t error;    // errno if no datagram could be read, else 0
     uint32_t refused;  // how many descriptors were dropped, since closing them may block
-    uint32_t lost;     // 1: some could not be received; unknown which
+    uint32_t lost;     // 1: some descriptors could not be received; unknown which
 };
 
 #endif
