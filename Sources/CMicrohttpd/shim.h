@@ -117,9 +117,10 @@ static inline int torpor_http_has_other_lines(struct MHD_Connection *connection,
     return lines.is_malformed || !info || lines.next + 2 != method + info->header_size;
 }
 
-/// Counts all headers that matter. A lookup by name would return only the first header of that name, which is also the
-/// only one that libmicrohttpd uses, even in its strictest mode. This is written in C because Swift cannot combine the
-/// values of the C enum MHD_ValueKind. `method` and `version` are the arguments of the request handler.
+/// Counts the headers that state the host and the end of a request. A lookup by name would return only the first header
+/// of that name, which is also the only one that libmicrohttpd uses, even in its strictest mode. This is written in C
+/// because Swift cannot combine the values of the C enum MHD_ValueKind. `method` and `version` are the arguments of the
+/// request handler.
 static inline torpor_http_framing torpor_http_framing_of(struct MHD_Connection *connection, const char *method,
                                                          const char *version) {
     torpor_http_framing framing = {0, 0, 0, 0, 0, 0, 0};
