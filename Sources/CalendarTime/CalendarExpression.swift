@@ -12,7 +12,7 @@ public struct CalendarError: Error, Sendable, Hashable, CustomStringConvertible 
 /// Local time works as in systemd 252: a time that is skipped when clocks are set forward does not occur on that day; a
 /// time that occurs twice when clocks are set back counts only the first time.
 public struct CalendarExpression: Sendable, Hashable {
-    /// Bit 0 is Monday; all bits are set if the expression names no weekday.
+    /// The weekdays as bits, from bit 0 for Monday; all bits are set if the expression names no weekday.
     var weekdays: UInt8
     var years: CalendarField
     var months: CalendarField

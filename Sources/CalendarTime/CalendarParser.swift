@@ -4,7 +4,7 @@ import WireText
 
 /// Reads calendar expressions.
 struct CalendarParser {
-    /// Bit 0 is Monday; no bit is set if the expression names no weekday.
+    /// The weekdays as bits, from bit 0 for Monday; no bit is set if the expression names no weekday.
     var weekdays: UInt8 = 0
     var years = CalendarField.any
     var months = CalendarField.any

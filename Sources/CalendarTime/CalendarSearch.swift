@@ -2,8 +2,8 @@
 
 /// When an expression's times occur.
 ///
-/// Fields are searched as bit masks, and only within its years: a search takes at most a few thousand steps for any
-/// expression, and usually only a few.
+/// Fields are searched as bit masks, and only within the years of the expression. A search takes at most a few thousand
+/// steps for any expression, and usually only a few.
 extension CalendarExpression {
     /// The first time after a moment, both in microseconds since 1970; nil if there is none before the year 2200.
     public func next(after moment: Int64) -> Int64? {

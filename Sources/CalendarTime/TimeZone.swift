@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The offsets of a time zone: a table of changes, and a rule for the time after it.
+/// The offsets of a time zone: a table of changes, and a rule for the time after the last change.
 public struct TimeZone: Sendable, Hashable {
     /// A local time type: its offset and name.
     struct Kind: Sendable, Hashable {
@@ -65,14 +65,14 @@ public struct TimeZone: Sendable, Hashable {
     /// The abbreviation of local time at `moment`, such as `CEST`.
     public func abbreviation(at moment: Int64) -> String { period(at: moment).kind.name }
 
-    /// The latest abbreviations of standard and daylight saving time; the second is nil if there never was any.
+    /// The latest abbreviations of standard and daylight saving time; `daylight` is nil if the zone never had any.
     var abbreviations: (standard: String, daylight: String?) {
         if let rule, let daylight = rule.daylight { return (rule.standard.name, daylight.name) }
         let standard = rule?.standard.name ?? changes.last { !$0.to.isDaylight }?.to.name ?? initial.name
         return (standard, changes.last { $0.to.isDaylight }?.to.name)
     }
 
-    /// The period of constant offset around a moment, in seconds since 1970.
+    /// The period of constant offset that contains a moment, in seconds since 1970.
     func period(at moment: Int64) -> Period {
         let moment = min(max(moment, -Self.horizon), Self.horizon)
         // Binary search for the number of changes up to `moment`.
@@ -108,8 +108,8 @@ public struct TimeZone: Sendable, Hashable {
         case never
     }
 
-    /// The first moment after `limit` at which clocks show `local` (all in microseconds). `isDaylight` restricts it
-    /// to daylight saving time (true) or standard time (false).
+    /// The first moment after `limit` at which clocks show `local` (all in microseconds). `isDaylight` restricts the
+    /// search to daylight saving time (true) or standard time (false).
     func reading(of local: Int64, after limit: Int64, isDaylight: Bool?) -> Reading {
         let second = floorDivide(local, by: microsecondsPerSecond)
         var period = period(

@@ -47,8 +47,8 @@ public struct WrittenTime: Sendable, Hashable {
         guard scanner.isAtEnd else { return nil }
     }
 
-    /// The moment in microseconds since 1970: by its own offset, else when clocks of `zone` show it
-    /// (``TimeZone/moment(ofLocal:)``).
+    /// The moment in microseconds since 1970. If no offset was written, it is the moment at which clocks of `zone` show
+    /// the written time (``TimeZone/moment(ofLocal:)``).
     public func moment(in zone: TimeZone) -> Int64 {
         if let offset { return local - Int64(offset) * microsecondsPerSecond }
         return zone.moment(ofLocal: local)
@@ -96,7 +96,7 @@ private struct DigitScanner {
 
     var isAtEnd: Bool { place == bytes.count }
 
-    /// Exactly that many digits; nil, with nothing read, if there are fewer.
+    /// Reads exactly `count` digits; nil, with nothing read, if there are fewer.
     mutating func number(_ count: Int) -> Int? {
         guard place + count <= bytes.count else { return nil }
         var value = 0

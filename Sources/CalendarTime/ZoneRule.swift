@@ -46,7 +46,7 @@ struct ZoneRule: Sendable, Hashable {
         self.end = end
     }
 
-    /// The period of constant offset around a moment, in seconds since 1970.
+    /// The period of constant offset that contains a moment, in seconds since 1970.
     func period(at moment: Int64) -> TimeZone.Period {
         guard let daylight else { return TimeZone.Period(start: .min, end: .max, kind: standard) }
         let year = CivilDate(dayNumber: Int(floorDivide(moment + Int64(standard.offset), by: 86_400))).year
