@@ -3,7 +3,8 @@
 import Linux
 package import TorporAPI
 
-/// The machine's features, for people: first what is missing and the effect, each cause once, then the rest.
+/// The machine's features, for people: first the missing features with their effects, each cause only once, then the
+/// others.
 package struct DoctorPage {
     private let checks: [DoctorCheck]
 

@@ -12,7 +12,7 @@ package enum Times {
     package static let zone: CalendarTime.TimeZone =
         CommandLineArguments.isGiven("--utc") ? .utc : SystemTimeZones().local
 
-    /// Parses `2026-01-31T12:34:56` in ``zone``, or with `Z` or an offset such as `+01:00` behind it. The seconds are
+    /// Parses `2026-01-31T12:34:56` in ``zone``, or with `Z` or an offset such as `+01:00` after it. The seconds are
     /// optional, and a space may replace the T. Returns microseconds since 1970.
     package static func parse(_ text: String) -> Int64? {
         if text.hasSuffix("Z") { return universal(text.dropLast()) }
@@ -104,7 +104,7 @@ package enum Times {
         return "\(scaled / 10).\(scaled % 10)"
     }
 
-    /// `2026-01-31T12:34:56.789+01:00`, or with `Z` at an offset of 0.
+    /// A time as text: `2026-01-31T12:34:56.789+01:00`, or with `Z` at an offset of 0.
     package static func timestamp(_ microseconds: Int64) -> String {
         let (local, ahead) = local(microseconds)
         guard ahead != 0 else { return local + "Z" }
@@ -113,7 +113,7 @@ package enum Times {
         return local + (ahead < 0 ? "-" : "+") + two(minutes / 60) + ":" + two(minutes % 60)
     }
 
-    /// To the second, for tables: on a terminal `2026-01-31 12:34:56`, elsewhere like ``timestamp(_:)``.
+    /// A time to the second, for tables: on a terminal `2026-01-31 12:34:56`, elsewhere like ``timestamp(_:)``.
     package static func brief(_ microseconds: Int64) -> String {
         guard Terminal.columns != nil else {
             let text = timestamp(microseconds)
