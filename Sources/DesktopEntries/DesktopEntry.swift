@@ -83,7 +83,7 @@ package struct DesktopEntry {
         return lines
     }
 
-    /// Escapes a value of the type string: newlines and the like, and a space at its start.
+    /// Escapes a value of the type string: newlines and similar characters, and a space at the start of the value.
     static func escaped(_ text: String) -> String {
         var result: [UInt8] = []
         for byte in text.utf8 {
