@@ -10,7 +10,7 @@ public enum DesktopCommand: Hashable, Sendable {
     case show(DesktopAlert)
     /// Remove an alert from the screen. Ignored if the id is unknown.
     case close(id: Int64)
-    /// Show a number at an app's entry in the dock; 0 removes it.
+    /// Show a number at an app's entry in the dock; 0 removes the number.
     case badge(entry: String, count: Int64)
     /// Start reporting which process has the keyboard focus; nil to stop.
     case follow(DesktopFocus?)

@@ -116,7 +116,7 @@ public enum DesktopReport: Hashable, Sendable {
 
 /// Where a notification server shows an alert.
 public struct ScreenPlace: Hashable, Sendable {
-    /// The server: the id of the bus, and the server's unique name there. No two servers have the same.
+    /// The server: the id of the bus, and the server's unique name there. No two servers have the same name.
     public var server: String
     /// The server's number for the notification.
     public var number: UInt32
