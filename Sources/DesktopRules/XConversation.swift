@@ -55,8 +55,8 @@ public struct XConversation: Sendable {
             + [0, 0] + Self.padded(name) + Self.padded(data)
     }
 
-    /// Returns the bytes to send for a question. Before the setup is complete, there are none: ``receive(_:)``
-    /// returns them later.
+    /// Returns the bytes to send for a question. Before the setup is complete, the result is empty, and ``receive(_:)``
+    /// returns the bytes later.
     public mutating func ask(_ window: UInt32) -> [UInt8] {
         guard case .ready(let opcode) = state else {
             if waiting.count < Self.mostWaiting { waiting.append(window) }
