@@ -151,7 +151,7 @@ public final class EventLoop {
     /// `last`.
     private static let asidePriority: Int64 = 75
     private static let turnsInARow = 32
-    /// Normal watches get their own priority back once they were handled at the low one, or after this many turns.
+    /// Normal watches get their own priority back once they were handled at the low priority, or after this many turns.
     private static let mostTurnsAside = 256
 
     /// The current time on CLOCK_MONOTONIC, read at each call: not the time at which the turn began.
