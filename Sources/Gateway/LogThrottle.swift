@@ -7,7 +7,7 @@ import WireText
 struct LogThrottle: Sendable {
     /// What to log.
     enum Verdict: Sendable, Hashable {
-        /// The message, which was left out this number of times before.
+        /// Log the message, and how many times it was left out before.
         case message(left: Int)
         /// Log first how many other messages were left out in the last interval, then this message.
         case others(Int, left: Int)

@@ -83,7 +83,7 @@ public struct SceneOpening: Sendable, Hashable {
     }
 }
 
-/// A request to the supervisor for a client outside this machine's apps.
+/// A request to the supervisor on behalf of a client that is not an app of this machine.
 public enum OutsideRequest: Sendable, Hashable {
     case post(Push)
     case open(SceneOpening)
@@ -102,7 +102,7 @@ public enum PostOutcome: Sendable, Hashable {
     case full(String)
     /// Several machines can own the app, and this machine does not own it.
     case elsewhere(String)
-    /// The supervisor does not reply, or the queue for it is full.
+    /// The supervisor does not reply, or the queue of messages for it is full.
     case unavailable(String)
 
     /// Whether a retry may succeed.
