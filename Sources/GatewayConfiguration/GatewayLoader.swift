@@ -11,7 +11,8 @@ public enum GatewayLoader {
     ///
     /// - Parameters:
     ///   - path: the file; diagnostics name it as it is written here.
-    ///   - environment: the gateway's own: if the gateway is an app, `TORPOR_MANAGER_SOCKET` is the default socket.
+    ///   - environment: the gateway's own environment. If the gateway is an app, `TORPOR_MANAGER_SOCKET` is the default
+    ///     socket.
     ///   - system: the machine.
     public static func load(
         path: String = defaultPath,
