@@ -2,9 +2,9 @@
 
 import CMicrohttpd
 
-/// The open connections of a server. If there are too many, each new one closes the one that has waited longest for
-/// its client. So partial requests, slow readers and idle connections cannot lock other clients out. Used only on the
-/// server's thread.
+/// The open connections of a server. If there are too many, each new connection closes the connection that has waited
+/// longest for its client. So partial requests, slow readers and idle connections cannot lock other clients out. Used
+/// only on the server's thread.
 final class ConnectionTable {
     /// An open connection.
     final class Entry {
