@@ -38,7 +38,7 @@ public final class LoginManager {
     private static let busService = "org.freedesktop.DBus"
     private static let firstDelay = Duration.milliseconds(100)
     private static let longestDelay = Duration.seconds(30)
-    /// A restarted logind is back within this time; after that the state counts as unknown.
+    /// How long a restarted logind may take to return. After this time the state counts as unknown.
     static let absence = Duration.seconds(5)
 
     /// The parts of logind's state to follow.
@@ -73,7 +73,7 @@ public final class LoginManager {
         /// Whether logind has reported all of this state, or has been missing for five seconds. Until then, the other
         /// values mean nothing.
         public var isKnown = false
-        /// The machine is about to sleep or sleeps; false again when it has woken.
+        /// Whether the machine is about to sleep or sleeps; false again when it has woken.
         public var isAsleep = false
         /// The session is locked.
         public var isLocked = false

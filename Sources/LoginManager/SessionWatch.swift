@@ -4,8 +4,8 @@ import EventLoop
 import Linux
 import SystemBus
 
-/// Finds the chosen session, again whenever sessions come and go, and follows whether it is locked: by its
-/// `LockedHint`, which the screen locker sets, and by logind's lock and unlock signals.
+/// Finds the chosen session, searches again whenever sessions come and go, and follows whether the session is locked:
+/// by its `LockedHint`, which the screen locker sets, and by logind's lock and unlock signals.
 final class SessionWatch {
     private unowned let manager: LoginManager
     private let connection: BusConnection

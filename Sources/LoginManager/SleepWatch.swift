@@ -107,7 +107,7 @@ final class SleepWatch {
         }
     }
 
-    /// Releases the lock. The next one is taken when the machine has woken.
+    /// Releases the lock. The next lock is taken when the machine has woken.
     func letSleep() {
         guard isAsleep else { return }
         sleepsAt = nil
