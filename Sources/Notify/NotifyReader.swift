@@ -186,7 +186,8 @@ public enum FDName {
     /// The name of a descriptor that was stored without a name (sd_pid_notify_with_fds(3)).
     public static let unnamed = "stored"
 
-    /// Whether systemd's `fdname_is_valid` allows the name: at most 255 printable ASCII characters, no colon, or empty.
+    /// Whether systemd's `fdname_is_valid` allows the name: it is empty, or has at most 255 printable ASCII characters
+    /// and no colon.
     public static func isValid(_ name: String) -> Bool {
         name.utf8.count <= 255 && name.utf8.allSatisfy { $0 >= 0x20 && $0 < 0x7f && $0 != UInt8(ascii: ":") }
     }
