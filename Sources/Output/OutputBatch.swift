@@ -130,7 +130,7 @@ public final class OutputBatch {
         return count
     }
 
-    /// Tries to write to a log that has failed. Returns whether it works.
+    /// Tries to write to a log that has failed. Returns whether writing works.
     func tryAgain(_ log: LogFile) -> Bool { log.tryAgain(now: Clock.realtimeMicroseconds(), using: out) }
 
     /// Reserves a place for one more enlarged FIFO; false if none is left.

@@ -60,7 +60,7 @@ public final class OutputCapture {
     private var largeBatches = 0
     private var isLarge = false
     private var troubled = false
-    /// The timer of the retries after writing to the log has failed; nil while writing works.
+    /// The timer for the retries after a failed write to the log; nil while writing works.
     private var retry: TimerSource?
     private var retryDelay = OutputCapture.retryDelays.first
     /// The delay before the first retry, and the longest delay.
