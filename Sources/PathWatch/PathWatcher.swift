@@ -80,7 +80,7 @@ public final class PathWatcher {
         }
     }
 
-    /// Replaces the watched places, each with a key that stays the same.
+    /// Replaces the watched places. Each place has a key, which stays the same across calls.
     public func watch(_ places: [String: Place]) {
         for (key, entry) in entries where places[key] != entry.place {
             guard let place = places[key], place.path == entry.place.path, place.interest == entry.place.interest else {

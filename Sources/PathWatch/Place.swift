@@ -10,7 +10,8 @@ public struct Place: Hashable, Sendable {
         case existence
         /// Whether the directory has entries.
         case entries
-        /// Changes: closed after writing, mode changed, replaced, created, removed; for a directory also in it.
+        /// Changes: a file is closed after writing, gets another mode, or is replaced, created or removed. For a
+        /// directory, also changes of the files in it.
         case changes
         /// Like `changes`, plus each single write.
         case writes
