@@ -18,7 +18,8 @@ public struct LandlockRights: OptionSet, Hashable, Sendable {
     static let makeSocket = LandlockRights(rawValue: 1 << 9)
     static let makeFIFO = LandlockRights(rawValue: 1 << 10)
     static let makeSymlink = LandlockRights(rawValue: 1 << 12)
-    /// Since version 2 of Landlock; in version 1, no file can be linked or renamed into another folder.
+    /// The right to link or rename files into other folders, since version 2 of Landlock. Version 1 always forbids
+    /// that.
     static let refer = LandlockRights(rawValue: 1 << 13)
     /// Since version 3 of Landlock: truncate(2).
     static let truncate = LandlockRights(rawValue: 1 << 14)
