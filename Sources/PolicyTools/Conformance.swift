@@ -149,7 +149,7 @@ package final class Conformance {
             return description
         } catch {
             var message = "\(error)"
-            // If the error does not name the library, it is the policy's own complaint about its options.
+            // If the error does not name the library, the policy itself complains about its options.
             if case .refused = error, !message.contains(library.path) { message += " (set its options with --option)" }
             report("loading", .failed, message + Self.remedy(message))
             return nil

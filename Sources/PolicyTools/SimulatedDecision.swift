@@ -10,7 +10,7 @@ import TorporPolicyABI
 package struct SimulatedChange: Hashable {
     /// A word of ``PolicyWords/advice``.
     package let kind: String
-    /// The name of the app; for an order of eviction the names of all apps, the first one to be evicted first.
+    /// The name of the app; for an order of eviction, the names of all apps, the first to be evicted first.
     package let apps: [String]
     /// The state of a goal or a profile.
     var state: UInt32 = 0

@@ -24,7 +24,7 @@ package final class Simulation {
     package private(set) var description: PolicyDescription
     /// The decisions of the simulated policy, in order.
     package private(set) var decisions: [SimulatedDecision] = []
-    /// Advice of the simulated policy that asked for a state which already existed.
+    /// Advice of the simulated policy that asked for a state which the app already had.
     private(set) var idle: [SimulatedDecision] = []
     /// The advice of the recorded policies, in order.
     private(set) var recorded: [RecordedDecision] = []
