@@ -87,7 +87,7 @@ public final class RecoveryFile {
         }
     }
 
-    /// Creates a new file, which replaces what is at `path`.
+    /// Creates a new file, which replaces any file at `path`.
     ///
     /// - Parameters:
     ///   - recordBytes: the most bytes that a record will have.
@@ -157,7 +157,7 @@ public final class RecoveryFile {
         freeSlots = (0..<capacity).reversed().filter { bytes[offset(of: $0)] == 0 }
     }
 
-    /// Continues in a new file, which replaces what is at `path`: with the same header and no apps yet.
+    /// Continues in a new file with the same header and no apps yet, which replaces any file at `path`.
     ///
     /// - Parameters:
     ///   - recordBytes: the most bytes that a record will have.
@@ -246,7 +246,7 @@ public final class RecoveryFile {
     /// A consistent copy of a record, for a file to which another torpord is still writing; nil if there is no record
     /// or it is damaged.
     public func snapshot(_ slot: Int) -> [UInt8]? {
-        // Writing takes less than a microsecond, unless the writer is preempted in the middle.
+        // Retry: writing takes less than a microsecond, unless the writer is preempted in the middle.
         for attempt in 0..<2000 {
             guard let place = place(in: slot) else { return nil }
             let length = Int(mapping.bytes.load(fromByteOffset: place + 4, as: UInt32.self))
