@@ -81,7 +81,8 @@ public struct ServiceManager: Hashable, Sendable {
             ("Before", .texts([unit])),
             ("TasksMax", .number(.max)),
             ("CollectMode", .text("inactive-or-failed")),
-            // To stop the apps, stop the service; a process launched into a stopping scope is killed.
+            // Refuse to stop the scope by itself: a process that is launched into a stopping scope is killed. To stop
+            // the apps, stop the service.
             ("RefuseManualStop", .boolean(true)),
         ]
         let end = Clock.monotonic() + ManagerConnection.patience
