@@ -89,8 +89,8 @@ package struct StateDocument: Sendable {
 
     /// A document with the bytes of a state, and without mail.
     ///
-    /// - Throws: ``DocumentFault`` with a sentence if the state is empty, or larger than the largest that an app can
-    ///   get.
+    /// - Throws: ``DocumentFault`` with a sentence if the state is empty, or larger than the largest state that an app
+    ///   can get.
     package init(app: String, state: [UInt8]) throws(DocumentFault) {
         guard !state.isEmpty else { throw DocumentFault("the file is empty: name one with a state", isInput: true) }
         guard state.count <= StatePart.mostState else {
