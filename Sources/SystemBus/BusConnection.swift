@@ -260,7 +260,7 @@ package final class BusSlot {
         return 0
     }
 
-    /// Claims every message: sd-bus would answer unhandled calls, and a monitor must not send anything.
+    /// Marks every message as handled: sd-bus would answer unhandled calls, and a monitor must not send anything.
     fileprivate static let lastCallback: sd_bus_message_handler_t = { message, slot, _ in
         guard let message, let slot else { return 1 }
         Unmanaged<BusSlot>.fromOpaque(slot).takeUnretainedValue().handler(BusMessage(message))

@@ -175,7 +175,7 @@ package struct BusMessage {
     }
 
     /// Whether a PropertiesChanged signal names a property, as changed or as invalidated. If the signal contains the
-    /// property's value and this is a boolean, also returns the value.
+    /// property's value, and the value is a boolean, also returns the value.
     package func change(of property: String) -> (isNamed: Bool, value: Bool?) {
         guard text() != nil else { return (false, nil) }
         var found: (isNamed: Bool, value: Bool?) = (false, nil)

@@ -97,7 +97,7 @@ package final class BusProperty<Value: Equatable> {
         }
     }
 
-    /// Whether a bus may exist; it may have no path in the file system.
+    /// Whether a bus may exist. Not every bus has a path in the file system that could be checked.
     private var isBusThere: Bool {
         let prefix = "unix:path="
         guard address.hasPrefix(prefix) else { return true }

@@ -3,8 +3,8 @@
 package import EventLoop
 import Linux
 
-/// Follows a service on a message bus by its well-known name: which client owns it now, also after the bus was lost.
-/// Nothing blocks, and no service is started.
+/// Follows a service on a message bus by its well-known name: which client owns the name now, even if the bus is lost
+/// and comes back. Nothing blocks, and no service is started.
 package final class BusService {
     /// Called when a new connection to the bus was made, so that the handler can subscribe on it.
     package var onConnect: ((BusConnection) -> Void)?
