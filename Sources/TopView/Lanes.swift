@@ -48,7 +48,7 @@ enum Lanes {
     ///
     /// - Parameters:
     ///   - current: the state now, used if no change of the app is known.
-    ///   - now: columns after it are unknown.
+    ///   - now: the current time; later columns are unknown.
     static func cells(
         _ changes: [StateChange],
         current: ShownState,
