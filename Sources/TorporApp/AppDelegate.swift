@@ -126,10 +126,11 @@ public protocol AppDelegate: Sendable {
     /// The clock was set, or the time zone or the day changed.
     func significantTimeChange(_ app: TorporApp, change: TimeChange) async throws
 
-    /// The session was locked: files encrypted with its user's key are unreadable until it is unlocked.
+    /// The session was locked: close the files in the protected folder, since the folder is closed next. It stays
+    /// closed until the session is unlocked.
     func protectedDataWillBecomeUnavailable(_ app: TorporApp) async throws
 
-    /// The session was unlocked.
+    /// The session was unlocked, and the protected folder is open again.
     func protectedDataDidBecomeAvailable(_ app: TorporApp) async throws
 
     /// All transfers of a session have ended, or one transfer waits for a login. Messages with the details follow.
