@@ -30,7 +30,7 @@ public struct Selector: Sendable, Hashable, CustomStringConvertible {
         return isFound
     }
 
-    /// Whether the pattern matches the text: `*` matches any number of characters, `?` one.
+    /// Whether the pattern matches the text: `*` matches any number of characters, and `?` matches one character.
     func matches(_ text: UnsafeRawBufferPointer) -> Bool {
         if isPlain { return text.elementsEqual(pattern) }
         var p = 0
