@@ -59,7 +59,7 @@ public struct TransferOrder: Hashable, Sendable {
     public var url: String
     /// The root folder of the file, as an index of the process's `--root` options, from 0.
     public var root: Int
-    /// The file's path below that folder, without `.` and `..`.
+    /// The file's path below the root folder, without `.` and `..`.
     public var file: String
     /// `GET`, `PUT` or `POST`.
     public var method: String
@@ -70,10 +70,11 @@ public struct TransferOrder: Hashable, Sendable {
     /// Identifies the version of the file to which the partial file belongs. Without a validator, a download starts at
     /// 0.
     public var validator: TransferValidator?
-    /// The version of the file that exists already: the download is skipped (status 304) if the server still has the
-    /// same.
+    /// The version of the file that exists already: if the server still has the same version, the download is skipped
+    /// (status 304).
     public var unless: String?
-    /// The file's size and time at an earlier attempt of an upload: if they differ now, the transfer fails.
+    /// The size and time of an upload's file at an earlier attempt: if the file's size or time differs now, the
+    /// transfer fails.
     public var source: TransferSource?
     /// Whether an earlier attempt, whose result is unknown, may have uploaded the file already. The file must not be
     /// sent twice: the transfer fails unless the end of that attempt was recorded.
@@ -86,7 +87,7 @@ public struct TransferOrder: Hashable, Sendable {
     public var sizeLimit: Int64?
     /// Seconds that each request may take; nil for no limit while bytes arrive.
     public var timeLimit: Int64?
-    /// Bytes to keep free on the destination's filesystem; below it, a download ends with `space`.
+    /// Bytes to keep free on the destination's filesystem; with fewer free bytes, a download ends with `space`.
     public var minimumFree: Int64 = 0
     /// Send packets with lower priority (DSCP LE, RFC 8622).
     public var isDiscretionary = false
@@ -199,13 +200,13 @@ public struct TransferHeader: Hashable, Sendable {
 
 /// Identifies the version of a file on the server, by header fields of the response to which the partial file belongs.
 public struct TransferValidator: Hashable, Sendable {
-    /// For If-Range: a strong ETag, or a Last-Modified that is at least 60 s older than the response's Date; nil if
-    /// there is neither: then an interrupted download starts at 0.
+    /// The value for the field If-Range: a strong ETag, or a Last-Modified that is at least 60 s older than the
+    /// response's Date; nil if the response has neither. In that case, an interrupted download begins at byte 0 again.
     public var condition: String?
     /// Bytes of the whole file, if the server sent its length.
     public var total: Int64?
-    /// For If-None-Match or If-Modified-Since: an ETag, weak or strong, else the Last-Modified; nil if there is
-    /// neither.
+    /// The value for the field If-None-Match or If-Modified-Since: the ETag, weak or strong, or else the Last-Modified;
+    /// nil if the response has neither.
     public var version: String?
 
     /// Creates a validator.
