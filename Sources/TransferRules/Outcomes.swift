@@ -43,7 +43,7 @@ extension TransferEnd {
             case 5, 6: (.retry, "resolve")
             case 51, 58, 59, 60, 66, 77, 82, 83, 90, 91: (.failed, "certificate")
             case 61: (.failed, "encoding")
-            // ENETDOWN, ENETUNREACH, EHOSTDOWN, EHOSTUNREACH, EADDRNOTAVAIL: the machine has no route there.
+            // ENETDOWN, ENETUNREACH, EHOSTDOWN, EHOSTUNREACH, EADDRNOTAVAIL: the machine has no route to the server.
             case 7 where [99, 100, 101, 112, 113].contains(errno): (.retry, "unreachable")
             case 28: (.retry, hasConnected ? "stalled" : "timeout")
             default: (.retry, "connection")
