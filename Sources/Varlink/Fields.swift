@@ -4,7 +4,7 @@
 public struct FieldError: Error, Hashable, Sendable, CustomStringConvertible {
     /// The member's name, with its path if it is nested.
     public var field: String
-    /// What is wrong, as the end of a sentence that starts with the name.
+    /// What is wrong, as the end of a sentence that starts with the member's name.
     public var problem: String
 
     /// Memberwise initializer.

@@ -132,7 +132,7 @@ public struct JSONObject: Hashable, Sendable, ExpressibleByDictionaryLiteral {
         for (name, value) in elements { self[name] = value }
     }
 
-    /// The value of a name. Setting nil removes the member; a new name is appended.
+    /// The value of the member with this name. Setting nil removes the member; a member with a new name is appended.
     public subscript(name: String) -> JSON? {
         get {
             for member in members where member.name == name { return member.value }

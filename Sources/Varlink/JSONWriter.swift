@@ -46,7 +46,7 @@ public struct JSONWriter: ~Copyable {
         count -= number
     }
 
-    /// The place of the next byte, with room for at least this many.
+    /// The place of the next byte, with room for at least `bytes` bytes.
     @inline(__always)
     private mutating func room(_ bytes: Int) -> UnsafeMutablePointer<UInt8> {
         if let base, capacity - count >= bytes { return base + count }
@@ -59,7 +59,8 @@ public struct JSONWriter: ~Copyable {
             // Keep the last byte: it shows whether the next text needs a comma before it.
             let taken = outlet(UnsafeRawBufferPointer(start: base, count: count - 1))
             removeFirst(taken)
-            // If little is taken at a time, more memory costs less than moving the rest.
+            // If only a few bytes are taken at a time, allocating more memory costs less than moving the remaining
+            // bytes.
             if taken >= Self.portion / 4, let base, capacity - count >= bytes { return base + count }
         }
         // realloc(3) moves the pages of large memory, and copies nothing.

@@ -41,7 +41,7 @@ public final class VarlinkClient {
     private let socket: Descriptor
     private var framer = MessageFramer()
 
-    /// Connects. `timeout` limits the wait for a service whose backlog is full.
+    /// Connects. `timeout` limits how long to wait for a service whose backlog of connections is full.
     public init(path: String, timeout: Duration? = nil) throws(VarlinkClientError) {
         do throws(Errno) {
             socket = try Sockets.connect(path: path, sendTimeout: timeout)
@@ -56,7 +56,7 @@ public final class VarlinkClient {
 
     /// Makes a call and returns the results of its only (or last) reply.
     ///
-    /// - Parameter timeoutMilliseconds: the maximum time between two replies; nil: unlimited.
+    /// - Parameter timeoutMilliseconds: the maximum time between two replies; nil for no limit.
     public func call(_ call: VarlinkCall, timeoutMilliseconds: Int32? = nil) throws(VarlinkClientError) -> JSON {
         try callMore(call, timeoutMilliseconds: timeoutMilliseconds) { _ in }
     }
@@ -64,8 +64,8 @@ public final class VarlinkClient {
     /// Makes a call and returns the last reply; `onReply` gets the replies before it.
     ///
     /// - Parameters:
-    ///   - timeoutMilliseconds: the maximum time between two replies; nil: unlimited.
-    ///   - firstTimeoutMilliseconds: the maximum time until the first reply, if different.
+    ///   - timeoutMilliseconds: the maximum time between two replies; nil for no limit.
+    ///   - firstTimeoutMilliseconds: the maximum time until the first reply, if it differs from `timeoutMilliseconds`.
     public func callMore(
         _ call: VarlinkCall,
         timeoutMilliseconds: Int32? = nil,
