@@ -27,7 +27,7 @@ public struct Peer: Hashable, Sendable {
 public struct VarlinkInterface: Hashable, Sendable {
     /// The interface's name, such as `io.torpor.Manager`.
     public var name: String
-    /// The interface definition in Varlink's language; the methods are taken from it.
+    /// The interface definition in Varlink's language; the server takes the names of the methods from this text.
     public var description: String
 
     /// Memberwise initializer.
@@ -76,7 +76,7 @@ public final class Reply {
         self.init(more: more, connection: connection, output: output, text: nil)
     }
 
-    /// - Parameter text: gets the results of ``sendText(_:)``; nil if `output` gets them.
+    /// - Parameter text: receives the results that are sent by ``sendText(_:)``; if it is nil, `output` receives them.
     init(
         more: Bool,
         connection: UInt64,
@@ -101,7 +101,7 @@ public final class Reply {
         output(VarlinkResponse(parameters: parameters ?? .emptyObject))
     }
 
-    /// Sends results. With `continues` more replies follow, unless the caller did not ask for more.
+    /// Sends results. With `continues`, more replies follow if the caller asked for several replies (`more`).
     public func send(_ parameters: JSON = .emptyObject, continues: Bool = false) {
         guard !isClosed else { return }
         let continues = continues && more
