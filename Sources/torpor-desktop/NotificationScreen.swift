@@ -8,10 +8,10 @@ import SystemBus
 
 /// Shows alerts through the session's notification server (org.freedesktop.Notifications), and badges in docks.
 ///
-/// The bus and the server may end and return. Open alerts are kept, and shown again by the next server. A server that
-/// does not answer now may do so later, and would then show an alert once for each request. So each request waits for
-/// its answer as long as the server is on the bus, and while the server does not answer, no further requests are sent
-/// to it.
+/// The bus and the server may end and be started again. Open alerts are kept, and shown again by the next server. A
+/// server that does not answer now may do so later, and would then show an alert once for each request. So each request
+/// waits for its answer as long as the server is on the bus, and while the server does not answer, no further requests
+/// are sent to it.
 final class NotificationScreen {
     var report: (DesktopReport) -> Void = { _ in }
 
@@ -51,7 +51,7 @@ final class NotificationScreen {
     var closings = 0
     /// Called when the screen is empty, so that torpor-desktop can end.
     private var whenEmpty: (() -> Void)?
-    /// Why an alert would not be seen now, as last reported; nil if it would be.
+    /// Why an alert would not be seen now, as last reported; nil if an alert would be seen.
     private var problem: String?
 
     static let name = "org.freedesktop.Notifications"
@@ -144,13 +144,14 @@ final class NotificationScreen {
         end(id, .closed(id: id, .closed))
     }
 
-    /// If a server leaves too many requests unanswered, forgets the oldest alert that was closed in the meantime.
+    /// If a server leaves too many requests unanswered, forgets the oldest of the alerts that were closed while their
+    /// request was pending.
     private func forgetClosed() {
         let closed = open.filter(\.value.isClosed).keys
         if closed.count > Self.most, let oldest = closed.min() { open[oldest] = nil }
     }
 
-    /// Takes all alerts off the screen, and calls `then` when the server has answered, or after a while.
+    /// Takes all alerts off the screen, and calls `then` when the server has answered, or when ``patience`` has passed.
     func closeAll(_ then: @escaping () -> Void) {
         restart?.disarm()
         whenEmpty = then
@@ -202,7 +203,7 @@ final class NotificationScreen {
                 else { return }
                 self.heard(message)
             },
-            // A dock that has just started does not know the badges: send all again.
+            // A dock that has just started does not know the badges: send all badges again.
             connection.subscribe(
                 "type='signal',sender='org.freedesktop.DBus',interface='org.freedesktop.DBus',"
                     + "member='NameOwnerChanged',arg0='com.canonical.Unity'"
@@ -399,7 +400,7 @@ final class NotificationScreen {
         for id in open.keys.sorted() {
             if let shown = open[id], !shown.wasShown, !shown.isClosed { hasFailed(shown, silentServer) }
         }
-        // The server may have lost one request. Send it another one, to see whether it answers that.
+        // The server may have lost one request. Send it another request, to find out whether it answers that one.
         guard identity == nil, !isProbed else { return }
         isProbed = true
         let askedAt = loop.now

@@ -15,7 +15,7 @@ final class WindowOwners {
     private var conversation = XConversation()
     /// The windows whose questions have no answer yet.
     private var open: [UInt32] = []
-    /// Why the last question got no answer; nil if it got one.
+    /// Why the last question got no answer; nil if it was answered.
     private(set) var problem: String?
 
     init(_ loop: EventLoop, _ session: Session, _ answer: @escaping (UInt32, Int32?) -> Void) {
