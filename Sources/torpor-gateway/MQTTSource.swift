@@ -219,7 +219,7 @@ final class MQTTSource {
                 if !isWanted { return success }
                 var events: IOEvents = []
                 try poller.drain { tag, found in if tag == 0 { events = found } }
-                // One message at a time, so that its acknowledgement precedes the next one.
+                // Handle only one message in each turn, so that it is acknowledged before the next message is read.
                 var code = events.subtracting(.writable).isEmpty ? success : mosquitto_loop_read(handle, 1)
                 if code == success, !isRefusing, mosquitto_want_write(handle) { code = mosquitto_loop_write(handle, 1) }
                 if code == success { code = mosquitto_loop_misc(handle) }

@@ -21,13 +21,14 @@ final class NATSSubscription: @unchecked Sendable {
 
     /// How the messages of this subscription arrive.
     enum Way {
-        /// Not at all: another machine owns the app, or the owner is not known.
+        /// The messages do not arrive at all: another machine owns the app, or the owner is not known.
         case off
         /// At once when they are published; no stream stores them.
         case live
         /// A stream stores them and pushes them to this gateway.
         case pushed
-        /// A stream stores them, and the gateway asks for them. Only the gateway on the machine that owns the app asks.
+        /// A stream stores the messages, and the gateway asks for them. Only the gateway on the machine that owns the
+        /// app asks.
         case pulled
     }
 
@@ -165,7 +166,7 @@ final class NATSSubscription: @unchecked Sendable {
         guard status == NATS_OK, let stream else { return NATSSource.text(status) }
         defer { jsCtx_Destroy(stream) }
         var code = jsErrCode(0)
-        // If another program created the consumer, its settings differ and must not be changed: try again without
+        // If another program created the consumer, its settings may differ and must not be changed: try again without
         // settings.
         for withSettings in [true, false] {
             let kept = Unmanaged.passRetained(self)

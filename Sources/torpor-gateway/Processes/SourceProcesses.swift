@@ -33,7 +33,7 @@ final class SourceProcesses: Sendable {
     private let stop: Stop
     private let state = Monitor(State())
 
-    /// A process that has run for this time is started again as if it were the first time.
+    /// If a process has run for this time before it ended, the delay before its restart is the shortest one again.
     private static let steady = Duration.seconds(60)
     /// How long a process may take to end: it first posts the messages that it has received, for 5 s at most.
     private static let patience = Duration.seconds(6)

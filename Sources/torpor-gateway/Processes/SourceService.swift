@@ -110,7 +110,8 @@ struct SourceService {
     // MARK: Confinement
 
     /// Gives up what the source does not need. A broker that has taken over this process can still post as the gateway,
-    /// but can read neither the secrets of others nor the memory of the other processes, and can signal only itself.
+    /// but can read neither the secrets for other brokers nor the memory of the other processes, and can signal only
+    /// itself.
     private func confine() throws {
         let threads = Self.threads + broker.subscriptions.count
         try Confinement.limitMemory(to: Self.memory + Self.stack * UInt64(threads))

@@ -20,7 +20,7 @@ final class StatePusher: Sendable {
     private let socket: String
     private let login: NATSLogin
     private let surroundings: GatewayContext
-    /// Says in `systemctl status` what is wrong; an empty sentence if nothing is.
+    /// Says in `systemctl status` what is wrong; an empty sentence means that nothing is wrong.
     private let show: @Sendable (String) -> Void
     private let state = Monitor(State())
 

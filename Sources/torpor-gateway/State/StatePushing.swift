@@ -125,7 +125,7 @@ final class StatePushing {
         }
     }
 
-    /// When the app saved its state on this machine, and how large that is; nil if it has none.
+    /// When the app saved its state on this machine, and how large the state is; nil if the app has none here.
     func found(_ app: String) throws(StateTrouble) -> (savedAt: Int64, bytes: Int64)? {
         let client = try supervisor()
         return try fault { () throws(DocumentFault) in

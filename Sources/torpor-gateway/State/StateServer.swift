@@ -9,7 +9,7 @@ import WireText
 
 /// Why a state cannot be read from the server or stored there.
 enum StateTrouble: Error, CustomStringConvertible {
-    /// The server or the supervisor does not answer, or cannot do it now. A retry may succeed.
+    /// The server or the supervisor does not answer, or cannot carry out the request now. A retry may succeed.
     case away(String)
     /// Another message about the app was sent since the last one that this machine knows.
     case overtaken
@@ -145,8 +145,8 @@ final class StateServer {
     }
 
     /// Stores a state on the server, provided that the last message about the app has the number `expected` (0: there
-    /// is no message). If it has another number, the server refuses the state (``StateTrouble/overtaken``). Returns the
-    /// number of the new message.
+    /// is no message). If the last message has another number, the server refuses the state
+    /// (``StateTrouble/overtaken``). Returns the number of the new message.
     func keep(
         _ bytes: [UInt8],
         of app: String,

@@ -146,7 +146,7 @@ struct StateVerbs {
     private struct Row {
         var app: String
         var owner: String
-        /// The machine that has claimed the state; nil if none has.
+        /// The machine that has claimed the state; nil if no machine has.
         var node: String?
         var isOurs = false
         /// Whether that machine no longer owns the app.
