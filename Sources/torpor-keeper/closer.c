@@ -63,7 +63,7 @@ static _Noreturn void run(int gate)
     char none;
     prctl(PR_SET_NAME, "torpor-closer");
     setsid();
-    // Close all other descriptors. If this process hangs, no other descriptor may depend on it.
+    // Close all other descriptors. If this process hangs, it must not keep any other descriptor open.
     qsort(graves, grave_count, sizeof *graves, by_value);
     unsigned next = 0;
     bool is_past_gate = false;

@@ -205,8 +205,8 @@ int sandbox_leave_ipc(const struct keeper_plan *plan);  // needs the keeper's ri
 int sandbox_enter(const struct keeper_plan *plan, int ruleset);  // returns 0 or errno; there is no way back
 
 // files.c: these functions return a descriptor, or -1 with errno. They may leak descriptors, since the child soon ends
-// or executes. files_open_trusted opens nothing if the path is not trusted, or if a symlink is on it that `follows`
-// does not permit to follow.
+// or executes. files_open_trusted opens nothing if the path is not trusted, or if it contains a symlink that `follows`
+// does not permit.
 int files_open_trusted(const char *path, int flags, bool follows, bool *trusted);
 int files_open(const char *path, int flags);
 int files_place(int fd, int target);  // returns 0 or errno
@@ -220,7 +220,7 @@ bool reap_stat(pid_t pid, uint64_t *start_time, int32_t *session, char comm[16])
 // adopt.c
 extern uint32_t adopt_living;
 bool adopt_setup(void);
-int adopt_request(const struct torpor_keeper_adopt *message, const char *app, int pidfd);  // on 0 it owns the pidfd
+int adopt_request(const struct torpor_keeper_adopt *message, const char *app, int pidfd);  // 0: it owns the pidfd now
 bool adopt_is_living(uint32_t slot);
 bool adopt_watch(uint32_t slot);
 void adopt_unwatch(uint32_t slot);
