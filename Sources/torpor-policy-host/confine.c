@@ -17,7 +17,7 @@
 
 enum {
     LAST_DESCRIPTOR = TORPOR_POLICY_HOST_DIRECTORY,
-    MOST_DESCRIPTORS = 32,  // to open a library takes one at a time
+    MOST_DESCRIPTORS = 32,  // opening a library uses one at a time
 };
 
 static void reset_signals(void)

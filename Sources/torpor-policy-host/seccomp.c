@@ -153,7 +153,7 @@ static void load_upper_half(unsigned index) { load(offsetof(struct seccomp_data,
 static void answer(uint32_t action) { add(BPF_RET | BPF_K, action, 0, 0); }
 static void refuse(void) { answer(SECCOMP_RET_ERRNO | 1 /* EPERM */); }
 
-// Refuses a call if the argument has any of these bits, allows it otherwise.
+// Refuses a call if the argument has any of these bits, allows the call otherwise.
 static void allow_without(unsigned argument, uint32_t bits)
 {
     load_argument(argument);
