@@ -14,7 +14,7 @@ final class DoorRoot {
 
     /// How long a torpor-protect that a previous torpord started may continue before it is killed.
     private static let patience = Duration.seconds(5)
-    /// How long to wait for its end after it was killed.
+    /// How long to wait for the end of such a torpor-protect after it was killed.
     private static let grace = Duration.seconds(2)
 
     /// - Parameters:
