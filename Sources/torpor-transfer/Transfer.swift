@@ -76,7 +76,7 @@ final class Transfer {
 
     var id: Int64 { order.id }
 
-    /// The proxy for the scheme of the next request. By `noProxy`, the server may still be excepted.
+    /// The proxy for the scheme of the next request. It is not used if `noProxy` names the server.
     var proxy: TransferProxy? { address.isSecure ? order.secureProxy : order.proxy }
 
     /// Whether a job is running for the transfer.
