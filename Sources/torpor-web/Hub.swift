@@ -27,7 +27,7 @@ final class Hub: Sendable {
     let state = Monitor(State())
     /// The most pages that may be open at the same time.
     static let mostPages = 64
-    /// The most unsent bytes of a page; beyond it, the page is disconnected.
+    /// The most unsent bytes of a page; a page with more unsent bytes is disconnected.
     static let mostPending = 8 << 20
     /// How long sampling continues after the last request from a page.
     static let interest = Duration.seconds(600)
