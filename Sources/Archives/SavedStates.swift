@@ -133,7 +133,8 @@ package final class SavedStates: Room, LifecycleObserver {
                 // A forced app runs without owning its state, so what it saves is not the owner's state: forget the
                 // owner's digest.
                 if scene == nil, self.coordinator.machine(app.id).ownership == .forced { app.importedDigest = nil }
-                // Jobs in a folder are done in order, so the failed archive was set aside before this one was saved.
+                // Jobs in a folder are done in order, so the failed archive was set aside before the new archive was
+                // saved.
                 if scene == nil, app.restoration == .failed {
                     app.restoration = nil
                     self.record(app)
@@ -376,8 +377,8 @@ package enum Restoration: UInt8 {
 }
 
 extension AppRuntime {
-    /// What became of the archive that the app got at its launch. Nil if it got none, or if nothing remains to be
-    /// done with it.
+    /// What became of the archive that the app got at its launch. Nil if the app got none, or if nothing remains to be
+    /// done with the archive.
     package var restoration: Restoration? {
         get { slots[RestorationSlot.self] }
         set { slots[RestorationSlot.self] = newValue }
@@ -398,8 +399,8 @@ private enum KeepsStateSlot: Slot { typealias Value = Bool }
 
 extension AppRuntime {
     /// The digest of the state that was imported since this machine last owned the app, as the sender gave it. It is
-    /// not persisted. Without it, after a restart of torpord, a user has to claim the state, as if it had been brought
-    /// here in any other way.
+    /// not persisted. So after a restart of torpord the digest is missing, and a user has to claim the state, like a
+    /// state that was brought here in any other way.
     package var importedDigest: String? {
         get { slots[ImportedDigestSlot.self] }
         set { slots[ImportedDigestSlot.self] = newValue }
