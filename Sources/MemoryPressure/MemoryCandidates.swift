@@ -102,8 +102,8 @@ extension MemoryWatch {
         let now = now
         let since = since ?? now - Self.goodFor
         guard afterMeasuring.isEmpty else {
-            // A measurement is in progress. Measure again after it, because it may have begun before `since`, or before
-            // an app was launched.
+            // A measurement is in progress. Measure again when it is done, because that measurement may have begun
+            // before `since`, or before an app was launched.
             return afterMeasuring.append { [weak self] in self?.measure(since: since, then) }
         }
         let due = apps.filter { app in
@@ -151,7 +151,8 @@ extension MemoryWatch {
             order = PolicyOrder()
             return then()
         }
-        // Until the policy answers, treat all apps as not named by it: such apps are not terminated.
+        // Until the policy answers, treat all apps like those that its answer does not name: such apps are not
+        // terminated.
         if order.policy == nil { order.policy = policy }
         order.askedAt = now
         host.evictionOrder { [weak self] ranked in

@@ -210,7 +210,8 @@ package final class MemoryWatch: Room, LifecycleObserver {
         isAtAnEnd = false
         worker.staysReady = true
         reserve.open()
-        // Until the policy answers, treat all apps as not named by it: such apps are not terminated.
+        // Until the policy answers, treat all apps like those that its answer does not name: such apps are not
+        // terminated.
         if let policy = host.evictionPolicy { order = PolicyOrder(policy: policy, askedAt: now) }
         loop.later { [weak self] in self?.askPolicies() }
     }
