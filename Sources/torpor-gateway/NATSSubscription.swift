@@ -105,8 +105,8 @@ final class NATSSubscription: @unchecked Sendable {
         }
     }
 
-    /// Whether the subscription can only be ended together with the connection. Otherwise the library would delete the
-    /// durable consumer, with the messages that wait for it.
+    /// Whether the subscription can only be ended together with the connection. If the subscription ended alone, the
+    /// library would delete the durable consumer and the messages that wait there.
     var needsConnectionToEnd: Bool { wanted == .pushed || wanted == .pulled && pull == nil }
 
     /// Keeps this object alive while the library may call back, until the library reports its last call.
