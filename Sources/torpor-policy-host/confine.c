@@ -110,7 +110,7 @@ uint32_t host_confine_first(const struct host_load *load)
     close_descriptors();
     become(load->user, load->group);
     drop_capabilities();
-    // Prevents core dumps, and other processes of this user from reading this one's memory.
+    // Prevents core dumps, and prevents other processes of this user from reading the memory of this process.
     prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
     // A library in an endless loop would not notice that the parent has ended.
     prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
