@@ -156,8 +156,9 @@ struct Server: Policy {
         return nil
     }
 
-    /// How long before the end of an app's time for an event its use is checked, in microseconds. This is long enough
-    /// for recent measurements, and so short that they no longer show the work for the event itself.
+    /// An app that an event woke has a limited time for that event. This long before the end of that time, in
+    /// microseconds, the policy checks whether the app is in use. The interval is long enough for recent measurements,
+    /// and so short that these no longer show the app's work for the event itself.
     private static let lastPart: Int64 = 2_000_000
 
     private mutating func timeUsed(_ app: App, in view: View, _ advice: inout Advice) {
