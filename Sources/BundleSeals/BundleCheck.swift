@@ -274,7 +274,7 @@ public struct BundleCheck {
             try own(status, shown, mode: mode)
             guard status.size == size else { throw changed }
             let file = try Self.kernel(shown) { () throws(Errno) in try folder.openFile(name) }
-            // Check the open file: another process may have replaced the name since.
+            // Check the open file: another process may have replaced the file of that name since.
             let opened = try Self.kernel(shown) { () throws(Errno) in try File.status(descriptor: file.raw) }
             guard opened.inode == status.inode, opened.device == status.device else { throw changed }
             if let measured = Verity.digest(file.raw) {
