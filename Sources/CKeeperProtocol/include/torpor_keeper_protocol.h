@@ -135,7 +135,7 @@ enum torpor_keeper_stage {
 };
 
 enum torpor_keeper_launch_flags {
-    TORPOR_LAUNCH_HELPER = 1 << 0,       // the keeper kills it when torpord dies
+    TORPOR_LAUNCH_HELPER = 1 << 0,       // the keeper kills the process when torpord dies
     TORPOR_LAUNCH_STDIN = 1 << 1,        // the first descriptor is standard input; without this flag, /dev/null
     TORPOR_LAUNCH_STDOUT = 1 << 2,
     TORPOR_LAUNCH_STDERR = 1 << 3,

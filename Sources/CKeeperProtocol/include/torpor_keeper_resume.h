@@ -73,7 +73,7 @@ struct torpor_keeper_resume_name {
     uint32_t length;         // of the name in bytes
     uint32_t parked_count;   // how many of the descriptors, from the first, the service manager was sent
     uint32_t parked_number;  // the number for the next descriptor that is sent to the manager
-    uint32_t remove;         // the manager must remove the numbers below this
+    uint32_t remove;         // the manager must remove lower numbers than this
 };
 
 #endif
