@@ -42,7 +42,7 @@ export class Thumbnail {
 
   load() {
     if (this.at === null) return;
-    // It stays hidden if it cannot be loaded.
+    // The picture stays hidden if it cannot be loaded.
     const src = `/api/v1/${appPath(this.name, "/snapshot")}?at=${this.at}`;
     this.element.replaceChildren(h("img", { src, alt: "", onload: () => { this.element.hidden = false; } }));
   }
