@@ -7,7 +7,7 @@
 extension CalendarExpression {
     /// The first time after a moment, both in microseconds since 1970; nil if there is none before the year 2200.
     public func next(after moment: Int64) -> Int64? {
-        // There are no times before 1970.
+        // Expressions match no times before 1970, so begin there at the earliest.
         let moment = max(moment, -1)
         guard moment < Self.end else { return nil }
         let second = floorDivide(moment + 1, by: microsecondsPerSecond)
