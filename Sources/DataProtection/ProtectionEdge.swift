@@ -254,8 +254,8 @@ public struct ProtectionEdge: Hashable, Sendable {
         // More keys may have been added during the run, so open once more.
         case .unlock: return open([], origin)
         case .nothing:
-            // Not all keys are there, so data does not count as unlocked. But some folders may have been opened: close
-            // them again.
+            // The kernel lacks some keys, so data does not count as unlocked. But some folders may have been opened:
+            // close them again.
             guard isUnlocked || isInUse else { return close(isUndoing: true) }
             phase = .unlocked
             return [.record(.unlocked), .announceUnlocked]
