@@ -22,7 +22,7 @@ public final class GatewayLog: Sendable {
     /// Logs a sentence. Replaces control characters, since the sentence may quote text from outside.
     public func say(_ level: LogLevel, _ sentence: String) {
         guard level >= self.level else { return }
-        // A subject may have 64 KiB.
+        // Cut the sentence, since a subject that it quotes may be 64 KiB long.
         let line = String(sentence.unicodeScalars.prefix(Self.longest)).onOneLine
         ThisProcess.complain((isJournal ? "<\(Self.priority(level))>" : "torpor-gateway: ") + line)
     }
