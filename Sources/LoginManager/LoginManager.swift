@@ -240,7 +240,7 @@ public final class LoginManager {
     /// Whether logind is present.
     public var isThere: Bool { owner != nil }
 
-    /// What is missing, as half a sentence; nil if nothing is.
+    /// What is missing, as half a sentence; nil if nothing is missing.
     public var trouble: String? {
         guard owner != nil else {
             let reason = connectTrouble.map { " (\($0))" } ?? ""
