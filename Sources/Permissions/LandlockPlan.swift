@@ -63,7 +63,7 @@ public struct SandboxPlaces: Hashable, Sendable {
     /// Folders that the app may read: those with its saved state and with the content that its subscriptions have
     /// fetched.
     public var readable: [String] = []
-    /// Patterns (glob(7)) of further such folders.
+    /// Patterns (glob(7)) of further folders that the app may read.
     public var readablePatterns: [String] = []
     /// The app's folder in the runtime directory: the app may write to the files in it, but make none.
     public var runtime: String?
