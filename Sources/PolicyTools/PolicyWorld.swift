@@ -94,7 +94,7 @@ struct PolicyWorld {
 
     private static let mostAboutAll = 4
 
-    /// Lets something happen.
+    /// Advances the time, and simulates a random event.
     mutating func next() -> torpor_policy_event {
         let pause = Int64(random.chance(80) ? random.below(1_000_000) : random.below(60_000_000))
         view.system.now += pause
