@@ -53,7 +53,7 @@ public final class RecoveryFile {
     private static let recordHead = 8
     private static let mostSlots = 1 << 20
 
-    /// The file, which the keeper has too.
+    /// The descriptor of the file. The keeper holds the file too.
     public private(set) var descriptor: Descriptor
     /// The number of slots.
     public private(set) var capacity: Int
