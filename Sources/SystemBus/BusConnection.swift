@@ -97,7 +97,7 @@ package final class BusConnection {
         isLost = true
         unwatch()
         timer?.disarm()
-        // The handler may release this object.
+        // Copy the handler first, since it may release this object.
         let onLost = onLost
         self.onLost = nil
         onLost?(error)
