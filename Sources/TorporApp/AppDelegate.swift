@@ -149,7 +149,7 @@ public protocol AppDelegate: Sendable {
     /// app. Returns whether the app has handled the event or message.
     func didReceiveEvent(_ app: TorporApp, mail: ReceivedMail) async throws -> MailResult
 
-    /// A change of the machine: power, screens, accessories, language.
+    /// Something about the machine has changed: its power, screens, accessories or language.
     func didReceiveNotification(_ app: TorporApp, mail: ReceivedMail) async throws -> MailResult
 
     /// A message pushed from outside of the machine (`background_modes = ["remote-notification"]`).

@@ -74,9 +74,9 @@ public struct Declined: Hashable, Sendable {
 /// What a check for new content found.
 public struct FetchResult: Hashable, Sendable {
     let name: String
-    /// New content: the next check comes sooner.
+    /// New content: the delay before the next check becomes shorter.
     public static let newData = FetchResult(name: "new-data")
-    /// No new content: the next check comes later.
+    /// No new content: the delay before the next check becomes longer.
     public static let noData = FetchResult(name: "no-data")
     /// The check failed. Each failure makes the delay before the next check longer.
     public static let failed = FetchResult(name: "failed")
