@@ -373,8 +373,8 @@ typedef struct torpor_policy {
     void (*destroy)(void *policy);
 } torpor_policy;
 
-/* The entry point of the library. `abi` is the supervisor's; the result must stay valid while the library is loaded.
-   NULL: the library cannot work with this supervisor. */
+/* The entry point of the library. `abi` is the TORPOR_POLICY_ABI of the supervisor. The result must stay valid while
+   the library is loaded. NULL: the library cannot work with this supervisor. */
 #if defined(__GNUC__) && !defined(TORPOR_POLICY_NO_ENTRY)
 __attribute__((visibility("default")))
 #endif
