@@ -2,7 +2,7 @@
 
 /// An event or a question for a policy. Kinds that only later supervisors know become ``unknown(_:)``.
 public enum Event {
-    /// The policy was loaded: it should examine everything.
+    /// The policy was loaded: it should examine all apps and the machine.
     case started
     /// The configuration changed: apps were added, removed or changed. A place may now belong to another app.
     case appsChanged
