@@ -98,7 +98,7 @@ public struct TransferEnd: Hashable, Sendable {
     public var message: String?
     /// The status of the last response.
     public var status: Int64?
-    /// Bytes of the file that have arrived or were sent.
+    /// How many bytes of the file have arrived or were sent.
     public var bytes: Int64
     /// Whether this attempt has moved any bytes. If so, the delays of retries begin again with the shortest one.
     public var hasGained: Bool
