@@ -61,7 +61,7 @@ public struct ResponseHead: Hashable, Sendable {
             return
         }
         if Self.single.contains(name) {
-            // The values differ: trust neither.
+            // The two values of the field differ: trust neither.
             if old != new { values[name] = "" }
         } else if old.utf8.count + new.utf8.count < Self.longestValue {
             values[name] = old + ", " + new
