@@ -71,7 +71,7 @@ static bool was_there(const char *folder, const char *name) {
     return is_found;
 }
 
-/* Calls a function with the ID of each process until it returns true. Returns whether it did. */
+/* Calls a function with the ID of each process until it returns true. Returns whether it has returned true. */
 static bool any_process(bool (*is_it)(const char *pid, void *with), void *with) {
     DIR *entries = opendir("/proc");
     bool is_found = false;
