@@ -101,7 +101,7 @@ final class NATSSource: Sendable {
         var why: UnsafePointer<CChar>?
         if natsConnection_GetLastError(connection, &why) != NATS_OK, let why {
             let sentence = "\(sender): \(broker.url) ended the connection: \(String(terminatedWire: why))"
-            // Limit these lines: the server chooses the words.
+            // Log this only now and then: the server chooses the text, and how often it ends the connection.
             surroundings.log.sayOften(.error, "\(sender) ended", sentence)
         }
         for subscription in subscriptions { subscription.end(connection) }

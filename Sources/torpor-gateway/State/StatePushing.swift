@@ -293,7 +293,7 @@ final class StatePushing {
     /// had the state no longer owns the app, and this machine has the state that was pushed last, or got it before it
     /// owned the app. Returns the name of the other machine; nil if the state is not claimed.
     ///
-    /// This is so after ‘torpor move’ has moved the app.
+    /// That is the case after `torpor move` has moved the app.
     func adopt(_ app: String) throws(StateTrouble) -> String? {
         // Ask for the owner now: the ownership may have ended since the last report about it.
         guard let row = try ownerships().first(where: { $0.app == app }), row.owner == "here",
