@@ -12,8 +12,8 @@ static struct {
     uint32_t limit;
     uint32_t given;   // pieces of advice to this question so far
     bool flooded;
-    size_t used;      // bytes of the message so far
-    uint32_t entries; // pieces of advice in it
+    size_t used;      // bytes of the current message so far
+    uint32_t entries; // pieces of advice in the message so far
 } answer;
 
 // The buffer for an answer that fits into one message: torpor_policy_wire_answered, then the advice.

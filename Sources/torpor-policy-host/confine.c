@@ -96,7 +96,7 @@ static void drop_capabilities(void)
     syscall(SYS_capset, &header, none);
 }
 
-// Whether the parent has ended in the meantime.
+// Whether the parent has ended already, so that PR_SET_PDEATHSIG came too late.
 static bool is_alone(void)
 {
     struct pollfd socket = {.fd = TORPOR_POLICY_HOST_SOCKET};
