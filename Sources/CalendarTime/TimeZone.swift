@@ -38,7 +38,7 @@ public struct TimeZone: Sendable, Hashable {
     private static let horizon: Int64 = 1 << 40
 
     init(initial: Kind, changes: [Change], rule: ZoneRule?) {
-        // Some files begin with a change at the Big Bang.
+        // Some files begin with a change at the time of the Big Bang: drop changes that are that old.
         self.initial = changes.last { $0.at < -Self.horizon }?.to ?? initial
         self.changes = changes.filter { $0.at >= -Self.horizon && $0.at <= Self.horizon }
         self.rule = rule
