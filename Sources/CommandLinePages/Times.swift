@@ -85,7 +85,7 @@ package enum Times {
         return "\(whole / 86_400)d\(whole % 86_400 / 3600)h"
     }
 
-    /// A duration in milliseconds, in the same form.
+    /// A duration, given in milliseconds, in the form of ``duration(seconds:)``.
     package static func duration(milliseconds: Int64) -> String { duration(seconds: Double(milliseconds) / 1000) }
 
     /// `512 B`, `12.3 MiB`.
