@@ -96,7 +96,7 @@ public final class VarlinkClient {
 
     private func send(_ call: VarlinkCall) throws(VarlinkClientError) {
         var message = call.json.serialised()
-        // The service would end the connection in the middle of the message.
+        // Do not send a call that is too long: the service would end the connection in the middle of it.
         guard message.count <= MessageFramer.callLimit else {
             throw .tooLong(bytes: message.count, limit: MessageFramer.callLimit)
         }
