@@ -51,10 +51,10 @@ struct Mobile: Policy {
 
     /// When the foreground was last requested for an app.
     private var wanted: [UInt32: Time] = [:]
-    /// Apps whose background time was used up when they could not be suspended.
+    /// Apps that could not be suspended when their background time was used up.
     private var waiting: Set<UInt32> = []
     /// The apps that were sent to the background at the time `at`. One question can contain many events, and the view
-    /// shows the apps' states before these events.
+    /// shows the apps' states before all of them: so apps that were already sent must be remembered here.
     private var sent: (at: Time, places: Set<UInt32>) = (Time(microseconds: .min), [])
 
     init(options: Options) throws(PolicyError) {
@@ -97,14 +97,14 @@ struct Mobile: Policy {
     }
 
     /// Sends apps to the background if there are too many in the foreground. `arrived`: the app that has just come to
-    /// the foreground; in the view it may still be on its way.
+    /// the foreground; the view may still show this app in transition.
     private mutating func makeRoom(in view: View, _ advice: inout Advice, for arrived: UInt32? = nil) {
         let now = view.now
         if sent.at != now { sent = (now, []) }
         var excess = -maxActive
         for app in view.apps where counts(app) { excess += 1 }
         guard excess > 0 else { return }
-        // Of two apps that were used last at the same time, the one that is still on its way was requested later.
+        // If two apps were last used at the same time, the user requested the one that is still in transition later.
         let apps = view.apps.filter { counts($0) }
             .map { app in
                 let isComing = app.place != arrived && !app.state.isForeground
@@ -121,8 +121,8 @@ struct Mobile: Policy {
         }
     }
 
-    /// When a user turned to the app. All apps in the foreground count as in use now, so they are compared by when
-    /// they came to the foreground.
+    /// When a user last turned to the app: the time at which it came to the foreground. The time of its last use cannot
+    /// tell apps in the foreground apart, because all of them count as in use now.
     private func lastUse(_ app: App, _ now: Time) -> Time {
         let arrived: Time?
         switch app.state {

@@ -19,15 +19,15 @@ struct Usage {
     private var used: Time
     /// A reading of the app's processor time. The app has used little processor time since this reading.
     private var sample: Sample
-    /// Since when every check has found the app's measurements too old; nil if the last check did not.
+    /// Since when all checks have found the app's measurements too old; nil if the last check found them recent.
     private var outdatedSince: Time?
 
     private struct Sample {
         var at: Time
         var microseconds: UInt64
 
-        /// Takes the last measurement. Before the first measurement, takes the app's launch, with a processor time of
-        /// 0.
+        /// Starts from the last measurement. If there is none yet, starts from the app's launch, with a processor time
+        /// of 0.
         init(_ app: App, at now: Time) {
             if let measured = app.measuredAt {
                 (at, microseconds) = (measured, app.processorMicroseconds)
@@ -40,7 +40,7 @@ struct Usage {
     init(_ app: App, at now: Time) {
         incarnation = app.incarnation
         launchedAt = app.launchedAt
-        // It is unknown whether the app was used before.
+        // It is unknown whether the app was used earlier, so count from now.
         used = now
         sample = Sample(app, at: now)
     }

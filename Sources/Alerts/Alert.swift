@@ -56,7 +56,7 @@ public struct Alert: Hashable, Sendable {
     public var token: UInt64 = 0
     /// When the alert is due.
     public var time: Time
-    /// Whether an operator scheduled the alert: then its URL may be any.
+    /// Whether an operator scheduled the alert. Such an alert may have any URL.
     public var isOperators = false
     /// The permission that the alert asks a user for; nil for every other alert. Only torpord makes alerts with a
     /// permission, and the app can neither see nor change them.
@@ -65,7 +65,7 @@ public struct Alert: Hashable, Sendable {
     public var base: Int64
     /// The end of the quiet hours that hold the alert back, in microseconds since 1970; nil if none do.
     public var heldUntil: Int64?
-    /// The alert's state since it came; nil before it comes.
+    /// The alert's state after its time has come; nil while it is scheduled.
     public var opening: Opening?
 
     /// Creates an alert without options.
@@ -78,7 +78,7 @@ public struct Alert: Hashable, Sendable {
     public var calendar: String? { if case .calendar(let text) = time { text } else { nil } }
 }
 
-/// What became of an alert that came.
+/// The state of an alert whose time has come.
 public struct Opening: Hashable, Sendable {
     /// An app that is inactive because of a critical alert.
     public struct Interrupted: Hashable, Sendable {
@@ -102,9 +102,9 @@ public struct Opening: Hashable, Sendable {
         public init(action: String, token: String?) { (self.action, self.token) = (action, token) }
     }
 
-    /// Where an alert is on the screen.
+    /// The notification that shows an alert on a screen.
     public struct Place: Hashable, Sendable {
-        /// The notification server, by a name that no other has.
+        /// The notification server's unique name.
         public var server: String
         /// The server's number for the alert.
         public var number: Int64

@@ -159,11 +159,10 @@ public struct AlertTable: Sendable {
         return alert
     }
 
-    /// Recomputes the alerts after the wall clock was set or, if `isElsewhere`, the time zone has changed. Returns
-    /// the alerts that changed.
+    /// Recomputes the alerts after the wall clock was set or, if `isElsewhere`, the time zone has changed. Returns the
+    /// alerts that changed.
     ///
-    /// The rules are those of timers: if the clock was set back, calendar times repeat; in another zone, they count
-    /// from now.
+    /// As with timers, calendar times repeat if the clock was set back, and count from now if the zone has changed.
     public mutating func clockChanged(_ clock: AlertClock, isElsewhere: Bool) -> [Alert] {
         var changed: [Alert] = []
         for var alert in all where alert.opening == nil {
@@ -178,7 +177,7 @@ public struct AlertTable: Sendable {
     }
 }
 
-/// Shows many alerts of an app as one: more than five in ten seconds.
+/// Combines the alerts of an app into one notification if more than five come within ten seconds.
 public struct AlertBundles: Sendable {
     /// How many alerts of an app are shown alone within ``window``.
     static let most = 5
@@ -191,7 +190,7 @@ public struct AlertBundles: Sendable {
         public var number: Int64
         /// How many alerts are in the bundle.
         public var count: Int
-        /// When the bundle is closed: later alerts do not join it.
+        /// When the bundle is complete: later alerts do not join it.
         public var until: Duration
     }
 

@@ -3,7 +3,7 @@
 import Linux
 import Varlink
 
-/// A connection to the app's socket that never blocks: it buffers what it sends, and splits what it receives.
+/// A connection to the app's socket that never blocks: it buffers outgoing data, and splits received data into replies.
 final class LinkChannel {
     /// The connection was lost, or the data is not valid Varlink.
     struct Lost: Error {}

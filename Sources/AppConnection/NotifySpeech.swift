@@ -16,8 +16,8 @@ public enum NotifySpeech {
 
     /// Waits until all messages of this process were handled; false after the timeout.
     ///
-    /// Without it, a process may end before its messages are read, and then the supervisor cannot tell that it
-    /// belongs to the app.
+    /// A process that does not wait may end before its messages are read. The supervisor then cannot tell which app
+    /// sent them.
     public static func settle(_ socket: String, timeout: Duration) throws(Errno) -> Bool {
         let connection = try Sockets.connect(path: socket, kind: .datagram, sendTimeout: timeout)
         let (ours, theirs) = try Descriptor.pipe()
@@ -26,7 +26,7 @@ public enum NotifySpeech {
         }
         theirs.close()
         guard sent != nil else { return false }
-        // No process writes to the pipe: it becomes readable (end of file) when the last one has closed the other
+        // No process writes to the pipe: it becomes readable (end of file) when the last process has closed the other
         // end.
         return try ours.withRaw { raw throws(Errno) in try Descriptor.wait(raw, timeout: timeout) }
     }

@@ -9,10 +9,10 @@ public struct CalendarError: Error, Sendable, Hashable, CustomStringConvertible 
 /// Recurring times by the calendar, such as `Mon..Fri 08:00` or `*-*~1 22:00 Europe/Berlin`, in the syntax of
 /// systemd.time(7), "Calendar events".
 ///
-/// Local time works as in systemd 252: a time that is skipped when clocks are set forward does not occur on that day;
-/// one that occurs twice when they are set back counts once, the first time.
+/// Local time works as in systemd 252: a time that is skipped when clocks are set forward does not occur on that day; a
+/// time that occurs twice when clocks are set back counts only the first time.
 public struct CalendarExpression: Sendable, Hashable {
-    /// Bit 0 is Monday; all bits are set if the expression names no weekday.
+    /// The weekdays as bits, from bit 0 for Monday; all bits are set if the expression names no weekday.
     var weekdays: UInt8
     var years: CalendarField
     var months: CalendarField

@@ -3,7 +3,7 @@
 /// A number, a range or a repetition in a field of an expression.
 struct CalendarComponent: Hashable, Sendable, Comparable {
     var start: Int
-    /// The end of a range; nil for a single value, or for one that repeats to the end of its field.
+    /// The end of a range; nil for a single value, or if the component repeats to the end of its field.
     var stop: Int?
     /// The distance between values; 0 for a single value.
     var step = 0
@@ -118,7 +118,7 @@ struct CalendarField: Hashable, Sendable {
             if let stop = component.stop, stop < component.start {
                 return "\(written) runs backwards: write the lower \(place.name) first"
             }
-            // Repetitions from the end of the month run towards the end.
+            // If days are counted from the end of the month, repetitions run towards that end.
             let room = place == .dayFromEnd ? component.start - range.lowerBound : range.upperBound - component.start
             if component.stop == nil, component.step > room {
                 return "\(written) never repeats: there is no \(place.name) that far on"

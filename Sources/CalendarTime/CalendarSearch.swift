@@ -2,12 +2,12 @@
 
 /// When an expression's times occur.
 ///
-/// Fields are searched as bit masks, and only within its years: a search takes at most a few thousand steps for any
-/// expression, and usually only a few.
+/// Fields are searched as bit masks, and only within the years of the expression. A search takes at most a few thousand
+/// steps for any expression, and usually only a few.
 extension CalendarExpression {
     /// The first time after a moment, both in microseconds since 1970; nil if there is none before the year 2200.
     public func next(after moment: Int64) -> Int64? {
-        // There are no times before 1970.
+        // Expressions match no times before 1970, so begin there at the earliest.
         let moment = max(moment, -1)
         guard moment < Self.end else { return nil }
         let second = floorDivide(moment + 1, by: microsecondsPerSecond)
@@ -65,7 +65,7 @@ extension CalendarExpression {
         return Int64(day) * microsecondsPerDay + Int64(time)
     }
 
-    /// The first day that matches, from this one on; both in days since 1970.
+    /// The first day that matches, from day `number` on; both in days since 1970.
     private func nextDay(from number: Int) -> Int? {
         let range = CalendarField.Place.year.range
         var date = CivilDate(dayNumber: number)
@@ -127,7 +127,7 @@ extension CalendarExpression {
         return CalendarField(components: turned).mask(limit: count)
     }
 
-    /// The first time of day that matches, from this one on; both in microseconds since midnight.
+    /// The first time of day that matches, from `time` on; both in microseconds since midnight.
     private func nextTime(from time: Int) -> Int? {
         let limit = CalendarField.Place.second.range.upperBound
         let (hour, minute, second) = Self.parts(time)

@@ -74,7 +74,7 @@ package enum Terminal {
         return String(result) + (isColoured ? "\u{1b}[0m" : "")
     }
 
-    /// The index behind the colour sequence (SGR: ESC [ numbers m) at `start`; nil if there is none.
+    /// The index after the colour sequence (SGR: ESC [ numbers m) at `start`; nil if there is none.
     private static func endOfColour(_ scalars: [Unicode.Scalar], from start: Int) -> Int? {
         guard start + 2 < scalars.count, scalars[start] == "\u{1b}", scalars[start + 1] == "[" else { return nil }
         var at = start + 2

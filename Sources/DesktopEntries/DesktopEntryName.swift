@@ -7,8 +7,8 @@ package enum DesktopEntryName {
     static let prefix = "io.torpor."
     static let suffix = ".desktop"
 
-    /// The entry's name for an app, without `.desktop`. It is valid as a D-Bus name too: every other byte becomes
-    /// `_x` and two hexadecimal digits, so `web@1` becomes `web_x401`.
+    /// The entry's name for an app, without `.desktop`. It is valid as a D-Bus name too: each byte that is not allowed
+    /// there becomes `_x` and two hexadecimal digits, so `web@1` becomes `web_x401`.
     ///
     /// The name depends only on the app's name, and no two apps share a name. Users pin entries, and a pinned entry
     /// must not become another app's when apps come or go.

@@ -49,7 +49,7 @@ final class WatchTable {
         guard let index = live(tag) else { return }
         let fd = entries[index].fd
         // If the descriptor was closed before its watch was cancelled, another watch may have the same number now:
-        // leave that one alone.
+        // leave that watch alone.
         if tags[fd] == tag {
             tags[fd] = nil
             try? poller.remove(fd)

@@ -57,7 +57,7 @@ public final class OwnerWatch: Sendable {
     }
 
     /// Follows the next supervisor until it is gone, then sleeps. `pause`: the length of the previous sleep. Returns
-    /// the length of this one.
+    /// the length of this sleep.
     ///
     /// This is a function of its own because Swift's optimiser takes a quarter of an hour if the loop in ``start()``
     /// contains all of it.

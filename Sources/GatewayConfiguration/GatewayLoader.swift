@@ -11,7 +11,8 @@ public enum GatewayLoader {
     ///
     /// - Parameters:
     ///   - path: the file; diagnostics name it as it is written here.
-    ///   - environment: the gateway's own: if the gateway is an app, `TORPOR_MANAGER_SOCKET` is the default socket.
+    ///   - environment: the gateway's own environment. If the gateway is an app, `TORPOR_MANAGER_SOCKET` is the default
+    ///     socket.
     ///   - system: the machine.
     public static func load(
         path: String = defaultPath,
@@ -39,7 +40,7 @@ public enum GatewayLoader {
         try? system.read(Path.join(system.workingDirectory, path)).get()
     }
 
-    /// Reads a configuration whose content is known already; `path` is the file that had it.
+    /// Reads a configuration from its content; `path` is the file that the content comes from.
     public static func load(
         path: String,
         text: [UInt8],

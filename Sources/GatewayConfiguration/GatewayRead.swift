@@ -22,7 +22,7 @@ enum GatewayRead {
         return duration
     }
 
-    /// `127.0.0.1:8780`, `[::1]:8780`, a port (on the loopback address), or a path.
+    /// The address of the HTTP endpoint: `127.0.0.1:8780`, `[::1]:8780`, a port (on the loopback address), or a path.
     static func address(_ context: Context, _ node: Node) -> GatewayEndpoint.Address? {
         if case .integer(let number) = node.value {
             guard let port = UInt16(exactly: number), port > 0 else {

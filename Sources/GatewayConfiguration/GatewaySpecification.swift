@@ -25,7 +25,7 @@ public struct GatewaySpecification: Sendable, Hashable {
     public var mqtt: [GatewayBroker] = []
     /// Where to store the saved states of apps that several machines can own; nil to store none.
     public var state: GatewayStates?
-    /// What is allowed but probably not intended, sorted by place.
+    /// Remarks about values that are allowed but probably not intended, sorted by place.
     public var warnings: [Diagnostic] = []
 
     /// Creates a gateway without any endpoints or brokers.
@@ -91,7 +91,7 @@ public struct GatewayToken: Sendable, Hashable {
     public func opens(_ template: String) -> Bool { scenes.contains { Glob.matches($0, template) } }
 }
 
-/// `[[gateway.nats]]`, `[[gateway.mqtt]]`.
+/// The configuration of a broker: a table of `[[gateway.nats]]` or `[[gateway.mqtt]]`.
 public struct GatewayBroker: Sendable, Hashable {
     /// The broker's name in logs, and in the senders that apps see.
     public var name = ""

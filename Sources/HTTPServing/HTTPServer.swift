@@ -11,7 +11,7 @@ public protocol HTTPService: AnyObject, Sendable {
     func begin(_ head: HTTPHead) -> HTTPBeginning
 }
 
-/// What to do with a request after its head.
+/// What to do with a request whose head has arrived.
 public enum HTTPBeginning {
     /// Respond without reading the request's body.
     case answer(HTTPResponse)
@@ -27,7 +27,7 @@ public protocol HTTPExchange: AnyObject {
     func end(_ head: HTTPHead) -> HTTPDecision
 }
 
-/// What to do with a request after its body.
+/// What to do with a request whose body has arrived.
 public enum HTTPDecision {
     /// Respond now.
     case answer(HTTPResponse)

@@ -66,8 +66,8 @@ public enum KeeperMessage: Sendable {
     public struct ProcessRecord: Hashable, Sendable {
         /// The index of the process in the keeper's table.
         public var slot: UInt32
-        /// How often that index was used before: distinguishes this process from earlier ones, to which a late
-        /// message may refer.
+        /// How often the slot was used before. This distinguishes the process from earlier ones in the same slot, to
+        /// which a late message may refer.
         public var generation: UInt32
         /// The pid.
         public var pid: Int32

@@ -8,7 +8,7 @@
 public struct RegionTracker: Sendable, Hashable {
     /// Whether the machine is within the region; nil until known.
     public private(set) var isInside: Bool?
-    /// Since when all positions have been on the other side; nil if the last one was not.
+    /// Since when all positions have been on the other side; nil if the last position was not.
     private var otherwiseSince: Duration?
 
     /// Creates a tracker, with the last known side if there is one.

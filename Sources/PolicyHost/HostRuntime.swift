@@ -100,7 +100,8 @@ final class HostRuntime: PolicyRuntime {
         self.loaded = loaded
         self.machineStalls = machineStalls
         deadline = settings.deadline
-        // The wait for the library begins with the start of the process, which has used no processor time by then.
+        // The time for loading the library runs from the start of the process, which has used no processor time by
+        // then.
         patience = Patience(deadline: Self.loadDeadline, first: Scheduling(ran: .zero, waited: .zero))
         let load = HostMessages.Load(
             path: library.path,

@@ -128,8 +128,8 @@ package struct PolicyTool {
 
     // MARK: The process
 
-    /// Why a supervisor would refuse the policy with these options: for its library, or because the policy complains
-    /// about its options. Nil if a supervisor would not refuse it, or if that cannot be tested.
+    /// Why a supervisor would refuse the policy with these options: because of its library, or because the policy
+    /// complains about its options. Nil if a supervisor would not refuse it, or if that cannot be tested.
     package var refusal: String? {
         guard let view = try? PolicyView() else { return nil }
         do throws(PolicyFailure) {

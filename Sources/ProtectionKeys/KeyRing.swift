@@ -123,12 +123,12 @@ public struct KeyRing: Sendable {
     private static let passes: UInt64 = 3
     private static let memory = 64 << 20
     private static let saltLength = 16
-    /// Limits for the numbers in the file. This version never writes larger ones: they would be an attempt to use up
-    /// time or memory.
+    /// Limits for the numbers in the file. This version never writes larger numbers: in a file, they would be an
+    /// attempt to use up time or memory.
     private static let most = (passes: UInt64(64), memory: 4 << 30)
 
-    /// Uses the keys in the folder of all protected folders. `root` must belong to this user, and no other user may be
-    /// able to write to it.
+    /// Uses the key ring in `root`, the folder of all protected folders. `root` must belong to this user, and no other
+    /// user may be able to write to it.
     public init(_ root: String) throws(KeyError) {
         folder = root + "/" + ProtectedPlace.keys
         do throws(Errno) {

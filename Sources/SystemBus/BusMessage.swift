@@ -158,7 +158,7 @@ package struct BusMessage {
         container("v", contents) { read(self) }
     }
 
-    /// An id and an object path, as logind writes both, in a variant; nil if there is none.
+    /// An id and an object path, read from a variant in which logind writes both; nil if there is none.
     package func reference() -> (id: String, path: String)? {
         variant("(so)") { message in
             message.container("r", "so") {
@@ -168,13 +168,14 @@ package struct BusMessage {
         }
     }
 
-    /// A user's number beside its object path, as logind writes both, in a variant; nil if there is none.
+    /// A user's number, read from a variant in which logind writes it beside the user's object path; nil if there is
+    /// none.
     package func userNumber() -> UInt32? {
         variant("(uo)") { message in message.container("r", "uo") { message.smallNumber() } }
     }
 
     /// Whether a PropertiesChanged signal names a property, as changed or as invalidated. If the signal contains the
-    /// property's value and this is a boolean, also returns the value.
+    /// property's value, and the value is a boolean, also returns the value.
     package func change(of property: String) -> (isNamed: Bool, value: Bool?) {
         guard text() != nil else { return (false, nil) }
         var found: (isNamed: Bool, value: Bool?) = (false, nil)

@@ -132,7 +132,8 @@ public struct TransitionSpans: Sendable {
         ["key": .string(name), "value": ["stringValue": .string(value)]]
     }
 
-    /// FNV-1a: every reader of the same events must get the same ids; no more is required of the hash.
+    /// Computes an id by FNV-1a. All readers of the same events must get the same ids; nothing else is required of the
+    /// hash.
     private static func hash(_ parts: [String]) -> UInt64 {
         var hash: UInt64 = 0xcbf2_9ce4_8422_2325
         for part in parts {

@@ -73,7 +73,7 @@ extension TopLayout {
         snapshot()
     }
 
-    /// `     memory:` of `     memory: 1.6 MiB`; nil for other lines.
+    /// The name of a fact in a line: `   memory:` in `   memory: 1.6 MiB`; nil for other lines.
     private static func name(ofFact line: String) -> String? {
         guard line.hasPrefix("  "), let colon = line.firstIndex(of: ":") else { return nil }
         let name = line[...colon]

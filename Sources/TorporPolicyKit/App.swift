@@ -176,7 +176,7 @@ public struct App {
         let count = field(\.connections, else: .max)
         return count == .max ? nil : Int(count)
     }
-    /// When data last moved on one of the app's connections, or a connection to one of its ports was closed; nil if
+    /// When one of the app's connections last carried data, or a connection to one of its ports was closed; nil if
     /// unknown.
     @inlinable
     public var lastTraffic: Time? { Time(known: field(\.last_traffic, else: .min)) }

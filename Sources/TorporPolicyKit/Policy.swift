@@ -18,7 +18,8 @@ public protocol Policy {
     /// The policy's name, the events that it is asked about, and its options.
     static var description: PolicyDescription { get }
 
-    /// Creates the policy with its options. Options that its description does not contain were refused before.
+    /// Creates the policy with its options. Options that the policy's `description` does not contain were refused
+    /// before.
     ///
     /// - Throws: ``PolicyError`` with a sentence that says what to write.
     init(options: Options) throws(PolicyError)

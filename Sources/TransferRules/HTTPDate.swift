@@ -6,8 +6,8 @@ import WireText
 public enum HTTPDate {
     private static let months = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
 
-    /// Seconds since 1970 of `Sun, 06 Nov 1994 08:49:37 GMT`, `Sunday, 06-Nov-94 08:49:37 GMT` or
-    /// `Sun Nov  6 08:49:37 1994`; nil for all else.
+    /// Seconds since 1970 of `Sun, 06 Nov 1994 08:49:37 GMT`, `Sunday, 06-Nov-94 08:49:37 GMT` or `Sun Nov  6 08:49:37
+    /// 1994`; nil for any other text.
     public static func seconds(_ text: String) -> Int64? {
         guard text.utf8.count <= 64 else { return nil }
         let parts = Bytes.lowercased(text).split(whereSeparator: { $0 == " " || $0 == "," }).map(String.init)

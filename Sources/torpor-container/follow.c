@@ -51,7 +51,7 @@ void note_signals(void) {
 }
 
 int is_asked_to_end(void) {
-    // Other signals have a meaning only for the program inside the container, or none.
+    // The other signals have a meaning only for the program inside the container, or no meaning at all.
     for (int number = 1; number <= 64; number++)
         if ((waiting & bit(number)) != 0 && (number == SIGTERM || number == SIGINT || number == SIGQUIT || number >= SIGRTMIN))
             return number;

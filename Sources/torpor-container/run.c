@@ -269,7 +269,7 @@ static void free_common_helpers(void) {
         bool is_common = false;
         for (size_t i = 0; i < sizeof names / sizeof *names; i++) is_common |= strcmp(comm, names[i]) == 0;
         if (!is_common) continue;
-        // A program of the same name inside the container has another root directory.
+        // Ignore a program of the same name inside a container: it has another root directory than this process.
         struct stat root, theirs;
         char path[80];
         snprintf(path, sizeof path, "%s/root", folder);

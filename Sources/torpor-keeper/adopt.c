@@ -231,8 +231,8 @@ void adopt_patience_over(void)
 
 void adopt_signal(uint32_t slot, int signo)
 {
-    // Signals the process group that the process leads. Before Linux 6.9 only the process: the group's id may have
-    // been reused.
+    // Signals the process group that the process leads. Before Linux 6.9, signals only that process, since the group's
+    // id may have been reused.
     int pidfd = table_processes[slot].pidfd;
     if (syscall(SYS_pidfd_send_signal, pidfd, signo, NULL, PIDFD_SIGNAL_PROCESS_GROUP) < 0 && errno == EINVAL)
         syscall(SYS_pidfd_send_signal, pidfd, signo, NULL, 0);

@@ -15,8 +15,8 @@
 #include <unistd.h>
 
 // The child between fork and exec. It makes only system calls. Each step is a stage that a failure names. Steps that
-// need the keeper's rights (cgroup, limits, priority) come before the change of user. chdir comes after it, since
-// perhaps only that user may enter the directory.
+// need the keeper's rights (cgroup, limits, priority) come before the change of user. chdir comes after that change,
+// since perhaps only the app's user may enter the directory.
 
 struct report {
     uint32_t stage;

@@ -178,7 +178,7 @@ static bool tell_slot(uint32_t slot)
     return true;
 }
 
-// Sends what waits. Returns false if the socket has no room.
+// Sends the messages that wait. Returns false if the socket has no room.
 static bool flush(void)
 {
     if (answer.size != 0) {

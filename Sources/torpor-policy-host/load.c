@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// The text at *at, which then points behind it; NULL if it has no NUL.
+// The text at `*at`, which is then moved to the byte after the text; NULL if there is no NUL.
 static const char *take_text(char **at, const char *end)
 {
     char *text = *at;

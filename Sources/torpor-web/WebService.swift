@@ -84,7 +84,7 @@ final class WebService: HTTPService {
 
     // MARK: Access
 
-    /// The response to a request that has no access; nil if it has access.
+    /// The response to a request that has no access; nil if the request has access.
     private func refusal(_ head: HTTPHead) -> HTTPResponse? {
         let verdict = access.judge(
             authorization: head.header("Authorization"),
