@@ -41,7 +41,7 @@ extension ControlService {
                 self.carryOut(request, left, opening: target, for: peer, reply)
             }
         }
-        // Waiting changes nothing, so a repeated `wait` is carried out again.
+        // A `wait` changes nothing, so a repeated one may be carried out again and needs no token.
         let token = request.verb == .wait ? nil : request.token
         var items: [PendingCall.Item] = []
         let inFront = selected.last
@@ -226,8 +226,8 @@ extension ControlService {
         switch request.verb {
         case .start where request.standby: return .goal(.suspended)
         case .start:
-            // An app with scenes inside comes to the foreground only together with one of its scenes; else wait for
-            // the background.
+            // An app with scenes inside comes to the foreground only together with one of its scenes. If none brings it
+            // to the foreground, wait until the app is in the background.
             if app.specification.innerScenes != nil {
                 return .goal(coordinator.machine(app.id).goal == .active ? .active : .background)
             }
@@ -248,8 +248,7 @@ extension ControlService {
         }
     }
 
-    /// Call this function after the first launches have begun. Clients that wait for an app which is not launched get
-    /// their reply now.
+    /// Called after the first launches have begun. Replies to the clients that wait for an app which is not launched.
     package func begin() {
         for waiter in pendingCalls { check(waiter, waiter.waiting()) }
         desktopSync.configure()

@@ -13,7 +13,8 @@ import VarlinkServer
 /// all requests.
 extension ControlService {
     /// Stores the goal that a user's request sets for the app. `goal`: the app's goal before the request. Call this
-    /// before the request is carried out, since that writes the app's record, which must have the new goal.
+    /// before the request is carried out, because carrying it out writes the app's record, which must contain the new
+    /// goal.
     func personAsks(_ request: VerbRequest, of app: AppRuntime, goal: Goal) {
         switch request.verb {
         case .start, .foreground, .background, .resume, .restart, .reset: supervisor.wakes.startedByPerson(app)

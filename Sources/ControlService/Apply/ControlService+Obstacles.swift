@@ -9,14 +9,15 @@ import Supervisor
 import SystemPackage
 import TorporAPI
 
-/// What is found out about a new configuration before it is applied.
+/// Checks a new configuration before it is applied: which running apps could not be launched with it.
 extension ControlService {
-    /// How long an apply waits until it is known whether the apps that it restarts can be launched. A disk or a
-    /// directory of users that takes longer does not hold up an apply: the launch itself says what is wrong.
+    /// The longest time that an apply waits for the check whether the apps that it restarts can be launched. A slow
+    /// disk or user directory does not delay the apply any longer: if a launch then fails, the launch reports why.
     private static let patience = Duration.seconds(5)
 
-    /// Finds out which running apps could not be launched again with the new configuration: an apply does not end
-    /// them. Calls `then` with the reasons, by app; with nil if another configuration came into force in between.
+    /// Finds out which running apps could not be launched again with the new configuration; the apply leaves them
+    /// running. Calls `then` with the reason for each such app, by name, or with nil if another configuration came into
+    /// force in between.
     func findObstacles(
         _ request: ApplyRequest,
         _ result: ConfigurationRead,

@@ -12,7 +12,7 @@ package struct LaunchMoments {
     private var contact: UInt32 = 0
     private var ready: UInt32 = 0
 
-    /// The bytes that the milestones take in a record.
+    /// The size of the milestones in a record, in bytes.
     package static let recordBytes = 16
 
     package init() {}
