@@ -16,7 +16,7 @@ package protocol EventHost: DescriptorKeeping {
     func add(_ mail: MailDraft, for app: AppRuntime) throws(Mailbox.Refusal)
     /// Delivers the app's queued messages, if the app can get messages now.
     func deliverMail(to app: AppRuntime)
-    /// Tries again to wake the app for its queued messages.
+    /// Tries again to wake the app for messages that are already in its mailbox.
     func retryMail(of app: AppRuntime)
     /// The app's queued messages.
     func mail(for app: AppRuntime) -> [Mail]

@@ -65,8 +65,8 @@ package enum WakeOutcome {
     case runs
     /// The app is being woken.
     case woken
-    /// The app is not woken. The text says why, without the app's name (`is not launched by events until …`). `until`:
-    /// when to retry the event; if nil, when the app's state changes.
+    /// The app is not woken. The text gives the reason, without the app's name (`is not launched by events until …`).
+    /// `until`: when to retry the event; if nil, retry it when the app's state changes.
     case heldBack(String, until: Duration?)
 }
 
@@ -115,7 +115,7 @@ package final class Wakes: Room, LifecycleObserver {
     package let recorder: Recorder
     /// A prefix for the paths of `/proc` and `/sys` files about sound, power and load. Empty, except in tests.
     var kernelFiles = ThisProcess.environment("TORPOR_KERNEL_FILES") ?? ""
-    /// The address of the bus of the machine's services, such as NetworkManager; nil: the system bus.
+    /// The address of the bus of the machine's services, such as NetworkManager; nil for the system bus.
     var busAddress: String?
     /// The rest of the supervisor, which owns this object.
     package unowned(unsafe) let host: any EventHost
@@ -210,7 +210,7 @@ package final class Wakes: Room, LifecycleObserver {
         while concerns.count <= app.id { concerns.append(Concern()) }
         if concerns[app.id].specification != app.specificationNumber {
             concerns[app.id].specification = app.specificationNumber
-            // Only add bits: a source may still watch something because of an earlier specification.
+            // Only add bits, because a source may still watch something for an earlier specification.
             for (index, source) in sources.enumerated() where source.concerns(app) {
                 concerns[app.id].sources |= 1 << UInt32(index)
             }
@@ -383,7 +383,8 @@ package final class Wakes: Room, LifecycleObserver {
         }
     }
 
-    /// If the app now runs, records that an event has woken it. If the app will not run, drops the pending event.
+    /// If the app now runs, records that the pending event has woken it. If the app will not run, drops the pending
+    /// event.
     private func tellWoken(_ app: AppRuntime) {
         guard let pending = app.pendingWake else { return }
         let machine = machine(app)

@@ -15,7 +15,7 @@ package final class ListeningSockets: EventRoom, EventSource {
     var sets: [AppID: SocketSet] = [:]
     private var retryTimer: TimerSource?
     private var isLookingUp = false
-    /// Whether running apps have been found, so that missing sockets may be bound.
+    /// Whether torpord has found the apps that already ran when it started, so that it may bind missing sockets.
     private var isRecovered = false
     var isBegun = false
 
@@ -26,8 +26,8 @@ package final class ListeningSockets: EventRoom, EventSource {
 
     // MARK: Binding
 
-    /// Takes over the sockets that an earlier torpord had bound. Binds no others: running apps, which may still have
-    /// them, are found later.
+    /// Takes over the sockets that an earlier torpord had bound. Binds no other sockets, because apps that still run
+    /// and may have them are found only later.
     package func takeOver() {
         for app in apps { reconcile(app) }
     }
@@ -68,7 +68,7 @@ package final class ListeningSockets: EventRoom, EventSource {
         )
     }
 
-    /// Has policies look at the app again: whether a socket is bound decides whether connections wake the app.
+    /// Makes policies evaluate the app again, because connections wake an app only at sockets that torpord has bound.
     private func tellPolicies(_ app: AppRuntime) {
         let id = app.id
         loop.later { [weak self] in
@@ -288,7 +288,7 @@ package final class ListeningSockets: EventRoom, EventSource {
                 socket.isYielded = true
                 let why = isStopped ? "was stopped" : "ended again and again"
                 socket.trouble = "\(set.app.name) \(why), and others take the connections"
-                // A failing app gets its socket at each launch.
+                // A failing app gets its socket at each launch and loses it again, so note this only the first time.
                 guard isStopped || !set.isKnownToFail else { continue }
                 set.isKnownToFail = !isStopped
                 let text = "no longer listens at \(socket.label): it \(why), and others listen there"
@@ -402,15 +402,17 @@ package final class ListeningSockets: EventRoom, EventSource {
         return passed
     }
 
-    /// Closes the app's Unix sockets, with all that waits at them, so that its next launch binds new ones. Call this
-    /// before a launch with other permissions: the app may have sent itself descriptors of what it may no longer open.
-    /// A sandboxed app cannot connect to abstract sockets that torpord has bound (with Landlock of Linux 6.12). On older
-    /// kernels they stay all the same: while the keeper closes an abstract name, any process could bind it.
+    /// Closes the app's Unix sockets, with everything queued at them, so that the next launch binds new sockets. Call
+    /// this before a launch with other permissions: the app may have queued descriptors there of files that it may no
+    /// longer open.
+    ///
+    /// Abstract sockets stay open: while torpor-keeper closes an abstract name, any process could bind it. With
+    /// Landlock since Linux 6.12, a sandboxed app cannot connect to abstract sockets that torpord has bound.
     package func closeOutdated(of app: AppRuntime) {
         for socket in sockets(of: app) where socket.hasFile {
             guard let descriptor = socket.descriptor else { continue }
-            // torpor-keeper holds the old socket for a moment longer. Shut the socket down, so that it accepts nothing
-            // in that time.
+            // torpor-keeper holds the old socket for a moment longer. Shut the socket down, so that no connection can
+            // be made to it in that time.
             try? Sockets.shutDown(descriptor.raw)
             close(socket, removesFile: true)
         }
