@@ -309,7 +309,7 @@ final class MachineNotices: EventRoom, EventSource {
 
 /// The displays that are connected to the machine's graphics cards.
 enum Screens {
-    /// The most modes of a display that are read. The kernel lists the preferred mode first.
+    /// The maximum number of modes that are read for a display. The kernel lists the preferred mode first.
     static let mostModes = 64
 
     /// The names of the connectors that have a display, such as `card0-HDMI-A-1`, and the modes of each, such as

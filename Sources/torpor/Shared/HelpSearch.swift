@@ -9,7 +9,7 @@ struct HelpSearch {
     private enum Rank: Int {
         case key, part, keyWords, name, heading, text
 
-        /// How many hits of this rank are shown at most.
+        /// The maximum number of hits of this rank that are shown.
         var most: Int {
             switch self {
             case .text: 10
@@ -42,7 +42,7 @@ struct HelpSearch {
     }
 
     private static let most = 10
-    /// The most hits in headings and paragraphs that are shown from one page.
+    /// The maximum number of hits in headings and paragraphs that are shown from one page.
     private static let mostOfPage = 3
     /// The manual page of the configuration: the terms that it defines are the configuration's keys.
     private static let configuration = "man/torpor.toml.5"
@@ -50,7 +50,7 @@ struct HelpSearch {
     private static let last = [
         "internals", "performance", "architecture", "security", "interfaces", "comparison", "README", "pages",
     ]
-    /// The order of pages that are no guides, such as those about internals.
+    /// The position of pages that are not guides, such as those about internals: after all guides.
     private static let late = 1000
 
     /// The phrases to search for, each split into words.
@@ -94,8 +94,8 @@ struct HelpSearch {
     private func lines(_ hit: Hit) -> String {
         let command = "torpor help \(Help.name(of: hit.page, in: pages))"
         let heading = HelpText.excerpt(hit.heading, around: [], columns: max(8, columns - command.count - 2))
-        // Only a paragraph is cut around the words. The text of a key, or below a heading, is shown from its beginning,
-        // where the most important part is.
+        // Only a paragraph is cut around the words. The text of a key, or below a heading, is cut at its end, because
+        // it begins with the most important part.
         let around = hit.rank == .text ? phrases[hit.phrase] : []
         let text = HelpText.excerpt(hit.text, around: around, columns: columns - 4)
         return "\(Terminal.coloured(command, .bold))  \(heading)\n" + (text.isEmpty ? "" : "    \(text)\n")
@@ -166,7 +166,8 @@ struct HelpSearch {
         }
     }
 
-    /// Adds a definition, which explains a key of the configuration or another term. Other terms rank like headings.
+    /// Adds a definition of a term. If the term is a key of the configuration, the hit ranks highest; otherwise it
+    /// ranks like a heading.
     private mutating func addTerm(
         _ page: HelpPages.Page,
         _ heading: String,
