@@ -73,8 +73,7 @@ extension ControlService {
         summary.ownedMilliseconds = machine.ownedUntil.map { max(0, ($0 - loop.now).microseconds / 1000) }
     }
 
-    /// Who owns the app, in the word that clients get; nil for an app without `owner = "external"`, which needs no
-    /// owner.
+    /// The word that tells clients who owns the app; nil for an app without `owner = "external"`, which needs no owner.
     private static func owner(_ machine: AppMachine) -> String? {
         guard machine.rules.owner == .external else { return nil }
         return machine.ownership == .none ? "none" : machine.ownership == .owned ? "here" : "forced"

@@ -30,9 +30,9 @@ extension ControlService {
         _ reply: Reply
     ) {
         let target = request.verb == .foreground ? target ?? request.url.map { .target(.url($0)) } : nil
-        // Wait until the store was read. It has the URL that an earlier attempt of this request may have queued, and
-        // the goal that a user has set, to which an owned app is launched. Disown waits too, since it must not
-        // overtake an earlier Own.
+        // Wait until the store was read, because it contains a URL that an earlier attempt of this request may have
+        // queued, and the goal that a user has set, to which Own launches the app. Disown waits too, so that it does
+        // not overtake an earlier Own.
         if target != nil || [.own, .disown].contains(request.verb), !supervisor.persistence.isLoaded {
             return supervisor.persistence.whenLoaded { [weak self] in
                 guard let self, !self.isForsaken(request, reply) else { return }

@@ -21,7 +21,7 @@ extension ControlService {
         case .suspend, .stop, .kill, .disconnect, .discard, .interrupt, .hold, .wait, .own, .disown: break
         }
         switch request.verb {
-        // A cluster engine, not a user, asks that an app stands by. So the user's goal stays.
+        // A cluster engine, not a user, requests that an app stands by. So keep the goal that the user has set.
         case .start where request.standby: return
         case .start: app.kept.goalOfPerson = request.background ? (goal == .notRunning ? .background : goal) : .active
         case .foreground: app.kept.goalOfPerson = .active

@@ -52,7 +52,7 @@ package final class Engine {
         case work(() -> Void)
     }
     private var facts: [Fact] = []
-    /// Decisions of the core. Those before the index `nextDecided` are carried out already.
+    /// Decisions of the core. The decisions before the index `nextDecided` are carried out already.
     private var decided: [[AppAction]] = []
     private var nextDecided = 0
     private var isDraining = false

@@ -30,9 +30,9 @@ public struct SourceTree {
 
     /// A limit of setrlimit(2); `UInt64.max` means no limit.
     public struct Bound: Sendable, Hashable {
-        /// The limit that is in force.
+        /// The soft limit, which is the one in force.
         public var soft: UInt64
-        /// The hard limit: a program may raise the soft limit up to it.
+        /// The hard limit, up to which a program may raise its soft limit.
         public var hard: UInt64
 
         /// Creates a limit from the two values of getrlimit(2).

@@ -9,7 +9,7 @@ struct SystemdService {
     let units: SystemdUnits
     let tree: SourceTree
     let text: SystemdText
-    /// The sections that other code translates.
+    /// The sections that other code translates, so that their keys get no remark.
     var own: Set<String> = []
 
     init(unit: SystemdUnit, units: SystemdUnits, tree: SourceTree) {

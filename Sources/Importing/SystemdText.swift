@@ -205,7 +205,8 @@ struct SystemdCommand {
     /// The command in the form of an app's `exec`.
     var plain: [String] { Late.command(words) }
 
-    /// The command in the form of a hook. If systemd ignores the command's failure, a shell runs it and succeeds.
+    /// The command in the form of a hook. If systemd would ignore a failure of the command, a shell runs it and always
+    /// succeeds.
     var hook: [String] {
         isForgiven ? ["/bin/sh", "-c", words.map(Late.shell).joined(separator: " ") + " || :"] : plain
     }

@@ -42,7 +42,7 @@ public struct AppMessage: Hashable, Sendable {
 
 /// An app's answer to a message.
 public struct AppAnswer: Hashable, Sendable {
-    /// Whether and how the app is done with the message.
+    /// How far the app is with the message.
     public enum Result: String, Hashable, Sendable, CaseIterable {
         /// The app is done.
         case done
@@ -55,7 +55,7 @@ public struct AppAnswer: Hashable, Sendable {
         case unhandled
     }
 
-    /// What an app may decline to do when it answers a message.
+    /// What an app may refuse to do when it answers a message.
     public enum Declined: String, Hashable, Sendable, CaseIterable {
         /// Opening the URL.
         case url
@@ -77,7 +77,7 @@ public struct AppAnswer: Hashable, Sendable {
 
     /// The number of the message that this answers.
     public var id: Int64
-    /// Whether and how the app is done with the message.
+    /// How far the app is with the message.
     public var result: Result
     /// Why the app failed, or what it is doing, in a sentence.
     public var text: String?

@@ -43,7 +43,7 @@ public struct ProcessInfo: Hashable, Sendable {
     }
 }
 
-/// A deadline of an app that is armed.
+/// An armed deadline of an app.
 public struct DeadlineInfo: Hashable, Sendable {
     /// The name of the deadline in the configuration: `launch`, `background`, `watchdog` …
     public var name: String

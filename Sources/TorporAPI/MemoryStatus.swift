@@ -137,7 +137,7 @@ public struct AppMemory: Hashable, Sendable {
 public struct MemoryStep: Hashable, Sendable {
     /// The kind of step: `tell`, `purge`, `page-out`, `evict`, `end-background`, `end-inactive` or `end-active`.
     public var rung: String
-    /// The apps concerned; more than one only if `rung` is `tell`.
+    /// The apps that the step concerns. Only the step `tell` can concern several apps.
     public var apps: [String]
     /// The maximum number of bytes that the step would free; nil if unknown.
     public var bytes: Int64?

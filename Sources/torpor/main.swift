@@ -21,7 +21,8 @@ for (argument, number) in zip(CommandLine.arguments, 0...) {
     ThisProcess.exit(2)
 }
 
-// A script may pass names that other people have chosen, so check their marks and flags: see ``WireText``.
+// A script may pass names that other people have chosen. Limit combining marks and regional indicators in them, which
+// slow down Swift's text functions: see ``WireText``.
 for (number, argument) in CommandLine.arguments.enumerated() where !WireText.isBounded(argument) {
     ThisProcess.complain(
         "torpor: argument \(number) has more than \(WireText.mostMarks) combining marks, or more than "

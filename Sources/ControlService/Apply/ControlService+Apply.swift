@@ -18,12 +18,12 @@ import TorporAPI
 import Varlink
 import VarlinkServer
 
-/// Applies a new configuration. Apps whose definition has not changed are left alone.
+/// Applies a new configuration. Apps whose definition has not changed are not affected.
 ///
-/// A background thread reads the files. The rest of an apply is a single step of the event loop: it compares the new
-/// configuration with the one in force, and gives the new definitions to the lifecycle core. So applies never overlap.
-/// But if a second apply comes while apps still restart for the first one, the first caller gets the error `overtaken`
-/// for these apps.
+/// A background thread reads the files. The rest of an apply is a single step of the event loop, so that applies never
+/// overlap: it compares the new configuration with the one in force, and gives the new definitions to the lifecycle
+/// core. But if a second apply comes while apps still restart for the first one, the first caller gets the error
+/// `overtaken` for these apps.
 extension ControlService {
     /// Carries out an apply and replies. `name`: the requester, for the history. `reply`: nil if SIGHUP requested the
     /// apply; the result then goes to the log.
@@ -296,7 +296,7 @@ extension ControlService {
             entry.obstacle = entry.isAlive ? applied.obstacles[change.name] : nil
             let machine = coordinator.machine(id)
             entry.incarnation = machine.incarnation
-            // An app that is ending and will be launched again counts as alive, so this leaves it out.
+            // An app that is ending and will be launched again counts as alive, so this condition excludes it.
             if change.kind == .added, entry.launch != .onDemand, machine.goal == .notRunning, !machine.isAlive {
                 entry.leftAlone =
                     if !machine.mayRun {

@@ -67,7 +67,8 @@ package struct StateTimes: Sendable {
 
     package init() {}
 
-    /// Reads the times from a record. A record of an older version has none, so all times are then unknown.
+    /// Reads the times from a record. A record of an older version of torpord contains no times, so all are then
+    /// unknown.
     package init(from record: inout RecordReader) {
         guard !record.isAtEnd else { return }
         since.0 = record.take(Int64.self)

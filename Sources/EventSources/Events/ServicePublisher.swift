@@ -169,7 +169,8 @@ final class ServicePublisher {
 
     private func add(_ key: String, _ group: Group, _ path: String) {
         let arguments: [BusArgument] = [
-            // All interfaces and protocols, no flags; the domain and the host are Avahi's own.
+            // The arguments stand for all interfaces, all protocols and no flags. The empty strings stand for Avahi's
+            // own domain and host.
             .signed(-1), .signed(-1), .number(0), .text(group.name), .text(group.service.type), .text(""), .text(""),
             .short(group.service.port), .byteStrings(group.service.text.map { Array($0.utf8) }),
         ]

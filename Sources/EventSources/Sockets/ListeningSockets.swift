@@ -185,8 +185,8 @@ package final class ListeningSockets: EventRoom, EventSource {
         }
     }
 
-    /// Why the app's sockets must be closed; nil if they may be open. The sockets of an app that stands by (is
-    /// launched without being owned) stay open, and the kernel holds back what comes
+    /// Why the app's sockets must be closed; nil if they may be open. An app that stands by (was launched although this
+    /// machine does not own it) keeps its sockets open, but the kernel holds back connections and data
     /// (``ListeningSocket/withhold(_:standsBy:)``).
     private func refusal(_ machine: AppMachine, isForLaunch: Bool = false) -> Refusal? {
         if !machine.mayRun { return machine.isAlive || machine.isWaitingToLaunch || isForLaunch ? nil : .unowned }
@@ -466,8 +466,8 @@ package final class ListeningSockets: EventRoom, EventSource {
 }
 
 extension AppMachine {
-    /// Whether the kernel must hold back what comes to the app's sockets, since this machine does not own the app; nil
-    /// if the app needs no owner.
+    /// Whether the kernel must hold back connections and data at the app's sockets, because this machine does not own
+    /// the app; nil if the app needs no owner.
     var standsBySockets: Bool? { rules.owner == .external ? !mayRun : nil }
 }
 

@@ -5,7 +5,7 @@ import Engine
 import Lifecycle
 package import Linux
 
-/// Which events at sockets that an app opened itself wake the app, by its configuration.
+/// Which events wake an app if they happen at sockets that the app opened itself, as its configuration says.
 struct ConnectionWish: Hashable {
     /// How connections to the app's own listening sockets, and data on connections that it accepted, wake the app:
     /// `wake_on_connect`.

@@ -36,8 +36,8 @@ final class SocketSet {
 
         /// The number of consecutive runs that accepted no connection, as far as is known.
         var count = 0
-        /// When the delay after several such runs ends, in which connections do not launch the app; nil if there is no
-        /// delay.
+        /// After several such runs, connections do not launch the app for some time. This is the end of that delay; nil
+        /// if there is none.
         var until: Duration?
         var timer: TimerSource?
         /// The socket whose connections the last such run did not accept.

@@ -44,7 +44,7 @@ enum AppSide {
         }
     }
 
-    /// The most bytes that are sent in a message. Larger data is passed as a file in the state directory.
+    /// The maximum number of bytes that are sent in a message. Larger data is passed as a file in the state directory.
     private static let mostSent = 512 << 10
 
     /// Asks the supervisor to store data. Small data is sent as Base64, larger data as the name of a file that contains

@@ -28,7 +28,7 @@ struct ActivityDocument {
 
     /// Reads a document.
     ///
-    /// - Throws: ``DocumentFault`` with a sentence if it is damaged, cut off, or of another version.
+    /// - Throws: ``DocumentFault`` with a sentence if the document is damaged, cut off, or of another version.
     init(_ bytes: [UInt8]) throws(DocumentFault) {
         guard bytes.count <= Self.mostBytes else {
             throw Self.form.bad("has more than \(Self.mostBytes >> 20) MiB")

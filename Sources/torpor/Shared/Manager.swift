@@ -41,8 +41,8 @@ struct Manager {
         }
     }
 
-    /// Connects; `onLoss` is called each time the connection is lost. `isFallback`: the socket was found by
-    /// ``ControlSocket/search()``, as that of the machine's supervisor.
+    /// Connects; `onLoss` is called each time the connection is lost. `isFallback`: whether the socket is that of the
+    /// machine's supervisor, found by ``ControlSocket/search()``.
     init(
         socket: String?,
         isFallback: Bool = false,

@@ -10,7 +10,7 @@ import WireText
 enum Output {
     static func write(_ text: String) { write(Array(text.utf8)) }
 
-    /// Writes a page for people, wrapped at the terminal's width.
+    /// Writes a page for users, wrapped at the terminal's width.
     static func page(_ text: String) { write(Terminal.fitted(text)) }
 
     static func write(_ bytes: [UInt8]) {

@@ -35,7 +35,7 @@ enum OwnSupervisor {
             + "--socket \(ControlSocket.machines)"
     }
 
-    /// Whether this is the first call in this process.
+    /// Whether this is the first call in this process, so that a notice is written only once.
     static func isFirst() -> Bool {
         isSaid.withLock { isSaid in
             defer { isSaid = true }

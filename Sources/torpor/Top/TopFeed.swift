@@ -13,8 +13,8 @@ enum TopSubject: Hashable, Sendable {
     case log(String)
 }
 
-/// Reads the supervisor's state every second, and the log or page of one app more often, on its own thread.
-/// Reconnects if the supervisor is replaced or lost.
+/// Reads the supervisor's state and the page of one app at an interval, or the log of one app more often, on its own
+/// thread. Reconnects if the supervisor is replaced or lost.
 final class TopFeed: Sendable {
     private struct Wishes {
         var subject = TopSubject.none

@@ -4,7 +4,7 @@ import CNCurses
 import TopView
 
 /// The colours of text. With 256 colours, they are close to the palette of Okabe and Ito, which colour-blind people can
-/// tell apart. A colour never is the only sign of a meaning: a sign or a word next to it says the same.
+/// tell apart. Colour is never the only sign of a meaning: a symbol or a word says the same.
 struct TopPalette {
     /// For each colour on each background, the ncurses colour pair and the style.
     private var pairs: [Int16]

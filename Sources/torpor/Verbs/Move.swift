@@ -239,7 +239,7 @@ struct Move: ParsableCommand {
     }
 }
 
-/// The parts of an app that a move has transferred.
+/// What a move has transferred, for the report to the user.
 private struct MoveReport {
     var app: String
     var host: String
