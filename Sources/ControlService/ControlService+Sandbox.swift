@@ -39,11 +39,11 @@ extension ControlService {
     }
 
     /// The reason why torpord refuses all requests of a peer that is, or may be, a process of a sandboxed app, whether
-    /// of this supervisor or another: such a process could otherwise grant permissions to its own app. Nil for other
+    /// of this supervisor or another. Such a process could otherwise grant permissions to its own app. Nil for other
     /// peers.
     ///
-    /// A peer outside the process tree of a sandboxed app counts as sandboxed too if it has that app's user, and has
-    /// ended or is confined like a sandboxed process.
+    /// A peer outside the process tree of a sandboxed app counts as sandboxed too if two conditions are met. It has
+    /// that app's user, and it has ended or is confined like a sandboxed process.
     private func refusal(ofSandboxed peer: Peer) -> String? {
         for app in apps where app.specification.sandbox.mode != nil {
             // The app's main process may already send requests before its launch is recorded.

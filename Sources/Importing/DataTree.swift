@@ -73,7 +73,7 @@ struct DataNode: Sendable {
 
     var integer: Int? { text.flatMap { Int($0) } }
 
-    /// The value as messages show it: its text in quotes, or its kind.
+    /// The value in the form for messages: a text in quotes, or the kind of the value.
     var shown: String { text.map { quoted($0) } ?? kind }
 
     /// The kind of the value with an article, such as `a list`.

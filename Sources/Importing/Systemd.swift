@@ -55,9 +55,10 @@ enum Systemd {
         }
     }
 
-    /// Translates `Before=` of a unit to `after` of the other unit. Also removes `launch` (`on-demand`) from a service
-    /// that another service wants, unless a timer, socket or path starts it, because it must start together with the
-    /// service that wants it.
+    /// Translates `Before=` of a unit to `after` of the other unit.
+    ///
+    /// Also removes `launch` (`on-demand`) from each service that another service wants, because both must start
+    /// together. Services that a timer, socket or path starts keep it.
     ///
     /// - Parameter wanted: the names of services that other services want.
     static func order(_ units: SystemdUnits, _ wanted: Set<WireText>, _ result: inout ImportedConfiguration) {

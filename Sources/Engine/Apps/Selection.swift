@@ -127,8 +127,7 @@ package struct Selection {
 
     private func nearest(_ name: String) -> String? { Self.nearest(name, among: apps.map(\.specification)) }
 
-    /// The name that a user probably meant by a name that no app has: a tag with this name, or the name of an app or
-    /// template that is spelled similarly.
+    /// A suggestion for a name that no app has: a tag with that name, or the most similar name of an app or template.
     package static func nearest(_ name: String, among apps: [AppSpecification]) -> String? {
         if apps.contains(where: { $0.tags.contains(name) }) { return "tag:" + name }
         return Nearest.name(to: name, among: apps.map(\.name) + Set(apps.compactMap(\.template)).sorted())

@@ -2,7 +2,8 @@
 
 /// Gives descriptors to torpor-keeper, each under a ``DescriptorName``, for the next torpord.
 package protocol DescriptorKeeping: AnyObject {
-    /// Gives a copy of one descriptor to torpor-keeper, which closes the descriptors that it held under that name.
+    /// Gives a copy of one descriptor to torpor-keeper under a name. torpor-keeper closes the descriptors that it held
+    /// under this name before.
     func hold(_ name: String, _ descriptor: Int32)
     /// Gives copies of several descriptors to torpor-keeper. If `replacing` is true, torpor-keeper closes the
     /// descriptors that it held under that name before.

@@ -353,9 +353,9 @@ package final class Wakes: Room, LifecycleObserver {
         retry(app, at: max(until, ledger.heldUntil ?? until))
     }
 
-    /// Whether to keep a held-back event and retry it at the next call of ``EventSource/touched(_:)``. True if events
-    /// woke the app too often, if a policy undid a wake-up, if this machine does not own the app, or if the app may
-    /// not be woken before the first unlock.
+    /// Whether to keep a held-back event and retry it at the next call of ``EventSource/touched(_:)``. True in four
+    /// cases: events woke the app too often, a policy undid a wake-up, this machine does not own the app, or the app
+    /// may not be woken before the first unlock.
     func isTriedAgain(_ outcome: WakeOutcome, _ app: AppRuntime) -> Bool {
         guard case .heldBack(_, let until) = outcome else { return false }
         return until != nil || !machine(app).mayRun

@@ -23,8 +23,8 @@ package final class ListeningSocket {
     /// Whether a connection that `source` reports wakes the app. If false, `source` serves only to notice a nearly
     /// full queue.
     package var wakes = false
-    /// Whether the kernel holds back connections and data at the socket, because this machine does not own the app or,
-    /// with `user = true`, because the app is inactive or being launched; nil if unknown.
+    /// Whether the kernel holds back connections and data at the socket; nil if unknown. It does if this machine does
+    /// not own the app. With `user = true`, it also does while the app is inactive or being launched.
     private(set) var isWithheld: Bool?
     private var isRefusedToWithhold = false
     /// Whether it was already reported that the socket's queue is nearly full.

@@ -42,7 +42,7 @@ final class SocketPoll {
         work = BackgroundWorker(loop, named: "sockets")
     }
 
-    /// Polls the sockets with these inode numbers, and those at these ports, until ``remove(_:)`` is called.
+    /// Polls the sockets with these inode numbers, and the sockets at these ports, until ``remove(_:)`` is called.
     /// `namespaces`: the other network namespaces in which the app has sockets.
     func add(
         _ app: AppID,

@@ -180,7 +180,7 @@ final class DelegateRun {
     }
 
     /// Whether this kind of message concerns more than this app: if this app cannot use the message, another app may
-    /// get it, or its sender is told. All other messages concern only this app.
+    /// get it, or its sender is notified. All other messages concern only this app.
     private static func isForOthers(_ name: String) -> Bool {
         switch Message(rawValue: name) {
         case nil, .openURL, .continueActivity, .didReceiveEvent, .didReceiveNotification,

@@ -9,8 +9,8 @@ import Varlink
 /// Runs `torpor top`: passes keys and news to the model, and draws the model's frames on the screen.
 ///
 /// This is a class with small methods for a reason. With a loop around a value as large as the model, Swift's optimiser
-/// runs for a quarter of an hour, because its loop-invariant code motion compares every pair of instructions for access
-/// to the same field.
+/// runs for a quarter of an hour. Its loop-invariant code motion then compares every pair of instructions for access to
+/// the same field.
 final class TopSession {
     private let path: String
     private let isFallback: Bool

@@ -69,8 +69,8 @@ final class GivenKeys: Sendable {
     }
 }
 
-/// The user for whom pam_exec runs ‘torpor protect unlock’. pam_exec passes only PAM's own variables as environment,
-/// and if a display manager or `login` calls it, it runs this process as root.
+/// The user for whom pam_exec runs ‘torpor protect unlock’. pam_exec passes only PAM's own variables as environment. If
+/// a display manager or `login` calls pam_exec, this process runs as root.
 enum PAMUser {
     /// If the user has a supervisor of their own, switches this process to that user. Returns the path of the socket of
     /// the supervisor whose data must be unlocked.
