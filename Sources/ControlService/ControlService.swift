@@ -29,7 +29,7 @@ package final class ControlService: ShellRoom, ClientService {
     let configurationComparison: ConfigurationComparison
     /// Finds out, on a background thread, why apps could not be launched with a new configuration.
     let launchObstacles: CoalescingReader<[AppSpecification], [String: String]>
-    /// How many configurations were applied.
+    /// How many configurations were applied, to detect that another one was applied in between.
     var appliedCount = 0
     /// Reads icon files on a background thread, so that the event loop does not wait for a disk.
     let iconReads: BackgroundWorker

@@ -61,7 +61,7 @@ package final class Engine {
     private var news: Set<AppID> = []
     private var paceTimer: TimerSource?
 
-    /// The most launches at once: enough to keep every processor busy.
+    /// The maximum number of launches at the same time: enough to keep every processor busy.
     private static let launchesAtOnce = max(4, 2 * ThisProcess.processorCount)
     /// The longest time that a launch waits because of ``launchesAtOnce``. After this time, launches in progress no
     /// longer count towards the limit, so that a few launches that are slow to reach their exec do not block all

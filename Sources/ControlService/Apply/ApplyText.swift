@@ -97,7 +97,8 @@ extension Apply.Entry {
 }
 
 extension Apply {
-    /// The most characters of a value in a one-line text. `torpor apply --diff` shows longer values in full.
+    /// The maximum number of characters of a value in a one-line text. `torpor apply --diff` shows longer values in
+    /// full.
     private static let longest = 60
 
     /// Writes a change as `key old → new`, or as `key changed` if the values are long or secret.

@@ -36,7 +36,7 @@ final class ConfigurationComparison {
     /// How many callers wait for a comparison.
     private var waiting = 0
 
-    /// The most callers that may wait. Further callers get the last result at once.
+    /// The maximum number of callers that wait. Further callers get the last result at once.
     private static let most = 256
     /// How long a comparison may take before the last result is used instead, since the disk may be slow.
     private static let patience = Duration.milliseconds(250)

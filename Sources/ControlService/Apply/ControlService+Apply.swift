@@ -208,7 +208,7 @@ extension ControlService {
         uninterrupted { [weak self] in
             guard let self else { return }
             engine.performWritten(actions)
-            // What is stored of a new app must be loaded before the app is launched.
+            // Load the stored data of a new app before the app is launched.
             for app in new { supervisor.persistence.added(app) }
         }
         guard let reply else { return }

@@ -44,7 +44,7 @@ extension ControlService {
         answer.timer?.arm(after: Self.patience)
     }
 
-    /// The new configuration with the scenes that exist and the settings' present values.
+    /// The new configuration, completed with the existing scenes and the present values of settings.
     func completed(_ new: TorporConfiguration) -> TorporConfiguration {
         var new = supervisor.inForce.roster.complete(new)
         // Socket addresses may contain settings of the app: fill in the current values, not the defaults.

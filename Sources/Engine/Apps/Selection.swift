@@ -41,7 +41,8 @@ package struct Selection {
         }
     }
 
-    /// The most patterns, tags and templates per request: each is compared with every app, which blocks the event loop.
+    /// The maximum number of patterns, tags and templates in a request. Each of them is compared with every app, which
+    /// blocks the event loop.
     package static let mostSearches = 64
     /// The longest glob that is evaluated, in bytes. App names are shorter, so no useful glob is longer.
     private static let longestGlob = 128

@@ -50,7 +50,7 @@ package struct Timeline {
     /// of moments that were dropped.
     private var entries: [UInt64] = []
 
-    /// The most entries during a transition; `mostAtRest` is the most outside of transitions.
+    /// The maximum number of entries during a transition; `mostAtRest` is the maximum at other times.
     package static let most = 48
     static let mostAtRest = 18
 
@@ -58,7 +58,7 @@ package struct Timeline {
     package enum Entry: Hashable {
         /// A moment and its time since the launch began.
         case moment(Moment, Duration)
-        /// The number of moments that were dropped here.
+        /// The number of moments that were dropped at this place.
         case gap(Int)
     }
 

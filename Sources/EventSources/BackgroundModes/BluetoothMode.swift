@@ -74,7 +74,7 @@ package final class BluetoothMode: EventRoom, EventSource {
     // MARK: Devices
 
     func changed(_ before: BlueZ.Device?, _ now: BlueZ.Device?, _ isNews: Bool) {
-        // If the device was connected before the watch began, its connection is no event.
+        // If the device was connected before the watch began, its connection does not count as an event.
         guard isNews, let device = now ?? before else { return }
         for id in centrals.sorted() {
             for trigger in triggers(id) where trigger.characteristic == nil {

@@ -240,8 +240,8 @@ package final class LocationMode: EventRoom, EventSource {
 
     private func mail(_ position: Position, to app: AppRuntime) -> MailDraft? {
         let machine = machine(app.id)
-        // If a running app has neither a delegate nor a signal for the message, the message would stay in the queue
-        // for ever.
+        // Send no message to a running app that has neither a delegate nor a signal for it, because the message would
+        // stay in the queue for ever.
         if machine.isAlive, machine.transition != .launching, !hears(app, .didReceiveEvent) { return nil }
         return MailDraft(
             topic: "location",

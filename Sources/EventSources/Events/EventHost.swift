@@ -29,7 +29,7 @@ package protocol EventHost: DescriptorKeeping {
     var isBeforeFirstUnlock: Bool { get }
     /// Whether memory is short.
     var isMemoryShort: Bool { get }
-    /// Whether launches wait for memory.
+    /// Whether launches wait until memory is no longer short.
     var isMemoryAwaited: Bool { get }
     /// Whether torpor-keeper has died. Without it, no app can be launched.
     var isKeeperLost: Bool { get }

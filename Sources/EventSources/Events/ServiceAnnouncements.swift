@@ -85,7 +85,8 @@ final class ServiceAnnouncements: EventRoom, EventSource {
         return made
     }
 
-    /// The service to announce in the app's present state; nil if it is not to be announced now or has no port.
+    /// The service to announce in the app's present state; nil if the service is not announced in this state, or has no
+    /// port.
     private func service(_ announcement: AnnouncementSpecification, of app: AppRuntime) -> ServicePublisher.Service? {
         guard isTime(announcement.time, app), let port = announcement.port(of: app.specification), port > 0 else {
             return nil

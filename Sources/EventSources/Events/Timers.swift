@@ -83,8 +83,8 @@ package final class Timers: EventRoom, EventSource {
         if isDue { begin() }
     }
 
-    /// Called with the stored state of the timers of apps that were not in the configuration when the store was read,
-    /// before the timers of these apps are set up.
+    /// Called for apps that came into the configuration after the store was read, before their timers are set up:
+    /// passes the stored state of these timers.
     package func rememberMore(_ schedules: [StoredSchedule.Key: StoredSchedule]) {
         kept.merge(schedules) { $1 }
         if hasBegun { loop.later { [weak self] in self?.kept = [:] } }

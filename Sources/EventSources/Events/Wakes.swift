@@ -163,8 +163,8 @@ package final class Wakes: Room, LifecycleObserver {
         sources = [files, DeviceSource(self), MachineNotices(self), NetworkPlaces(self), announcements]
     }
 
-    /// The app's services on the local network: the name under which each is announced, or why it is not announced
-    /// although it should be. Both are nil while the app is not in a state in which the service is to be announced.
+    /// The app's services on the local network: the name under which each is announced, or why it cannot be announced.
+    /// Both are nil while the app is in a state in which the service is not announced.
     package func announcements(
         of app: AppRuntime
     ) -> [(announcement: AnnouncementSpecification, name: String?, problem: String?)] {
@@ -299,7 +299,8 @@ package final class Wakes: Room, LifecycleObserver {
     }
 
     /// Why the event may not wake the app now: this machine does not own the app, the session was not unlocked yet,
-    /// events woke the app too often, or a policy undid a wake-up. Nil if it may; the wake-up is then counted.
+    /// events woke the app too often, or a policy undid a wake-up. Nil if the event may wake the app; the wake-up is
+    /// then counted.
     private func isHeldBack(_ app: AppRuntime, _ event: WakeEvent) -> WakeOutcome? {
         if !machine(app).mayRun {
             return .heldBack("is not owned by this machine, so no event wakes it", until: nil)
@@ -349,7 +350,8 @@ package final class Wakes: Room, LifecycleObserver {
         let until = ledger.undone(app.specification.wakeStorm, now: now)
         app.wakes = ledger
         note(app, .notWoken, text: "\(what): events wait for \(Quantity.text(until - now))")
-        // If a wake storm holds events back too, retry when the later of both pauses ends.
+        // If events are also held back because they woke the app too often (a wake storm), retry when the later of both
+        // pauses ends.
         retry(app, at: max(until, ledger.heldUntil ?? until))
     }
 

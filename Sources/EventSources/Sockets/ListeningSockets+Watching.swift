@@ -157,9 +157,9 @@ extension ListeningSockets {
         look(set)
     }
 
-    /// Called when a run of the app has ended. If a connection had launched it, and it accepted none, the connection
-    /// still waits and launches it again at once. After several such runs in a row, connections launch the app only
-    /// after the delay of a restart, which grows with each such run.
+    /// Called when a run of the app has ended. If a connection launched the run and the run accepted none, that
+    /// connection is still queued and launches the app again at once. After several such runs in a row, connections
+    /// launch the app only after the delay of a restart, which grows with each such run.
     package func ended(_ app: AppRuntime, _ ending: Ending) {
         guard let set = sets[app.id], let run = set.unserved.run else { return }
         guard !isOver(run, of: set.app), !run.hasServed() else { return forgetUnserved(set) }

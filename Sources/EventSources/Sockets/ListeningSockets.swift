@@ -174,7 +174,7 @@ package final class ListeningSockets: EventRoom, EventSource {
     /// Why the sockets of an app are closed.
     enum Refusal: Equatable {
         case failed
-        /// Another machine may own the app, and this one has no process of it.
+        /// Another machine may own the app, and no process of the app runs on this machine.
         case unowned
 
         func trouble(of app: String) -> String {
@@ -254,17 +254,17 @@ package final class ListeningSockets: EventRoom, EventSource {
     }
 
     /// Closes or binds sockets at ports that several apps share, because the kernel distributes connections among all
-    /// sockets of a port. The socket of an app that was stopped or is failing is closed as long as another app accepts
-    /// connections at the port. When none of these apps accepts any or is about to, their sockets are bound again, so
-    /// that connections wait.
+    /// sockets of a port. The socket of an app that was stopped or is failing stays closed while another app accepts
+    /// connections at the port. If no app accepts connections there or is about to, all sockets are bound again, so
+    /// that connections are queued.
     func share(_ set: SocketSet) {
         guard isBegun, set.sockets.contains(where: { $0.specification.plan.reusePort }) else { return }
         let standing = standing(set, nil)
         guard set.portStanding != standing else { return }
         set.portStanding = standing
         if standing == .takes { set.isKnownToFail = false }
-        // Deferred, since apps that share the port may start together: closing a socket loses its queue, and may turn
-        // out to be unnecessary.
+        // Do this later, because apps that share the port may start together. Closing a socket loses its queue, and may
+        // turn out to be unnecessary.
         loop.later { [weak self] in
             for socket in set.sockets where socket.specification.plan.reusePort {
                 self?.share(socket.specification.plan)

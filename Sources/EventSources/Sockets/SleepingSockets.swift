@@ -73,7 +73,7 @@ final class SleepingSockets: EventRoom {
 
     // MARK: Copies
 
-    /// Searches for the app's sockets, a time slice at a time. Then watches or polls them.
+    /// Searches for the app's sockets in time slices. Then watches or polls them.
     func find() {
         guard !isOver else { return }
         let finder = SocketFinder(tree, loop) { [weak self] finder in

@@ -18,7 +18,7 @@ final class SocketSet {
     /// When the last wake-up by a connection was refused, and the app's state at that time; nil if it was not
     /// refused, or connections may wake the app again.
     var refusal: Refusal?
-    /// Why none of the app's sockets is bound; nil if they should be.
+    /// Why torpord has closed the app's sockets on purpose; nil if the sockets should be bound.
     var refused: ListeningSockets.Refusal?
     /// Whether the app accepted connections at shared ports, at the last check; nil before the first check.
     var portStanding: ListeningSockets.PortStanding?
