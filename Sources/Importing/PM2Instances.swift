@@ -117,7 +117,7 @@ struct PM2Instances {
     private static let hosts = ["HOST", "HOSTNAME", "BIND", "BIND_ADDRESS", "ADDRESS", "LISTEN_ADDRESS"]
     private static let options = ["--host", "--hostname", "--bind", "--address", "-H"]
 
-    /// The address for all interfaces, which here includes IPv6.
+    /// Stands for all addresses of the machine, including its IPv6 addresses.
     private static let all = "0.0.0.0"
 
     /// The address at which the program listens, in brackets if it is an IPv6 address. Nil unless the variables and

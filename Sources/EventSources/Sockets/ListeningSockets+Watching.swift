@@ -184,8 +184,8 @@ extension ListeningSockets {
         }
         set.unserved.timer?.arm(at: until)
         let label = run.socket.label
-        // Check this later: if a policy has ended the app, events are held back for that reason, which is logged
-        // elsewhere.
+        // Note this later, when it is known whether a policy has ended the app. If so, events are held back for that
+        // reason, which is noted elsewhere.
         loop.later { [weak self, weak app] in
             guard let self, let app, app.wakes?.heldUntil.map({ $0 <= self.now }) ?? true else { return }
             self.note(

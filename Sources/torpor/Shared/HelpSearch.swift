@@ -34,7 +34,8 @@ struct HelpSearch {
         let text: String
 
         static func precedes(_ left: Hit, _ right: Hit) -> Bool {
-            // Guides come before pages about Torpor's internals.
+            // Compare by rank, then by phrase. For the same phrase, guides come before pages about Torpor's internals,
+            // then better hits before worse ones.
             if left.rank != right.rank { return left.rank.rawValue < right.rank.rawValue }
             let pages = (left.order / HelpSearch.late, right.order / HelpSearch.late)
             return (left.phrase, pages.0, -left.score, left.order) < (right.phrase, pages.1, -right.score, right.order)
@@ -208,7 +209,7 @@ struct HelpSearch {
                 let score = 4 + (place < 12 ? 2 : 0) + (again ? 1 : 0)
                 return add(.text, number, page, heading, HelpText.plain(line), score: score)
             }
-            // The words do not follow each other, but all of them are in the paragraph.
+            // Also accept a paragraph that contains all words of the phrase, although they do not follow each other.
             guard phrase.count > 1 else { continue }
             if phrase.allSatisfy({ HelpText.place(of: [$0], in: words) != nil }) {
                 return add(.text, number, page, heading, HelpText.plain(line))

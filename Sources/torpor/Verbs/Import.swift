@@ -164,7 +164,7 @@ struct Import: ParsableCommand {
 
 /// Functions that `import` and `init` share.
 enum ImportFiles {
-    /// Reads the files of this machine.
+    /// A source tree that reads the files of this machine.
     static var live: SourceTree {
         func bound(_ resource: String) -> SourceTree.Bound? {
             guard let number = ThisProcess.resources.first(where: { $0.name == resource })?.number,
