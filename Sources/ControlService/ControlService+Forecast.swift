@@ -13,7 +13,8 @@ import TorporAPI
 
 /// Forecasts for an app's status: what wakes it, and what suspends it.
 extension ControlService {
-    /// How long the app was suspended in this run, and what that has saved; nil if the app does not run.
+    /// How long the app was suspended in this run, and how much processor time and memory that has saved; nil if the
+    /// app does not run.
     func sleep(of app: AppRuntime, _ summary: AppSummary) -> SleepInfo? {
         guard let tree = app.run.tree else { return nil }
         let asleep = app.times.asleep(until: loop.now).inSeconds

@@ -15,7 +15,7 @@ import Supervisor
 import TorporAPI
 import VarlinkServer
 
-/// Checks what this machine offers torpord, and says what is missing and what does not work without it.
+/// Checks whether this machine offers what torpord needs. For each missing feature, says what does not work without it.
 struct Doctor {
     private let supervisor: Supervisor
     private let exposures: [DoctorCheck]

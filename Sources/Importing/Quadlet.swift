@@ -7,8 +7,8 @@ import WireText
 enum Quadlet {
     static let suffixes = [".container", ".pod", ".kube", ".build", ".image", ".network", ".volume"]
     static let sections = ["Container", "Pod", "Kube", "Build", "Image", "Network", "Volume"]
-    /// The suffixes by which a folder is recognised as Quadlet's. Files with its other suffixes may belong to other
-    /// programs.
+    /// The suffixes of units that run something. A folder with such a unit is recognised as Quadlet's; the other
+    /// suffixes of Quadlet may belong to other programs.
     static let programs = [".container", ".pod", ".kube"]
 
     static func read(
@@ -28,7 +28,7 @@ enum Quadlet {
         let folder = SourceTree.folder(paths.first ?? result.source)
         var files = QuadletFiles(given, folder: folder, tree: tree)
         var units = given.filter { $0.suffix == ".container" }
-        // Pods come before their containers. If a container names a pod, the pod's file in the same folder is read
+        // Translate pods before their containers. If a container names a pod, read the pod's file in the same folder
         // too.
         var pods = given.filter { $0.suffix == ".pod" }
         for unit in units {
@@ -73,13 +73,13 @@ enum Quadlet {
     }
 }
 
-/// The imported units, and further units in their folder that they refer to.
+/// The imported units, and the units in their folder to which they refer.
 struct QuadletFiles {
     private let folder: String
     private let tree: SourceTree
     private var units: [WireText: SystemdUnit] = [:]
     private var used: Set<WireText> = []
-    /// What the user must do before the first start, as sentences.
+    /// Sentences that say what the user must do before the first start.
     private(set) var remarks: [String] = []
 
     init(_ given: [SystemdUnit], folder: String, tree: SourceTree) {
@@ -96,8 +96,8 @@ struct QuadletFiles {
         return unit
     }
 
-    /// The names of units for networks, volumes and images, with their aliases. No app has to wait for these units,
-    /// because podman creates networks, volumes and images when they are needed.
+    /// The names and aliases of the units for networks, volumes and images. No app has to wait for these units, because
+    /// podman creates networks, volumes and images when they are needed.
     var made: Set<WireText> {
         var names: Set<WireText> = []
         for name in tree.names(folder) ?? [] { insert(name, &names) }

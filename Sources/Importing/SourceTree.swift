@@ -2,7 +2,7 @@
 
 import WireText
 
-/// The files and variables that an importer may read. Tests replace them.
+/// The files, environment variables and properties of the machine that an importer may read. Tests replace them.
 public struct SourceTree {
     /// The bytes of a file; nil if there is no such file, or it cannot be read.
     public var read: (String) -> [UInt8]?
@@ -20,19 +20,19 @@ public struct SourceTree {
     public var openFiles: Bound
     /// How many processes the user of a program that is started here may have.
     public var processes: Bound
-    /// For PM2: the name given with `--env`.
+    /// For PM2: the name of the environment, given with `--env`.
     public var environmentName: String?
     /// For compose: whether services become programs on this machine instead of containers.
     public var hasPrograms = false
-    /// For compose: the active profiles, whose services are started in addition to those without profiles; "*" stands
+    /// For compose: the active profiles. Their services are started in addition to those without profiles; "*" stands
     /// for all profiles.
     public var profiles: [String] = []
 
     /// A limit of setrlimit(2); `UInt64.max` means no limit.
     public struct Bound: Sendable, Hashable {
-        /// The limit that is in force.
+        /// The soft limit, which is the one in force.
         public var soft: UInt64
-        /// The hard limit: a program may raise the soft limit up to it.
+        /// The hard limit, up to which a program may raise its soft limit.
         public var hard: UInt64
 
         /// Creates a limit from the two values of getrlimit(2).
@@ -41,7 +41,7 @@ public struct SourceTree {
             self.hard = hard
         }
 
-        /// The limits, raised to at least `least`, as text for an app's key `limits`.
+        /// The limits as text for an app's key `limits`, each raised to `least` if it is lower.
         func raised(to least: UInt64) -> String {
             [soft, hard].map { $0 == .max ? "unlimited" : "\(max(least, $0))" }.joined(separator: ":")
         }
@@ -73,12 +73,12 @@ public struct SourceTree {
         self.environmentName = environmentName
     }
 
-    /// The text of a file, without a byte order mark, and with \n as the end of every line.
+    /// The text of a file, without a byte order mark, and with `\n` at the end of every line.
     func text(_ path: String) -> String? {
         guard var bytes = read(path) else { return nil }
         if bytes.starts(with: [0xef, 0xbb, 0xbf]) { bytes.removeFirst(3) }
         var text = String(wire: bytes)
-        // Remove the characters that mark variables (``Late``), so that a source cannot contain marks.
+        // Remove the characters that stand for variables (``Late``), so that a source cannot contain such marks itself.
         if text.unicodeScalars.contains(where: { (Late.open...Late.close).contains($0) }) {
             text.unicodeScalars.removeAll { (Late.open...Late.close).contains($0) }
         }
@@ -116,7 +116,7 @@ public struct SourceTree {
 /// A pattern for names, with the wildcards `*` and `?`.
 struct NamePattern {
     private let pattern: [UInt8]
-    /// The minimum length of a matching name in bytes.
+    /// The minimum length of a name that matches, in bytes.
     private let least: Int
 
     /// Creates a pattern. Several consecutive stars count as one.
@@ -134,7 +134,7 @@ struct NamePattern {
         let text = Array(name.utf8)
         guard text.count >= least else { return false }
         var (here, place) = (0, 0)
-        // Where to retry, in the name and in the pattern, after the last star.
+        // The positions, in the name and in the pattern, from which to retry after the last star.
         var retry: (here: Int, place: Int)?
         while true {
             if place < pattern.count {

@@ -7,7 +7,8 @@ package import Processes
 /// The descriptors that an earlier torpord left in the keeper. Each descriptor can be taken only once.
 package final class InheritedDescriptors {
     private var held: [String: [Descriptor]] = [:]
-    /// Names of the descriptors that apps stored (FDSTORE=1), by app: searching thousands of names would take long.
+    /// Names of the descriptors that apps stored (FDSTORE=1), grouped by app, because searching thousands of names for
+    /// each app would take long.
     private var stores: [String: [String]] = [:]
 
     /// No descriptors: for the first torpord under a keeper.

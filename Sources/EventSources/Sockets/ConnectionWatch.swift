@@ -18,7 +18,7 @@ package final class ConnectionWatch: EventRoom, EventSource {
     private var serving: [AppID: ServingApp] = [:]
     /// For each app whose sockets were watched: when it last woke up or ended.
     private var awakeSince: [AppID: Duration] = [:]
-    /// Apps for which the log already contains that their sockets are polled.
+    /// Apps for which torpord has logged that it polls their sockets, so that this is logged only once per app.
     private var told: Set<AppID> = []
 
     package init(_ wakes: Wakes) {
@@ -69,7 +69,8 @@ package final class ConnectionWatch: EventRoom, EventSource {
         loop.later { [weak one] in one?.find() }
     }
 
-    /// While the app is in the background for an event, extends its background time if a client waits for an answer.
+    /// If a client waits for an answer of the app while the app is in the background for an event, extends the app's
+    /// background time.
     private func serve(_ app: AppRuntime, _ machine: AppMachine, _ wish: ConnectionWish) {
         if let one = serving[app.id], !one.goesOn { serving[app.id] = nil }
         guard machine.sleepsAgain, wish.hasClients, machine.state == .background, machine.transition == nil,
@@ -128,10 +129,10 @@ package final class ConnectionWatch: EventRoom, EventSource {
         }
     }
 
-    /// Launches an app again that was killed while suspended, since a kill while it was running would have restarted
-    /// it. Also launches an app that was evicted and whose ports could not be kept open (copying sockets may be
-    /// forbidden), since no connection could launch it. The app is suspended again after the launch. If memory is
-    /// short, the launch waits.
+    /// Launches an app again in two cases. In the first, the app was killed while suspended: a kill while running would
+    /// have restarted it. In the second, the app was evicted and its ports could not be kept open (copying sockets may
+    /// be forbidden): no connection could launch it. The app is suspended again after the launch. If memory is short,
+    /// the launch waits.
     private func launchAgain(_ app: AppRuntime, _ why: String) {
         // Do not launch the app while memory is short, or while another app's launch waits for memory.
         guard app.wasCutShort == true, app.pendingWake == nil, !host.isMemoryShort,
@@ -150,8 +151,8 @@ package final class ConnectionWatch: EventRoom, EventSource {
         }
     }
 
-    /// Called when an app is suspended. Returns how long the pending data of each socket (by inode number) waits
-    /// before it wakes the app.
+    /// Called when an app is suspended. Returns, for each socket (by inode number), how long torpord waits before it
+    /// wakes the app for the data that is pending there.
     func leftBehind(by app: AppID, _ sockets: [UInt32: LeftBehind.Pending]) -> [UInt32: Duration] {
         guard !sockets.isEmpty else {
             leftBehind[app] = nil

@@ -7,8 +7,8 @@ import Lifecycle
 import Linux
 import Processes
 
-/// An app with clients that was woken for an event and is suspended again when its background time ends. Shortly
-/// before that, the time is extended in three cases: a client waits for an answer, data moves on an incoming
+/// An app with clients that was woken for an event and is suspended again when its background time ends. Shortly before
+/// that end, torpord extends the time in three cases: a client waits for an answer, data moves on an incoming
 /// connection, or the app uses the processor while such a connection is open. Otherwise the app could be suspended in
 /// the middle of an answer.
 final class ServingApp: EventRoom {
@@ -92,7 +92,7 @@ final class ServingApp: EventRoom {
         let isBusy = isBusy(open)
         lookedAt = now
         processorTime = tree.processorTime()
-        // Extend the app's background time: it begins again now.
+        // Extend the app's background time by starting it again from now.
         if isBusy { try? request(.wake(Wake()), of: app.id) }
     }
 
