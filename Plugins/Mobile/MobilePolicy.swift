@@ -104,7 +104,8 @@ struct Mobile: Policy {
         var excess = -maxActive
         for app in view.apps where counts(app) { excess += 1 }
         guard excess > 0 else { return }
-        // If two apps were last used at the same time, the user requested the one that is still in transition later.
+        // If two apps have the same time of last use, the app that is still in transition comes last, because the user
+        // requested it after the other app.
         let apps = view.apps.filter { counts($0) }
             .map { app in
                 let isComing = app.place != arrived && !app.state.isForeground
@@ -113,8 +114,8 @@ struct Mobile: Policy {
             .sorted { ($0.lastUse, $0.later, $0.app.place) < ($1.lastUse, $1.later, $1.app.place) }
         guard let last = apps.last?.app.name else { return }
         let limit = maxActive == 1 ? "1 app" : "\(maxActive) apps"
-        // The most recently used app stays in the foreground, even if other apps cannot leave it because of a
-        // debugger.
+        // The most recently used app stays in the foreground, even if a debugger is attached to the other apps, so that
+        // they cannot be sent to the background.
         for (_, _, app) in apps.dropLast().filter({ !$0.app.isTraced }).prefix(excess) {
             advice.send(app, to: .background, because: "\(limit) may be in the foreground, and \(last) came after it")
             sent.places.insert(app.place)

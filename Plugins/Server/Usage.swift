@@ -122,7 +122,8 @@ struct Usage {
     /// Why the app counts as used in the background, in words; nil if it does not. The app must have been measured in
     /// the background.
     mutating func useInBackground(_ app: App, _ rule: Rule, _ now: Time) -> String? {
-        // Earlier use was counted already, or was before the app was sent to the background.
+        // Only use after `since` counts. The policy counted earlier use when it sent the app to the background, or the
+        // use was longer ago than `idle_after`.
         let since = max(app.since(.background) ?? now, now.advanced(byMicroseconds: -rule.idleTime))
         if isConnected(app, rule) {
             return app.connections.map { "\($0) TCP connections are open" } ?? "its TCP connections cannot be seen"

@@ -79,7 +79,7 @@ public struct AlertTable: Sendable {
     ///
     /// - Parameter moment: when the alert comes, in microseconds since 1970; nil for at once.
     public mutating func release(_ number: Int64, at moment: Int64? = nil, _ clock: AlertClock) -> Alert? {
-        // At the current time, not nil: the alert waited for this moment, so it does not count as missed.
+        // Without a moment, use the current time. The alert waited for this moment, so it does not count as missed.
         let moment = max(moment ?? clock.wall, clock.wall)
         guard var alert = alerts[number], alert.opening == nil, let end = alert.heldUntil, end > moment else {
             return nil

@@ -58,7 +58,7 @@ public final class AppLink {
 
     private static let streamTag: UInt64 = 1
     private static let callsTag: UInt64 = 2
-    /// How long the link tries again if a new supervisor refuses what its predecessor had granted.
+    /// How long the link keeps trying if a new supervisor refuses what its predecessor had granted.
     private static let patience = Duration.seconds(10)
 
     /// Connects at the first `work()`. If `isDelegate` is false, the link only makes calls.

@@ -160,7 +160,8 @@ public struct BundleStore: Sendable {
         if let before {
             try point("previous", of: name, to: before)
         } else {
-            // An interrupted uninstall left this link: rolling back must not bring that version back.
+            // An interrupted uninstall may have left the link `previous`: rolling back must not bring back the version
+            // to which it points.
             try? File.remove("\(place(name))/previous")
         }
         try point("current", of: name, to: version)

@@ -323,7 +323,8 @@ struct torpor_keeper_welcome {
     uint32_t features;            // torpor_keeper_features; 0 from older keepers
 };
 
-// The answer of `torpor-keeper --receive` to each message, whatever its content, with the harmless descriptors.
+// The answer of `torpor-keeper --receive` to each message, whatever the message contains. The descriptors whose closing
+// cannot block come with it.
 struct torpor_keeper_received {
     uint32_t error;    // errno if no datagram could be read, else 0
     uint32_t refused;  // how many descriptors were dropped, since closing them may block

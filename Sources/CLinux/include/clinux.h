@@ -56,8 +56,8 @@ ssize_t tlx_receive(int fd, void *buffer, size_t size, int *fds, size_t *fd_coun
                     int *truncated, int peek);
 /// Discards the next datagram, and closes the descriptors that came with it.
 int tlx_drop(int fd);
-/// Starts (1) or stops (0) a timer that interrupts this thread with SIGALRM every 5 ms. Does nothing if no timer can
-/// be created.
+/// Starts (1) or stops (0) a timer that interrupts this thread with SIGALRM every 5 ms, so that a call such as close(2)
+/// cannot block the thread for longer. Does nothing if no timer can be created.
 void tlx_promptly(int begins);
 /// Calls sendmsg(2) with at most 253 descriptors, because Swift cannot import the CMSG macros. Never raises SIGPIPE
 /// (MSG_NOSIGNAL), and never blocks if `wait` is 0.

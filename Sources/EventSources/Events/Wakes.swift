@@ -441,7 +441,8 @@ package final class Wakes: Room, LifecycleObserver {
         if app.id < concerns.count { concerns[app.id] = Concern() }
         for source in sources { source.forget(app) }
         retryTimers[app.id] = nil
-        // Call `appsLeft` once for all apps that are removed together, so that sources stop watching for them.
+        // Several apps may be removed in one turn of the event loop. `appsLeft` makes the sources stop watching for
+        // removed apps: call it once, after the last removal.
         guard !isConfiguring else { return }
         isConfiguring = true
         loop.later { [weak self] in

@@ -122,7 +122,7 @@ extension ListeningSockets {
             at: now
         )
         if !machine(app).isAlive { set.unserved.run = SocketSet.Run(socket, since: now) }
-        // Only an event with a message can be refused, and this event has none.
+        // `happened` throws only if an event's message does not fit into the mailbox, and this event has no message.
         let outcome = try? wakes.happened(event, for: app)
         if case .heldBack(_, let until) = outcome {
             set.unserved.run = nil
