@@ -53,8 +53,9 @@ struct Mobile: Policy {
     private var wanted: [UInt32: Time] = [:]
     /// Apps that could not be suspended when their background time was used up.
     private var waiting: Set<UInt32> = []
-    /// The apps that were sent to the background at the time `at`. One question can contain many events, and the view
-    /// shows the apps' states before all of them: so apps that were already sent must be remembered here.
+    /// The apps that this policy has sent to the background in its answer to the question at the time `at`. One
+    /// question of torpord can contain many events, but it shows the states that apps had before all of these events.
+    /// So the policy must remember which apps it has sent already.
     private var sent: (at: Time, places: Set<UInt32>) = (Time(microseconds: .min), [])
 
     init(options: Options) throws(PolicyError) {
@@ -80,7 +81,7 @@ struct Mobile: Policy {
             if to != .background { waiting.remove(app.place) }
             if !to.isForeground { wanted[app.place] = nil }
             if to.isForeground, !from.isForeground || to == .active { makeRoom(in: view, &advice, for: app.place) }
-            // Apps that this app required may be suspended now.
+            // The app no longer needs the apps that it requires, so those may be suspended now.
             if to == .suspended || to == .notRunning { suspendWaiting(in: view, &advice) }
         case .timeUsed(let app):
             timeUsed(app, &advice)

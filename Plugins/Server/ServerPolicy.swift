@@ -66,7 +66,7 @@ struct Server: Policy {
             if from == .suspended { lookAt([app.place], in: view, &advice) }
         case .suspended, .notRunning:
             if to == .notRunning, usage.indices.contains(Int(app.place)) { usage[Int(app.place)] = nil }
-            // Apps that this app required may leave the foreground or be suspended now.
+            // The app no longer needs the apps that it requires, so those may leave the foreground or be suspended now.
             guard !needed.isEmpty else { return }
             let places = needed.sorted()
             needed = []
@@ -158,8 +158,8 @@ struct Server: Policy {
     }
 
     /// An app that an event woke has a limited time for that event. This long before the end of that time, in
-    /// microseconds, the policy checks whether the app is in use. The interval is long enough for recent measurements,
-    /// and so short that these no longer show the app's work for the event itself.
+    /// microseconds, the policy checks whether the app is in use. Within this interval, torpord measures again, and the
+    /// new measurements no longer contain the app's work for the event itself.
     private static let lastPart: Int64 = 2_000_000
 
     private mutating func timeUsed(_ app: App, in view: View, _ advice: inout Advice) {

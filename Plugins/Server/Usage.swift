@@ -91,9 +91,9 @@ struct Usage {
         return now.advanced(byMicroseconds: rule.idleTime)
     }
 
-    /// When to check again if the app's measurements are too old; nil if they are recent. Each question makes the
-    /// supervisor measure again, but at most once a second. After ``longestWait`` the policy stops waiting for
-    /// measurements.
+    /// When to check again if the app's measurements are too old; nil if they are recent. Each time that torpord asks
+    /// the policy, torpord measures again, but at most once a second. After ``longestWait`` the policy stops waiting
+    /// for measurements.
     mutating func waitForMeasurement(_ app: App, _ rule: Rule, _ now: Time) -> Time? {
         let since = outdatedSince ?? now
         guard !isFresh(app, rule, now), (now - since).microseconds < Self.longestWait else {

@@ -4,7 +4,7 @@
 public struct AlertTable: Sendable {
     /// An alert whose time has come.
     public struct Arrival: Hashable, Sendable {
-        /// The alert, with an ``Alert/opening``.
+        /// The alert that has come, with its state in ``Alert/opening``.
         public var alert: Alert
         /// The repeated alert that led to this alert, with its new state; nil for other alerts.
         public var parent: Alert?
@@ -179,9 +179,9 @@ public struct AlertTable: Sendable {
 
 /// Combines the alerts of an app into one notification if more than five come within ten seconds.
 public struct AlertBundles: Sendable {
-    /// How many alerts of an app are shown alone within ``window``.
+    /// How many alerts of an app may come within ``window`` and still be shown as notifications of their own.
     static let most = 5
-    /// The time within which at most ``most`` alerts of an app are shown alone.
+    /// The period in which the alerts of an app are counted. Further alerts in it are combined into one notification.
     static let window = Duration.seconds(10)
 
     /// Several alerts of an app that are shown as one.

@@ -24,7 +24,7 @@ public final class AppLink {
         case refused(VarlinkClientError)
     }
 
-    /// Called with the result of a call.
+    /// Receives the result of a call to the supervisor.
     public typealias Completion = (Result<JSON, VarlinkClientError>) -> Void
 
     private struct Pending {
@@ -33,7 +33,7 @@ public final class AppLink {
         var completion: Completion
     }
 
-    /// Readable if `work()` should be called.
+    /// Becomes readable when the caller must call ``work()``.
     public let poller: Poller
     /// The socket.
     public let path: String

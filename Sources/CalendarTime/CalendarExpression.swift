@@ -27,7 +27,7 @@ public struct CalendarExpression: Sendable, Hashable {
     /// The time zone that the times are in.
     let zone: TimeZone
 
-    /// The fields as bits, computed once.
+    /// The expression's fields as bit masks. They are computed once, because every search uses them.
     let monthMask: UInt64
     let dayMask: UInt64
     let hourMask: UInt64

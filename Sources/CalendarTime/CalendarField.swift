@@ -176,7 +176,7 @@ struct CalendarField: Hashable, Sendable {
         return components.map { Self.text($0, width: width, isSecond: place == .second) }.joined(separator: ",")
     }
 
-    /// The meaning of `*` for seconds.
+    /// In the field of seconds, `*` means every whole second.
     static let everySecond = CalendarComponent(start: 0, step: Int(microsecondsPerSecond))
 
     private static func text(_ component: CalendarComponent, width: Int, isSecond: Bool) -> String {

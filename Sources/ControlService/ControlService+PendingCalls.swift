@@ -312,8 +312,8 @@ extension ControlService {
         }
     }
 
-    /// If this call launched the app and the app reported that the launch failed, a text about that; else empty. The
-    /// app's state does not show such a failure.
+    /// A text that says that the launch failed, if this call launched the app and the app reported the failure;
+    /// otherwise empty. The app's state does not show such a failure.
     private func failedLaunch(_ item: PendingCall.Item, _ app: AppRuntime, _ machine: AppMachine) -> String {
         guard machine.incarnation > item.incarnation,
             app.run.timeline.time(of: .answered(.didFinishLaunching, .failed)) != nil

@@ -106,7 +106,7 @@ public struct ProtectionEdge: Hashable, Sendable {
     private(set) var phase = Phase.idle
     private var asked = Asked.nothing
 
-    /// What was requested during a run.
+    /// A request that came while torpor-protect was running. It is carried out after that run.
     private enum Asked: Hashable, Sendable {
         case nothing
         /// `by`: the latest time until which to wait for apps.

@@ -180,7 +180,7 @@ public struct GatewaySubscription: Sendable, Hashable {
     public var pattern = SubjectPattern(.nats)
     /// The name of the app.
     public var app = SubjectTemplate("")
-    /// The topic for the app; nil: the subject.
+    /// The topic under which the app gets the message; nil for the message's own subject.
     public var topic: SubjectTemplate?
     /// How a message is coalesced with queued ones.
     public var coalesce: Coalesce?

@@ -111,7 +111,7 @@ public enum KeeperMessage: Sendable {
         public var sequence: UInt64
         /// The pid.
         public var pid: Int32
-        /// The session that the orphan was in.
+        /// The number of the orphan's session (setsid(2)).
         public var session: Int32
         /// Start time in clock ticks since boot.
         public var startTime: UInt64

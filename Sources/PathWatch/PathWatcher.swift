@@ -312,7 +312,7 @@ extension PathWatcher.Entry {
         }
     }
 
-    /// The paths whose file has changed.
+    /// The paths at which the file has changed since `before`.
     fileprivate func changes(since before: PathWatcher.Entry) -> Set<String> {
         var paths: Set<String> = []
         for (path, now) in found where before.found[path] != now {

@@ -198,7 +198,7 @@ extension ListeningSockets {
         }
     }
 
-    /// Called when a user has asked for the app.
+    /// Called when a user has requested the app. Forgets earlier runs that accepted no connection.
     func startedByPerson(_ app: AppRuntime) { if let set = sets[app.id] { forgetUnserved(set) } }
 
     /// Forgets the runs that accepted no connection.

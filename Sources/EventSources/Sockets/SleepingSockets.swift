@@ -211,8 +211,8 @@ final class SleepingSockets: EventRoom {
 
     private func send(_ event: WakeEvent) {
         heldBack = nil
-        // Only an event with a message can be refused, and this event has none. Note that the call may close this
-        // object.
+        // `happened` throws only if an event's message does not fit into the mailbox, and this event has no message.
+        // Note that the call may close this object.
         let outcome = try? wakes.happened(event, for: app)
         if case .heldBack = outcome, !isOver { heldBack = event }
     }
