@@ -118,7 +118,7 @@ struct Schedule: Policy {
     }
 
     mutating func decide(_ event: Event, in view: View, advice: inout Advice) -> Verdict {
-        // Without the time, the policy cannot advise.
+        // If the machine's time is unknown, the policy cannot advise.
         guard view.machine.microsecondsSince1970 > 0 else { return .continue }
         var isNews = look(in: view)
         switch event {

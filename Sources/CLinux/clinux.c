@@ -171,7 +171,7 @@ int tlx_processor(void)
 
 int tlx_bind(pid_t pid, int processor)
 {
-    // A cpu_set_t has no bit for a higher processor number.
+    // A cpu_set_t has no bit for a processor number of CPU_SETSIZE or more.
     if (processor < 0 || processor >= CPU_SETSIZE) {
         errno = EINVAL;
         return -1;

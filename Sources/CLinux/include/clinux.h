@@ -109,9 +109,9 @@ typedef struct {
 enum { tlx_tcp_established = 1, tlx_tcp_time_wait = 6, tlx_tcp_listening = 10 };
 int tlx_diagnostics_socket(void);
 /// Opens a socket for socket diagnostics, like tlx_diagnostics_socket, but in the network namespace of the process
-/// `pidfd`. The socket is opened by a thread that enters that namespace and then ends, so that the calling thread never
-/// leaves its own. Returns -1 with EPERM if this process may not enter the namespace, EINVAL before Linux 5.8, ESRCH if
-/// the process has ended.
+/// `pidfd`. A helper thread enters that namespace, opens the socket and ends. So the calling thread stays in its own
+/// namespace. Returns -1 with EPERM if this process may not enter the namespace, EINVAL before Linux 5.8, ESRCH if the
+/// process has ended.
 int tlx_diagnostics_socket_of(int pidfd);
 /// Opens a netlink socket that becomes readable when a route of this network namespace was added or removed.
 int tlx_route_socket(void);
