@@ -123,8 +123,8 @@ struct Mobile: Policy {
         }
     }
 
-    /// When a user last turned to the app: the time at which it came to the foreground. The time of its last use cannot
-    /// tell apps in the foreground apart, because all of them count as in use now.
+    /// When a user last brought the app to the foreground. The time of its last use would not order these apps, because
+    /// every app in the foreground counts as used now.
     private func lastUse(_ app: App, _ now: Time) -> Time {
         let arrived: Time?
         switch app.state {

@@ -109,9 +109,8 @@ public struct AlertTable: Sendable {
 
     /// Opens the alerts that are due, and returns them, the earliest first.
     ///
-    /// - Parameters:
-    ///   - missedAfter: how late an alert may be, in microseconds, before it counts as missed.
-    ///   - number: returns an unused number, for the alert that a due repeated alert makes.
+    /// - Parameters: - missedAfter: how late an alert may be, in microseconds, before it counts as missed. - number:
+    ///   returns an unused number, for the new alert that is made when a repeated alert is due.
     public mutating func arrive(_ clock: AlertClock, missedAfter: Int64, number: () -> Int64) -> [Arrival] {
         var dueNow: [(alert: Alert, at: Int64)] = []
         for alert in alerts.values {

@@ -68,7 +68,8 @@ public final class AppLink {
         poller = try Poller()
     }
 
-    /// The latest time for the next `work()`, on the monotonic clock; nil: only when `poller` is readable.
+    /// The latest time for the next `work()`, on the monotonic clock; nil if the caller only has to wait for
+    /// ``poller``.
     public var wakeTime: Duration? {
         var time: Duration?
         if isDelegate, stream == nil, !isRefused { time = streamRetry.at }
@@ -96,7 +97,7 @@ public final class AppLink {
     /// How many calls are unanswered.
     public var pendingCount: Int { pending.count }
 
-    /// Does all that is possible without blocking, and returns what happened.
+    /// Connects, sends and receives as far as possible without blocking, and returns the events that have occurred.
     public func work() -> [Event] {
         var ready: Set<UInt64> = []
         _ = try? poller.drain { tag, _ in ready.insert(tag) }

@@ -55,7 +55,7 @@ enum torpor_keeper_type {
     TORPOR_KEEPER_TAKE = 7,         // torpor_keeper_number (offset), name, NUL; answered by TAKEN
     TORPOR_KEEPER_LIST = 8,         // torpor_keeper_number (cursor, 0 first); answered by NAMES
     TORPOR_KEEPER_MANAGER = 9,      // text for NOTIFY_SOCKET; no answer
-    // BYE: the next exit of torpord is intended. The keeper then exits with the status, even if torpord is killed first.
+    // BYE: the next exit of torpord is intended. The keeper then exits with this status, even if torpord is killed.
     TORPOR_KEEPER_BYE = 10,         // torpor_keeper_pair (bye flags, status); no answer
     TORPOR_KEEPER_ADOPT = 11,       // torpor_keeper_adopt, app, NUL; pidfd; answered by DONE
     TORPOR_KEEPER_TAKE_ALL = 12,    // torpor_keeper_pair (cursor, 0 and 0 first); answered by HELD
