@@ -54,7 +54,7 @@ public final class PathWatcher {
     private static let gathering = Duration.milliseconds(20)
     /// The maximum of paths in one report.
     private static let mostPaths = 64
-    /// The maximum of paths stored until the walk; more events set `missed`.
+    /// The maximum number of paths that are stored until the next walk; further events set `missed`.
     private static let mostHappened = 1024
     /// After a walk a place rests for this many times the walk's duration, so that filling a folder does not keep a
     /// processor busy.

@@ -49,9 +49,10 @@ struct Walk {
 
     /// The maximum of symlinks to follow.
     private static let mostLinks = 40
-    /// The maximum of matches for a pattern; more are ignored.
+    /// The maximum number of matches for a pattern; further matches are ignored.
     private static let mostFound = 4096
-    /// The maximum of names to visit along all paths together, since nested symlinks can lead to any number of names.
+    /// The maximum number of names to visit along all paths together, because nested symlinks can lead to any number of
+    /// names.
     private static let mostSteps = 4 * mostFound
 
     /// The maximum of marks per place for one file or folder.

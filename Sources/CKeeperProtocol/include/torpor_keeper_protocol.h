@@ -327,7 +327,7 @@ struct torpor_keeper_welcome {
 // cannot block come with it.
 struct torpor_keeper_received {
     uint32_t error;    // errno if no datagram could be read, else 0
-    uint32_t refused;  // how many descriptors were dropped, since closing them may block
+    uint32_t refused;  // how many descriptors were dropped, because closing them could block torpord
     uint32_t lost;     // 1: some descriptors could not be received; unknown which
 };
 
