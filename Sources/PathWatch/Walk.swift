@@ -233,8 +233,8 @@ struct Walk {
     /// Adds a watch; false on failure. A file that is gone counts as watched, since the watch of its parent folder
     /// reports it.
     ///
-    /// - Parameter isRead: the place's user learns of the events of this watch, and so must be allowed to read the
-    ///   file.
+    /// - Parameter isRead: whether the place's user learns of the events of this watch, and so must be allowed to read
+    ///   the file.
     private mutating func watch(
         _ node: Descriptor,
         _ path: String,
