@@ -171,7 +171,7 @@ struct CalendarField: Hashable, Sendable {
     func text(at place: Place) -> String {
         if components.isEmpty { return "*" }
         let width = place == .year ? 4 : 2
-        // Other components beside `*` are not printed.
+        // If `*` is one of the components, it covers the others, so print only `*`.
         if place == .second, components.contains(Self.everySecond) { return "*" }
         return components.map { Self.text($0, width: width, isSecond: place == .second) }.joined(separator: ",")
     }

@@ -303,7 +303,7 @@ public final class PathWatcher {
 }
 
 extension PathWatcher.Entry {
-    /// The path by which the place's condition holds; nil if it does not hold.
+    /// The first path for which the place's condition (it exists, or has entries) is true; nil if there is none.
     fileprivate var holds: String? {
         switch place.interest {
         case .existence: found.keys.min()

@@ -235,7 +235,7 @@ final class SleepingSockets: EventRoom {
     }
 
     private func poll(_ finder: SocketFinder, _ obstacle: Errno) {
-        // If not even inode numbers are known, find the sockets by port.
+        // If the inode numbers of the app's sockets are unknown, find the sockets by port.
         let ports = finder.numbers.isEmpty ? Set(sockets.places(of: app).keys) : []
         owner.poll.add(app.id, finder.numbers, at: ports, in: finder.namespaces) { [weak self] queues, before in
             guard let self else { return }
