@@ -74,7 +74,7 @@ struct Schedule: Policy {
     private var waiting: Set<UInt32> = []
     /// The wall clock minus the monotonic clock, in microseconds, at the last check of the calendar.
     private var clockDifference: Int64?
-    /// When the requested timer is due.
+    /// When the timer that this policy has requested is due.
     private var due: Time?
 
     /// What the policy knows about an app.
@@ -118,7 +118,7 @@ struct Schedule: Policy {
     }
 
     mutating func decide(_ event: Event, in view: View, advice: inout Advice) -> Verdict {
-        // Without the time, the policy cannot advise.
+        // If the machine's time is unknown, the policy cannot advise.
         guard view.machine.microsecondsSince1970 > 0 else { return .continue }
         var isNews = look(in: view)
         switch event {
@@ -168,7 +168,7 @@ struct Schedule: Policy {
         }
         wait = max(wait, .milliseconds(100))
         let wanted = view.now + wait
-        // If the requested time is long past, the request was lost.
+        // If a requested timer is more than a second overdue, the request was lost: request the timer again.
         if let due, due <= wanted, due + .seconds(1) > view.now { return }
         due = wanted
         advice.askAgain(after: wait)

@@ -66,7 +66,7 @@ struct Server: Policy {
             if from == .suspended { lookAt([app.place], in: view, &advice) }
         case .suspended, .notRunning:
             if to == .notRunning, usage.indices.contains(Int(app.place)) { usage[Int(app.place)] = nil }
-            // Apps that this app required may leave the foreground or be suspended now.
+            // The app no longer needs the apps that it requires, so those may leave the foreground or be suspended now.
             guard !needed.isEmpty else { return }
             let places = needed.sorted()
             needed = []
@@ -140,7 +140,8 @@ struct Server: Policy {
     private mutating func lookAtWoken(_ app: App, _ rule: Rule, _ view: View, _ advice: inout Advice) -> Time? {
         let (now, place) = (view.now, known(app, view))
         guard usage[place]!.isSent, usage[place]!.isWoken else { return nil }
-        // The time for the event begins only when the app has answered that it is resumed, so there is no end before.
+        // The time for the event begins only when the app has answered that it is resumed. Before that answer, its end
+        // is unknown.
         guard let end = app.grantEnds else { return app.edge == .none ? nil : now.advanced(byMicroseconds: 100_000) }
         guard now < end, app.edge == .none else { return nil }
         let whole = app.since(.background).map { (end - $0).microseconds } ?? 0
@@ -157,8 +158,8 @@ struct Server: Policy {
     }
 
     /// An app that an event woke has a limited time for that event. This long before the end of that time, in
-    /// microseconds, the policy checks whether the app is in use. The interval is long enough for recent measurements,
-    /// and so short that these no longer show the app's work for the event itself.
+    /// microseconds, the policy checks whether the app is in use. Within this interval, torpord measures again, and the
+    /// new measurements no longer contain the app's work for the event itself.
     private static let lastPart: Int64 = 2_000_000
 
     private mutating func timeUsed(_ app: App, in view: View, _ advice: inout Advice) {

@@ -91,9 +91,9 @@ struct Usage {
         return now.advanced(byMicroseconds: rule.idleTime)
     }
 
-    /// When to check again if the app's measurements are too old; nil if they are recent. Each question makes the
-    /// supervisor measure again, but at most once a second. After ``longestWait`` the policy stops waiting for
-    /// measurements.
+    /// When to check again if the app's measurements are too old; nil if they are recent. Each time that torpord asks
+    /// the policy, torpord measures again, but at most once a second. After ``longestWait`` the policy stops waiting
+    /// for measurements.
     mutating func waitForMeasurement(_ app: App, _ rule: Rule, _ now: Time) -> Time? {
         let since = outdatedSince ?? now
         guard !isFresh(app, rule, now), (now - since).microseconds < Self.longestWait else {
@@ -122,7 +122,8 @@ struct Usage {
     /// Why the app counts as used in the background, in words; nil if it does not. The app must have been measured in
     /// the background.
     mutating func useInBackground(_ app: App, _ rule: Rule, _ now: Time) -> String? {
-        // Earlier use was counted already, or was before the app was sent to the background.
+        // Only use after `since` counts. The policy counted earlier use when it sent the app to the background, or the
+        // use was longer ago than `idle_after`.
         let since = max(app.since(.background) ?? now, now.advanced(byMicroseconds: -rule.idleTime))
         if isConnected(app, rule) {
             return app.connections.map { "\($0) TCP connections are open" } ?? "its TCP connections cannot be seen"

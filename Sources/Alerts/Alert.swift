@@ -18,8 +18,8 @@ public struct Alert: Hashable, Sendable {
     public enum Time: Hashable, Sendable {
         /// At a moment, in microseconds since 1970.
         case at(Int64)
-        /// After some time, even if the wall clock is set in between: when the clock of boot `boot` shows `running`,
-        /// or, in another boot, when the wall clock shows `wall`. Both in microseconds.
+        /// After some time, even if the wall clock is set in between. In the boot `boot`, the alert comes when the time
+        /// since boot is `running`. In another boot, it comes when the wall clock shows `wall`. Both in microseconds.
         case after(wall: Int64, running: Int64, boot: String)
         /// At a local time in the named time zone; nil for the machine's zone. Given in microseconds since 1970, as
         /// if the local time were UTC.
@@ -129,7 +129,8 @@ public struct Opening: Hashable, Sendable {
     public var isShown = false
     /// The notification server that has shown the alert last, and its number there; nil if none has.
     public var place: Place?
-    /// Whether the alert has left the screen because its time there was over: then it is not shown again.
+    /// Whether the notification server's timeout has removed the alert from the screen. Such an alert is not shown
+    /// again.
     public var hasLeft = false
     /// The number under which this alert and others are shown as one alert; nil if this alert is shown alone.
     public var bundle: Int64?

@@ -4,7 +4,7 @@
 public struct AlertTable: Sendable {
     /// An alert whose time has come.
     public struct Arrival: Hashable, Sendable {
-        /// The alert, with an ``Alert/opening``.
+        /// The alert that has come, with its state in ``Alert/opening``.
         public var alert: Alert
         /// The repeated alert that led to this alert, with its new state; nil for other alerts.
         public var parent: Alert?
@@ -79,7 +79,7 @@ public struct AlertTable: Sendable {
     ///
     /// - Parameter moment: when the alert comes, in microseconds since 1970; nil for at once.
     public mutating func release(_ number: Int64, at moment: Int64? = nil, _ clock: AlertClock) -> Alert? {
-        // At the current time, not nil: the alert waited for this moment, so it does not count as missed.
+        // Without a moment, use the current time. The alert waited for this moment, so it does not count as missed.
         let moment = max(moment ?? clock.wall, clock.wall)
         guard var alert = alerts[number], alert.opening == nil, let end = alert.heldUntil, end > moment else {
             return nil
@@ -109,9 +109,8 @@ public struct AlertTable: Sendable {
 
     /// Opens the alerts that are due, and returns them, the earliest first.
     ///
-    /// - Parameters:
-    ///   - missedAfter: how late an alert may be, in microseconds, before it counts as missed.
-    ///   - number: returns an unused number, for the alert that a due repeated alert makes.
+    /// - Parameters: - missedAfter: how late an alert may be, in microseconds, before it counts as missed. - number:
+    ///   returns an unused number, for the new alert that is made when a repeated alert is due.
     public mutating func arrive(_ clock: AlertClock, missedAfter: Int64, number: () -> Int64) -> [Arrival] {
         var dueNow: [(alert: Alert, at: Int64)] = []
         for alert in alerts.values {
@@ -179,9 +178,9 @@ public struct AlertTable: Sendable {
 
 /// Combines the alerts of an app into one notification if more than five come within ten seconds.
 public struct AlertBundles: Sendable {
-    /// How many alerts of an app are shown alone within ``window``.
+    /// How many alerts of an app may come within ``window`` and still be shown as notifications of their own.
     static let most = 5
-    /// The time within which at most ``most`` alerts of an app are shown alone.
+    /// The period in which the alerts of an app are counted. Further alerts in it are combined into one notification.
     static let window = Duration.seconds(10)
 
     /// Several alerts of an app that are shown as one.

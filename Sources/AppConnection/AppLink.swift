@@ -24,7 +24,7 @@ public final class AppLink {
         case refused(VarlinkClientError)
     }
 
-    /// Called with the result of a call.
+    /// Receives the result of a call to the supervisor.
     public typealias Completion = (Result<JSON, VarlinkClientError>) -> Void
 
     private struct Pending {
@@ -33,7 +33,7 @@ public final class AppLink {
         var completion: Completion
     }
 
-    /// Readable if `work()` should be called.
+    /// Becomes readable when the caller must call ``work()``.
     public let poller: Poller
     /// The socket.
     public let path: String
@@ -58,7 +58,7 @@ public final class AppLink {
 
     private static let streamTag: UInt64 = 1
     private static let callsTag: UInt64 = 2
-    /// How long the link tries again if a new supervisor refuses what its predecessor had granted.
+    /// How long the link keeps trying if a new supervisor refuses what its predecessor had granted.
     private static let patience = Duration.seconds(10)
 
     /// Connects at the first `work()`. If `isDelegate` is false, the link only makes calls.
@@ -68,7 +68,8 @@ public final class AppLink {
         poller = try Poller()
     }
 
-    /// The latest time for the next `work()`, on the monotonic clock; nil: only when `poller` is readable.
+    /// The latest time for the next `work()`, on the monotonic clock; nil if the caller only has to wait for
+    /// ``poller``.
     public var wakeTime: Duration? {
         var time: Duration?
         if isDelegate, stream == nil, !isRefused { time = streamRetry.at }
@@ -96,7 +97,7 @@ public final class AppLink {
     /// How many calls are unanswered.
     public var pendingCount: Int { pending.count }
 
-    /// Does all that is possible without blocking, and returns what happened.
+    /// Connects, sends and receives as far as possible without blocking, and returns the events that have occurred.
     public func work() -> [Event] {
         var ready: Set<UInt64> = []
         _ = try? poller.drain { tag, _ in ready.insert(tag) }

@@ -31,7 +31,7 @@ final class LinkChannel {
         try flush()
     }
 
-    /// Sends what the socket has room for.
+    /// Sends as much of the buffered data as the socket has room for.
     func flush() throws(Lost) {
         var sent = 0
         defer { outbound.removeFirst(sent) }

@@ -4,7 +4,7 @@ public import Linux
 
 /// Sends sd_notify(3) messages: lines of `NAME=value` to `NOTIFY_SOCKET`.
 public enum NotifySpeech {
-    /// Sends without waiting for the receiver.
+    /// Sends a message, without waiting until the receiver has read it.
     public static func say(_ text: String, to socket: String) throws(Errno) {
         let connection = try Sockets.connect(path: socket, kind: .datagram, sendTimeout: .seconds(5))
         try connection.withRaw { raw throws(Errno) in

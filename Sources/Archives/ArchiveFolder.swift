@@ -249,7 +249,7 @@ package enum ArchiveContent: Sendable {
                     while true {
                         guard let count = try Descriptor.read(source.raw, into: buffer), count > 0 else { return total }
                         total += UInt64(count)
-                        // The file may grow while it is being read.
+                        // Check the size again, because the file may grow while it is read.
                         if let limit, total > limit { throw ArchiveFailure.tooLarge(limit: limit) }
                         let part = UnsafeRawBufferPointer(rebasing: buffer[..<count])
                         if let failure = Descriptor.writeAll(file, part).failure { throw failure }

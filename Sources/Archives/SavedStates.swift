@@ -130,8 +130,8 @@ package final class SavedStates: Room, LifecycleObserver {
             in: archives(of: app, scene: scene)
         ) { [weak self, weak app] outcome in
             if let self, let app, case .success(let bytes) = outcome {
-                // A forced app runs without owning its state, so what it saves is not the owner's state: forget the
-                // owner's digest.
+                // If a user forced the app to run although this machine does not own it, the saved state is not the
+                // owner's state. So forget the digest of the owner's state.
                 if scene == nil, self.coordinator.machine(app.id).ownership == .forced { app.importedDigest = nil }
                 // Jobs in a folder are done in order, so the failed archive was set aside before the new archive was
                 // saved.

@@ -88,7 +88,8 @@ package final class Snapshots: Room, LifecycleObserver {
             app.snapshotRun = nil
             switch outcome {
             case .success(.file(let name, let directory, let owners)):
-                // The threads for disks read the file. Until then the app must stay in the background.
+                // A background thread reads the file, because the disk may be slow. Until it has read the file, the app
+                // must stay in the background.
                 return self.keepSnapshot(.file(name: name, directory: directory, owners: owners), of: app) { _ in
                     // If another snapshot was requested since, the app stays in the background until that snapshot is
                     // taken.

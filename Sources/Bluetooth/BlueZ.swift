@@ -52,7 +52,7 @@ package final class BlueZ {
     /// UUIDs of services, by D-Bus path.
     private var services: [String: String] = [:]
     private var subscriptions: [String: BusSlot?] = [:]
-    /// Pending calls that end subscriptions.
+    /// Pending calls that end subscriptions to characteristics, by the characteristic's D-Bus path.
     private var leaving: [String: BusSlot?] = [:]
     private var slots: [BusSlot?] = []
     private var monitor: BusMonitor?

@@ -66,8 +66,9 @@ public struct DigestCache: Hashable, Sendable {
         return Array(text.utf8)
     }
 
-    /// A file is remembered only if its timestamp is older than this when the reading begins, in nanoseconds. A younger
-    /// file could change right after it was read and keep its timestamp, since the kernel's clock advances in ticks.
+    /// The minimum age of a file's timestamp, in nanoseconds, at the time when the reading begins. A file is remembered
+    /// only if its timestamp is older. A younger file could change right after it was read and keep its timestamp,
+    /// because the kernel's clock advances in ticks.
     static let granularity: Int64 = 2_000_000_000
 
     mutating func remember(_ number: Int, _ status: FileStatus, before: Int64) {

@@ -28,7 +28,7 @@ extension BundleStore {
         return text.split(separator: "\n").first.flatMap { Int($0) } ?? 0
     }
 
-    /// Records that an app is launched from a version, so that installs do not remove that version.
+    /// Records from which version an app is launched, because an install must not remove that version.
     public func launches(_ name: String, _ version: String, app: String, verified: String = "") throws(BundleFault) {
         do throws(Errno) {
             let (path, text) = (mark(name, app: app), Array("\(version) \(verified)\n".utf8))

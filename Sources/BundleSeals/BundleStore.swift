@@ -160,7 +160,8 @@ public struct BundleStore: Sendable {
         if let before {
             try point("previous", of: name, to: before)
         } else {
-            // An interrupted uninstall left this link: rolling back must not bring that version back.
+            // An interrupted uninstall may have left the link `previous`: rolling back must not bring back the version
+            // to which it points.
             try? File.remove("\(place(name))/previous")
         }
         try point("current", of: name, to: version)
@@ -227,7 +228,7 @@ public struct BundleStore: Sendable {
         if File.exists(path) { return }
         if let parent = File.parent(of: path) { try makeOpen(parent) }
         try File.makeDirectory(path)
-        // The umask may have removed bits.
+        // Set the mode again, because the umask may have removed bits when the folder was created.
         try File.setMode(path, 0o755)
     }
 
@@ -310,7 +311,7 @@ public struct BundleStore: Sendable {
         var folders = Folders(root)
         try write(.manifest, archive.head.manifest, in: root)
         try write(.signature, archive.head.signature ?? [], in: root)
-        // fs-verity: if the filesystem refuses it for one file, it is not tried for the rest.
+        // If the filesystem refuses fs-verity for one file, do not try it for the other files.
         var isByKernel = !archive.head.files.entries.isEmpty
         while let entry = try archive.next() {
             let names = entry.path.names

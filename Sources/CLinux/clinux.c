@@ -171,7 +171,7 @@ int tlx_processor(void)
 
 int tlx_bind(pid_t pid, int processor)
 {
-    // A cpu_set_t has no bit for a higher processor number.
+    // A cpu_set_t has no bit for a processor number of CPU_SETSIZE or more.
     if (processor < 0 || processor >= CPU_SETSIZE) {
         errno = EINVAL;
         return -1;
@@ -229,7 +229,7 @@ int tlx_timerfd(void) { return timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD
 int tlx_clock_watch_arm(int fd) {
     struct itimerspec never = {.it_value = {.tv_sec = (time_t)1 << 40}};
     int result = timerfd_settime(fd, TFD_TIMER_ABSTIME | TFD_TIMER_CANCEL_ON_SET, &never, NULL);
-    // ECANCELED means that the clock was set since the last call. The timer is armed all the same (timerfd_settime(2),
+    // ECANCELED means that the clock was set since the last call. The timer is armed nevertheless (timerfd_settime(2),
     // "NOTES").
     return result < 0 && errno == ECANCELED ? 0 : result;
 }

@@ -77,7 +77,7 @@ int tlx_fscrypt_remove(int fd, const uint8_t *identifier, int of_all_users)
         struct specifier key;
         uint32_t flags, reserved[5];
     } removed = {specify(identifier), 0, {0}};
-    // FS_IOC_REMOVE_ENCRYPTION_KEY and FS_IOC_REMOVE_ENCRYPTION_KEY_ALL_USERS
+    // The numbers of FS_IOC_REMOVE_ENCRYPTION_KEY_ALL_USERS and FS_IOC_REMOVE_ENCRYPTION_KEY, in this order.
     if (ioctl(fd, of_all_users ? 0xc0406619 : 0xc0406618, &removed) < 0)
         return -1;
     return (int)removed.flags;

@@ -97,7 +97,7 @@ static int set_options(int fd, const tlx_bind_plan *plan)
         return -1;
     if (plan->reuse_port && number(fd, SOL_SOCKET, SO_REUSEPORT, 1) < 0)
         return -1;
-    // IP_FREEBIND applies to IPv4 and IPv6 sockets.
+    // At the level IPPROTO_IP, the option IP_FREEBIND applies to IPv6 sockets too.
     if (plan->free_bind && is_ip && number(fd, IPPROTO_IP, IP_FREEBIND, 1) < 0)
         return -1;
     if (plan->transparent && is_ip &&

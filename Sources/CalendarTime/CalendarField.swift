@@ -171,12 +171,12 @@ struct CalendarField: Hashable, Sendable {
     func text(at place: Place) -> String {
         if components.isEmpty { return "*" }
         let width = place == .year ? 4 : 2
-        // Other components beside `*` are not printed.
+        // If `*` is one of the components, it covers the others, so print only `*`.
         if place == .second, components.contains(Self.everySecond) { return "*" }
         return components.map { Self.text($0, width: width, isSecond: place == .second) }.joined(separator: ",")
     }
 
-    /// The meaning of `*` for seconds.
+    /// In the field of seconds, `*` means every whole second.
     static let everySecond = CalendarComponent(start: 0, step: Int(microsecondsPerSecond))
 
     private static func text(_ component: CalendarComponent, width: Int, isSecond: Bool) -> String {

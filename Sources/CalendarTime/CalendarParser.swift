@@ -223,7 +223,7 @@ struct CalendarParser {
         }
     }
 
-    /// Returns false if there was no space.
+    /// Skips spaces. Returns false if there was none.
     private mutating func skipSpaces() -> Bool {
         !scanner.take { $0 == UInt8(ascii: " ") }.isEmpty
     }

@@ -109,7 +109,8 @@ extension CalendarExpression {
         mask &= (2 << UInt64(count)) - 2
         guard weekdays != Self.everyWeekday else { return mask }
         let first = CivilDate.weekday(dayNumber: CivilDate(year: year, month: month, day: 1).dayNumber)
-        // Six weeks in sequence, shifted so that the first day of the month is bit 1.
+        // The weekdays of the expression as bits, repeated for six weeks. Below they are shifted, so that bit 1 is the
+        // first day of the month.
         var weeks: UInt64 = 0
         for week in 0..<6 { weeks |= UInt64(weekdays) << UInt64(7 * week) }
         return mask & ((weeks >> UInt64(first)) << 1)

@@ -134,7 +134,7 @@ public struct TimeZone: Sendable, Hashable {
         let second = floorDivide(local, by: microsecondsPerSecond)
         let limitSecond = floorDivide(limit, by: microsecondsPerSecond)
         var period = period(at: second - Self.furthest)
-        // The last local time shown so far in periods that count.
+        // The last local time shown so far in the periods that `isDaylight` allows.
         var last: Int64?
         while period.start <= limitSecond, second >= period.localStart {
             if isDaylight == nil || isDaylight == period.kind.isDaylight {

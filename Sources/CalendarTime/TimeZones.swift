@@ -52,7 +52,7 @@ public struct SystemTimeZones: TimeZones {
                 || $0 == UInt8(ascii: "+") || $0 == UInt8(ascii: "/")
         }
         guard isSound, !name.split(separator: "/", omittingEmptySubsequences: false).contains("") else { return nil }
-        // UTC exists even without a database.
+        // UTC is known even if the machine has no time zone database.
         if name == "UTC" { return .utc }
         return Self.read(directory + "/" + name)
     }

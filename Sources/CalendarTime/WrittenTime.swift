@@ -22,7 +22,7 @@ public struct WrittenTime: Sendable, Hashable {
         seconds += Int64(hour * 3_600 + minute * 60)
         var fraction: Int64 = 0
         if scanner.skip(":") {
-            // The second 60 of a leap second is the first one of the next minute.
+            // A leap second is written as second 60. Read it as the first second of the next minute.
             guard let second = scanner.number(2), second <= 60 else { return nil }
             seconds += Int64(second)
             if scanner.skip(".") {

@@ -31,7 +31,7 @@ package struct DoctorPage {
         var lines: [String]
     }
 
-    /// Separates the cause from the effect.
+    /// The text between the cause and the effect in a check's sentence.
     private static let cost = ". Without it "
 
     /// The features that are missing. Controllers missing for the same reason are merged.

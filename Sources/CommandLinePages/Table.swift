@@ -63,7 +63,7 @@ package struct Table {
                 row.cells[heads.count - 1].text = Terminal.wrapped(sentence.text, behind: last, in: columns)
                 append(row, to: &text, widths)
             } else {
-                // Too narrow: put the sentence on lines of its own.
+                // The terminal is too narrow for the whole row: put the sentence on lines of its own.
                 row.cells.removeLast()
                 append(row, to: &text, widths)
                 let own = Terminal.wrapped(sentence.text, behind: 4, in: columns)

@@ -312,8 +312,8 @@ extension ControlService {
         }
     }
 
-    /// If this call launched the app and the app reported that the launch failed, a text about that; else empty. The
-    /// app's state does not show such a failure.
+    /// A text that says that the launch failed, if this call launched the app and the app reported the failure;
+    /// otherwise empty. The app's state does not show such a failure.
     private func failedLaunch(_ item: PendingCall.Item, _ app: AppRuntime, _ machine: AppMachine) -> String {
         guard machine.incarnation > item.incarnation,
             app.run.timeline.time(of: .answered(.didFinishLaunching, .failed)) != nil
@@ -364,8 +364,8 @@ extension ControlService {
         return ", since none of its scenes is connected: ‘torpor scene open \(app.name)@NAME’ shows one"
     }
 
-    /// The result if the app has failed and is not restarted, so that it might never reach the state for which the
-    /// call waits. Nil otherwise.
+    /// The result if the app has failed and is not restarted: it might never reach the state for which the call waits.
+    /// Nil otherwise.
     private func hasFailed(_ app: AppRuntime, _ machine: AppMachine) -> VerbResult? {
         // While torpord starts, it does not know yet which apps it will launch.
         guard supervisor.isStarted, !machine.isAlive, !machine.isWaitingToLaunch, !coordinator.isHeld(app.id) else {

@@ -142,7 +142,7 @@ extension ControlService {
         guard !scenes.isEmpty else { return carryOut(request, chosen, for: peer, reply) }
         supervisor.scenes.discard(scenes) { [weak self] in
             guard let self else { return }
-            // A scene may have vanished while the marks were written to disk.
+            // A scene may have been removed while torpord wrote to disk that it is discarded.
             carryOut(request, chosen.filter { app in self.apps.contains { $0 === app } }, for: peer, reply)
         }
     }

@@ -31,7 +31,8 @@ package final class ControlService: ShellRoom, ClientService {
     let launchObstacles: CoalescingReader<[AppSpecification], [String: String]>
     /// Finds out, on a background thread, which files of the configuration every user can change.
     let exposureReads: CoalescingReader<ConfigurationSources, [DoctorCheck]>
-    /// How many configurations were applied, to detect that another one was applied in between.
+    /// How many configurations were applied. Code that waits compares the number before and after the wait, to detect
+    /// that another configuration was applied.
     var appliedCount = 0
     /// Reads icon files on a background thread, so that the event loop does not wait for a disk.
     let iconReads: BackgroundWorker

@@ -52,7 +52,7 @@ struct Doctor {
         }
     }
 
-    /// Whether the kernel can confine apps; no check if no app wants that.
+    /// Whether the kernel can confine apps; empty if no app has a sandbox.
     private var sandboxes: [DoctorCheck] {
         let names = supervisor.apps.filter { $0.specification.sandbox.mode != nil }.map(\.name)
         guard let first = names.first else { return [] }

@@ -65,7 +65,7 @@ public struct OutsideLocks: Hashable, Sendable {
         self.isKnown = isKnown
     }
 
-    /// What the next torpord must know now.
+    /// What torpord must store now for the next torpord.
     public var recorded: Recorded { Recorded(session: session != .none, sleep: sleep != .none, user: user) }
 
     /// Handles a state that logind has reported, and returns what to do. `session` and `sleep`: whether each of them is

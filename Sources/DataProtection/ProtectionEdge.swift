@@ -106,7 +106,7 @@ public struct ProtectionEdge: Hashable, Sendable {
     private(set) var phase = Phase.idle
     private var asked = Asked.nothing
 
-    /// What was requested during a run.
+    /// A request that came while torpor-protect was running. It is carried out after that run.
     private enum Asked: Hashable, Sendable {
         case nothing
         /// `by`: the latest time until which to wait for apps.
@@ -116,7 +116,7 @@ public struct ProtectionEdge: Hashable, Sendable {
         var isLock: Bool { if case .lock = self { true } else { false } }
     }
 
-    /// How long closing the folders is retried every ``retryInterval``.
+    /// For this long, an attempt to close the folders that has failed is repeated every ``retryInterval``.
     public static let retryTime = Duration.seconds(10)
     /// The time between two attempts to close the folders.
     public static let retryInterval = Duration.seconds(1)

@@ -28,7 +28,7 @@ package enum DesktopEntryName {
 
     private static let digits = Array("0123456789ABCDEF".utf8)
 
-    /// An element of a D-Bus name must not begin with a digit.
+    /// Whether a byte may stay as it is in a D-Bus name. An element of such a name must not begin with a digit.
     private static func isPlain(_ byte: UInt8, at index: Int) -> Bool {
         switch byte {
         case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "-"),

@@ -129,7 +129,7 @@ public struct DesktopAlert: Hashable, Sendable {
     /// The name of the app's desktop entry, without `.desktop`.
     public var entry: String?
     /// Where an earlier torpor-desktop has shown the alert last; nil if none has. If it is set, the alert makes no
-    /// sound, and replaces the notification there.
+    /// sound, and replaces that earlier notification.
     public var place: ScreenPlace?
 
     /// Creates an alert without options.

@@ -139,7 +139,7 @@ public final class OwnerWatch: Sendable {
         state.withLock { Self.owner(of: app, in: $0.owners) != nil }
     }
 
-    /// If an app has only one instance, it may be named without the instance's number.
+    /// The owner of an app. If an app has only one instance, a message may name the app without the instance's number.
     private static func owner(of app: String, in owners: [String: String]) -> String? {
         owners[app] ?? owners.first { $0.key.hasPrefix(app + "@") }?.value
     }

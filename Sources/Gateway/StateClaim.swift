@@ -48,8 +48,8 @@ public enum StateClaim {
         guard let kept else { return .here }
         let isOurs = kept.node == node
         if owner == "here" {
-            // The app may be running here. So this machine has the newest state, unless another machine has claimed the
-            // state since.
+            // The app may be running on this machine. So this machine has the newest state, unless another machine has
+            // claimed the state since.
             guard isOurs || isForced else {
                 return .refused(
                     "this machine owns \(app), but \(kept.node) has claimed its state since: ‘torpor disown \(app) "

@@ -97,8 +97,7 @@ public final class PostQueue: Sendable {
         }
     }
 
-    /// How long the supervisor may take for one message: its disk may be slow, or it may just be replaced by a newer
-    /// version.
+    /// How long the supervisor may take for one message: its disk may be slow, or a newer version may be replacing it.
     public static let patience = Duration.seconds(10)
 
     private let state = Monitor(State())

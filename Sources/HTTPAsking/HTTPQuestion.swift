@@ -176,7 +176,7 @@ public final class HTTPQuestion {
 
     private func takeBody() {
         guard case .body(let most) = part else { return awaitClose() }
-        // A response to HTTP/1.0 is never chunked.
+        // The request uses HTTP/1.0, so a correct server sends no chunked response.
         if head["transfer-encoding"] != nil { return finish(.failure(.noHTTP)) }
         let length = head.length
         guard bytes.count <= most, length ?? 0 <= most else { return finish(.failure(.tooLong(most))) }

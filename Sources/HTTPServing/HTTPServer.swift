@@ -209,7 +209,7 @@ extension torpor_http_framing {
             return "a header is malformed: NAME: VALUE, on one line that ends with CRLF, without control characters"
         }
         if hosts > 1 { return "a request must not have several Host headers" }
-        // The checks of the origin would only see the first header.
+        // The checks of the origin read only the first of these headers, so a second one could contradict it.
         if origins > 1 || sites > 1 { return "a request must not have several Origin or Sec-Fetch-Site headers" }
         if lengths > 1 { return "a request must not have several Content-Length headers" }
         guard codings > 0 else { return nil }

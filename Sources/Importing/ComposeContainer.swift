@@ -402,7 +402,7 @@ struct ComposeContainer {
         if texts("pid").contains("host") { program.cannot(ContainerValues.hostProcesses, at: node["pid"]?.place) }
         for (key, option) in options { for text in texts(key) { arguments.append("--\(option)=\(text)") } }
         for (host, address) in pairs("extra_hosts") {
-            // In its older form, a list entry is "host:address".
+            // In the older form of `extra_hosts`, an entry of the list is "host:address".
             arguments.append("--add-host=" + (address.isEmpty ? host : "\(host):\(address)"))
         }
         for (name, value) in pairs("sysctls") { arguments.append("--sysctl=\(name)=\(value)") }

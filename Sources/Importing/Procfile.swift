@@ -148,7 +148,7 @@ enum Procfile {
         var rest = line[...]
         while true {
             let word = rest[..<(rest.utf8.firstIndex(of: blank) ?? rest.endIndex)]
-            // A quoted value may contain blanks.
+            // A quoted value may contain blanks, so it may continue after this word.
             guard let (_, value) = ShellWords.assignment(String(word)) else { return rest }
             let hasQuote = value.utf8.contains { "\"'`".utf8.contains($0) } || value.contains("$(")
             if hasQuote, ShellWords.split(String(word)) == nil { return "" }

@@ -418,7 +418,7 @@ struct ShellText {
     private mutating func parenthesis(_ byte: UInt8) {
         let isOpen = byte == UInt8(ascii: "(")
         if word != nil, isOpen, next() == UInt8(ascii: ")") {
-            // `NAME()` is the head of a function.
+            // `NAME()` is the head of a function: skip its parentheses.
             index += 1
             return endCommand()
         }

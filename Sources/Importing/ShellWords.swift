@@ -75,7 +75,7 @@ enum ShellWords {
         }
     }
 
-    /// Names of commands that are part of the shell, so that there need not be a program of that name.
+    /// Names of commands that the shell itself provides. A program of that name need not exist.
     static let builtins: Set = [
         "cd", "unset", "export", "exec", "while", "until", "if", "for", "case", "source", ".", ":", "set", "ulimit",
         "umask", "trap", "wait", "eval", "read", "shift", "alias", "function", "{", "}", "!", "local", "return", "exit",

@@ -10,15 +10,16 @@ public struct SourceTree {
     public var names: (String) -> [String]?
     /// The path of an executable file with all symlinks resolved; nil if there is no such file.
     public var program: (String) -> String? = { _ in nil }
-    /// The environment variables that a supervisor started here would have.
+    /// The environment variables of the process that imports. A supervisor that the user starts from the same shell
+    /// would inherit them.
     public var variables: [String: String]
     /// How many processors the machine has.
     public var processors: Int
     /// The host name of the machine.
     public var hostName: String
-    /// How many files a program that is started here may open.
+    /// How many files the process that imports may open, and so a program that the user starts from the same shell.
     public var openFiles: Bound
-    /// How many processes the user of a program that is started here may have.
+    /// How many processes the user of the import may have.
     public var processes: Bound
     /// For PM2: the name of the environment, given with `--env`.
     public var environmentName: String?
@@ -47,9 +48,9 @@ public struct SourceTree {
         }
     }
 
-    /// How many files an app of Torpor's service may open by default: the limits of a systemd service, since the shell
-    /// in which the import runs often has others. A lower hard limit of this machine stays, because a user without
-    /// rights cannot exceed it.
+    /// How many files an app may open by default. These are the limits of a systemd service, because Torpor will run as
+    /// a service, whereas the shell in which the import runs often has other limits. If the hard limit of this machine
+    /// is lower, it is used, because a user without privileges cannot exceed it.
     var filesOfServices: Bound { Bound(soft: 1024, hard: min(openFiles.hard, 524_288)) }
 
     /// Creates a source tree. The default limits are those of a systemd service.

@@ -127,8 +127,9 @@ struct SupervisordProgram {
         }
     }
 
-    /// Adds remarks about two kinds of variables: those that a shell expands at each launch but that are not set now,
-    /// so that supervisord would refuse to start; and those whose current values were written into the result.
+    /// Adds remarks about two kinds of variables. First, variables that a shell expands at each launch but that are not
+    /// set now: with them, supervisord would refuse to start. Second, variables whose current values were written into
+    /// the result.
     private func notice(_ expansion: SupervisordExpansion, _ program: inout ImportedProgram) {
         let prefix = "%(ENV_"
         for key in ["command", "environment"] {

@@ -35,7 +35,7 @@ struct SystemdRemarks {
         "IgnoreSIGPIPE": "an app starts with the default action for SIGPIPE",
         "PermissionsStartOnly": "all commands run as the app's user",
     ]
-    /// Keys that name folders to be created by systemd, each with the parent folder.
+    /// Keys that name folders which systemd creates, each with the parent folder.
     private static let folders = [
         "RuntimeDirectory": "/run", "StateDirectory": "/var/lib", "CacheDirectory": "/var/cache",
         "LogsDirectory": "/var/log", "ConfigurationDirectory": "/etc",

@@ -121,8 +121,8 @@ extension AppMachine {
             setGoal(.notRunning)
         case .launching, .running:
             if case .running(var running) = phase {
-                // Start the count again, because the earlier continuations happened while this machine still owned the
-                // app.
+                // Count again from 0 how often another process continues the suspended app, because the earlier cases
+                // happened while this machine still owned the app.
                 running.stoppedAgain = 0
                 phase = .running(running)
             }

@@ -20,8 +20,8 @@ public struct AppMachine: Sendable {
     public var rules: AppRules
     /// The state that was last requested for the app.
     public internal(set) var goal: Goal = .notRunning
-    /// Counts the requests that set the goal, so that a caller that waits for the result of its own request notices
-    /// when a newer request has replaced it.
+    /// Counts the requests that set the goal. By this number, a caller that waits for the result of its request notices
+    /// that a newer request has replaced it.
     public internal(set) var goalGeneration = 0
     /// The number of the current or last incarnation (a run of the app from launch to exit); 0 before the first.
     public internal(set) var incarnation: UInt32 = 0

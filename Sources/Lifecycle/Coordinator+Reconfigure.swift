@@ -236,7 +236,7 @@ extension Coordinator {
         changed.append(app)
         if nodes[app].machine.isWaitingForPermission { launching.append(app) }
         bringWhenAwake(app, now: now)
-        // If a launch failed because of a dependency that the new configuration removed, this retries it.
+        // Retry a launch that failed because of a dependency that the new configuration has removed.
         if let before, before.requires != nodes[app].definition.requires, !isShuttingDown,
             let foreground = nodes[app].retry, isResting(app), graph.requires[app].allSatisfy({ isUp($0) })
         {

@@ -29,7 +29,8 @@ extension Coordinator {
         nodes[app].nextRules = nil
         let isAsDefined = machine.rules.isOneshot == isOneshot && machine.rules.readiness == readiness
         if machine.isAlive, !isAsDefined {
-            // The running incarnation was launched with an older definition.
+            // The running incarnation was launched with an older definition. Keep the values in the record until that
+            // incarnation has ended.
             nodes[app].machine.rules.isOneshot = isOneshot
             nodes[app].machine.rules.readiness = readiness
             nodes[app].nextRules = nodes[app].definition.rules

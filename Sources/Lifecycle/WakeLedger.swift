@@ -37,7 +37,7 @@ public struct WakeLedger: Sendable, Hashable {
         case heldBack(until: Duration)
     }
 
-    /// An app that no event has woken.
+    /// Creates the ledger of an app that no event has woken.
     public init() {}
 
     /// Decides whether an event may wake the app now; if so, the wake is counted.

@@ -30,7 +30,7 @@ public enum GPSReport: Sendable, Hashable {
     }
 
     private static func position(_ json: JSON) -> Position? {
-        // 2: latitude and longitude are known; 3: altitude too.
+        // In mode 2, latitude and longitude are known; in mode 3, the altitude is known too.
         guard let mode = json["mode"]?.intValue, mode >= 2, let latitude = json["lat"]?.doubleValue,
             let longitude = json["lon"]?.doubleValue, (-90...90).contains(latitude), (-180...180).contains(longitude)
         else { return nil }

@@ -25,9 +25,9 @@ final class SleepWatch {
     /// The time at which the machine will sleep even if this process does not release the lock.
     private(set) var sleepsAt: Duration?
 
-    /// logind's default (logind.conf(5)).
+    /// logind's default for the longest delay (InhibitDelayMaxSec= in logind.conf(5)).
     private static let usualDelay = Duration.seconds(5)
-    /// How long before logind's timeout the lock is released. logind reports a timeout in the journal, so avoid it.
+    /// The lock is released this long before logind's timeout, because logind reports each timeout in the journal.
     private static func margin(of delay: Duration) -> Duration { min(.milliseconds(250), delay / 10) }
 
     /// Queries and follows logind. `keeping`: the lock that an earlier instance of logind granted; it is kept until

@@ -171,7 +171,7 @@ public final class OutputBatch {
         var stamp: Int64
     }
 
-    /// Maps the header and as many raw bytes as a batch may have. To access the mapping beyond the end of the file
+    /// Maps the header and as many raw bytes as a batch may have. An access to the mapping beyond the end of the file
     /// raises SIGBUS.
     private func map() throws(Errno) -> Mapping {
         if let mapping { return mapping }

@@ -54,7 +54,7 @@ public final class PathWatcher {
     private static let gathering = Duration.milliseconds(20)
     /// The maximum of paths in one report.
     private static let mostPaths = 64
-    /// The maximum of paths stored until the walk; more events set `missed`.
+    /// The maximum number of paths that are stored until the next walk; further events set `missed`.
     private static let mostHappened = 1024
     /// After a walk a place rests for this many times the walk's duration, so that filling a folder does not keep a
     /// processor busy.
@@ -303,7 +303,7 @@ public final class PathWatcher {
 }
 
 extension PathWatcher.Entry {
-    /// The path by which the place's condition holds; nil if it does not hold.
+    /// The first path for which the place's condition (it exists, or has entries) is true; nil if there is none.
     fileprivate var holds: String? {
         switch place.interest {
         case .existence: found.keys.min()
@@ -312,7 +312,7 @@ extension PathWatcher.Entry {
         }
     }
 
-    /// The paths whose file has changed.
+    /// The paths at which the file has changed since `before`.
     fileprivate func changes(since before: PathWatcher.Entry) -> Set<String> {
         var paths: Set<String> = []
         for (path, now) in found where before.found[path] != now {

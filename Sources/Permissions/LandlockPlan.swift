@@ -65,7 +65,7 @@ public struct SandboxPlaces: Hashable, Sendable {
     public var readable: [String] = []
     /// Patterns (glob(7)) of further folders that the app may read.
     public var readablePatterns: [String] = []
-    /// The app's folder in the runtime directory: the app may write to the files in it, but make none.
+    /// The app's folder in the runtime directory: the app may write to the files in it, but may not create files.
     public var runtime: String?
 
     /// Creates the places of an app with only a program.

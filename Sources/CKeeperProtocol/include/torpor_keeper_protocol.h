@@ -55,12 +55,12 @@ enum torpor_keeper_type {
     TORPOR_KEEPER_TAKE = 7,         // torpor_keeper_number (offset), name, NUL; answered by TAKEN
     TORPOR_KEEPER_LIST = 8,         // torpor_keeper_number (cursor, 0 first); answered by NAMES
     TORPOR_KEEPER_MANAGER = 9,      // text for NOTIFY_SOCKET; no answer
-    TORPOR_KEEPER_BYE = 10,         // torpor_keeper_pair (bye flags, status): the next exit is intended; the keeper
-                                    // exits with the status, even if torpord is killed before; no answer
+    // BYE: the next exit of torpord is intended. The keeper then exits with this status, even if torpord is killed.
+    TORPOR_KEEPER_BYE = 10,         // torpor_keeper_pair (bye flags, status); no answer
     TORPOR_KEEPER_ADOPT = 11,       // torpor_keeper_adopt, app, NUL; pidfd; answered by DONE
     TORPOR_KEEPER_TAKE_ALL = 12,    // torpor_keeper_pair (cursor, 0 and 0 first); answered by HELD
-    TORPOR_KEEPER_HANDOVER = 13,    // torpor_keeper_number (hand-over flags); when this torpord exits, the next
-                                    // one is started at once; no answer; ignored before SETTLED
+    // HANDOVER: when this torpord exits, the keeper starts the next torpord at once. Ignored before SETTLED.
+    TORPOR_KEEPER_HANDOVER = 13,    // torpor_keeper_number (hand-over flags); no answer
     TORPOR_KEEPER_SETTLED = 14,     // header: torpord has recovered and is in charge; no answer
     TORPOR_KEEPER_REST = 15,        // header: idle, so free memory; no answer
 
@@ -76,8 +76,8 @@ enum torpor_keeper_type {
     TORPOR_KEEPER_TAKEN = 109,          // torpor_keeper_pair: errno, count of all descriptors of that name; descriptors
     TORPOR_KEEPER_NAMES = 110,          // torpor_keeper_pair: next cursor (0 at the end), count; names, each with NUL
     TORPOR_KEEPER_REFUSED = 111,        // torpor_keeper_number: errno; the message with that id was not understood
-    TORPOR_KEEPER_HELD = 112,           // torpor_keeper_held, then for each name the count of its descriptors
-                                        // (uint16_t), name, NUL; descriptors, those of each name together
+    // HELD: descriptors with their names. After the names come the descriptors, those of each name together.
+    TORPOR_KEEPER_HELD = 112,           // torpor_keeper_held; for each name: count of descriptors (uint16_t), name, NUL
 };
 
 enum torpor_keeper_hold_flags {
@@ -323,10 +323,11 @@ struct torpor_keeper_welcome {
     uint32_t features;            // torpor_keeper_features; 0 from older keepers
 };
 
-// The answer of `torpor-keeper --receive` to each message, whatever its content, with the harmless descriptors.
+// The answer of `torpor-keeper --receive` to each message, whatever the message contains. The descriptors whose closing
+// cannot block come with it.
 struct torpor_keeper_received {
     uint32_t error;    // errno if no datagram could be read, else 0
-    uint32_t refused;  // how many descriptors were dropped, since closing them may block
+    uint32_t refused;  // how many descriptors were dropped, because closing them could block torpord
     uint32_t lost;     // 1: some descriptors could not be received; unknown which
 };
 

@@ -56,8 +56,8 @@ ssize_t tlx_receive(int fd, void *buffer, size_t size, int *fds, size_t *fd_coun
                     int *truncated, int peek);
 /// Discards the next datagram, and closes the descriptors that came with it.
 int tlx_drop(int fd);
-/// Starts (1) or stops (0) a timer that interrupts this thread with SIGALRM every 5 ms. Does nothing if no timer can
-/// be created.
+/// Starts (1) or stops (0) a timer that interrupts this thread with SIGALRM every 5 ms, so that a call such as close(2)
+/// cannot block the thread for longer. Does nothing if no timer can be created.
 void tlx_promptly(int begins);
 /// Calls sendmsg(2) with at most 253 descriptors, because Swift cannot import the CMSG macros. Never raises SIGPIPE
 /// (MSG_NOSIGNAL), and never blocks if `wait` is 0.
@@ -109,9 +109,9 @@ typedef struct {
 enum { tlx_tcp_established = 1, tlx_tcp_time_wait = 6, tlx_tcp_listening = 10 };
 int tlx_diagnostics_socket(void);
 /// Opens a socket for socket diagnostics, like tlx_diagnostics_socket, but in the network namespace of the process
-/// `pidfd`. The socket is opened by a thread that enters that namespace and then ends, so that the calling thread never
-/// leaves its own. Returns -1 with EPERM if this process may not enter the namespace, EINVAL before Linux 5.8, ESRCH if
-/// the process has ended.
+/// `pidfd`. A helper thread enters that namespace, opens the socket and ends. So the calling thread stays in its own
+/// namespace. Returns -1 with EPERM if this process may not enter the namespace, EINVAL before Linux 5.8, ESRCH if the
+/// process has ended.
 int tlx_diagnostics_socket_of(int pidfd);
 /// Opens a netlink socket that becomes readable when a route of this network namespace was added or removed.
 int tlx_route_socket(void);

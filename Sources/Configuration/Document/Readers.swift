@@ -252,13 +252,14 @@ package enum Read {
         return duration
     }
 
-    /// Reads a duration or `"none"`. For `"none"` the result is `.some(nil)`, after an error nil.
+    /// Reads a duration or `"none"`. For `"none"` the result is `.some(nil)`; after an error it is nil.
     static func limit(_ context: Context, _ node: Node) -> Duration?? {
         if case .string("none") = node.value { return .some(nil) }
         return duration(context, node).map { .some($0) }
     }
 
-    /// Reads a duration longer than zero or `"none"`. For `"none"` the result is `.some(nil)`, after an error nil.
+    /// Reads a duration longer than zero or `"none"`. For `"none"` the result is `.some(nil)`; after an error it is
+    /// nil.
     static func deadline(_ context: Context, _ node: Node) -> Duration?? {
         if case .string("none") = node.value { return .some(nil) }
         guard let duration = duration(context, node) else { return nil }
@@ -312,7 +313,7 @@ package enum Read {
         return nil
     }
 
-    /// Reads a size and returns bytes. For `"none"` the result is `.some(nil)`, after an error nil.
+    /// Reads a size and returns bytes. For `"none"` the result is `.some(nil)`; after an error it is nil.
     package static func size(_ context: Context, _ node: Node) -> UInt64?? {
         switch node.value {
         case .string("none"): return .some(nil)

@@ -145,7 +145,7 @@ public enum ConfigurationLoader {
         )
     }
 
-    /// Warns of groups that do not exist, if their members are to have access to this supervisor.
+    /// Warns of groups that do not exist although the configuration gives their members access to this supervisor.
     private static func checkGroups(_ reader: FileReader) {
         let supervisor = reader.supervisor
         let keys = [

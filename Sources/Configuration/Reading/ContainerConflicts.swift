@@ -61,8 +61,8 @@ struct PublishedPort {
         if ["0.0.0.0", "::"].contains(address) { address = "" }
     }
 
-    /// Whether both are published with the same protocol and on the same address. If so, they must not have a port in
-    /// common.
+    /// Whether both ports are published with the same protocol and on the same address. If so, they must not have a
+    /// port in common.
     func isOn(_ other: PublishedPort) -> Bool {
         kind == other.kind && (address.isEmpty || other.address.isEmpty || address == other.address)
     }

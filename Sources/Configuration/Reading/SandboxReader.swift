@@ -8,7 +8,7 @@ enum SandboxReader {
     /// The keys of an entry of `permissions`.
     static let keys = ["purpose", "default", "ports"]
 
-    /// Reads `sandbox`. For `false` the result is `.some(nil)`, after an error nil.
+    /// Reads `sandbox`. For `false` the result is `.some(nil)`; after an error it is nil.
     @Sendable static func mode(_ context: Context, _ node: Node) -> SandboxMode?? {
         switch node.value {
         case .boolean(let isWanted): return .some(isWanted ? .permissions : nil)

@@ -209,7 +209,7 @@ enum SocketReader {
         return name
     }
 
-    /// Reads `bind_ipv6_only`. For `"default"` the result is `.some(nil)`, after an error nil.
+    /// Reads `bind_ipv6_only`. For `"default"` the result is `.some(nil)`; after an error it is nil.
     private static func ipv6Only(_ context: Context, _ node: Node) -> Bool?? {
         enum Choice: String, CaseIterable {
             case machine = "default"

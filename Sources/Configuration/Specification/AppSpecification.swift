@@ -143,7 +143,7 @@ public struct AppSettings: Sendable, Hashable {
     /// Names of the apps that must be ready before this app is launched, and that are stopped after it. Names of
     /// instances are allowed, names of templates are not.
     public var requires: [String] = []
-    /// Names of the apps that are launched before this app, if both are to be launched. Names of instances are allowed,
+    /// Names of the apps that are launched before this app, if both will be launched. Names of instances are allowed,
     /// names of templates are not.
     public var after: [String] = []
     /// The values that the app's state machine uses.

@@ -6,7 +6,7 @@ public import Lifecycle
 public struct MemorySpecification: Sendable, Hashable {
     /// Whether torpord frees memory when the machine is short of it.
     public var enabled = true
-    /// The thresholds at which memory counts as short, and those for each step that frees memory.
+    /// The thresholds at which memory counts as short, and how long to wait after each step that frees memory.
     public var rules = MemoryRules()
 
     /// Creates a specification with default values.

@@ -6,8 +6,8 @@ public struct PathTrigger: Sendable, Hashable {
     public enum Condition: String, Sendable, Hashable, CaseIterable {
         /// The path exists.
         case exists
-        /// The file was created, removed, replaced, or closed after it was written to. For a directory, one of its
-        /// entries was.
+        /// The file was created, removed, replaced, or closed after it was written to. For a directory: one of its
+        /// entries was created, removed, replaced, or closed after it was written to.
         case changed
         /// Like ``changed``, but the app is notified of each write, before the file is closed.
         case modified

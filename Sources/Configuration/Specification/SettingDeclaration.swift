@@ -51,8 +51,8 @@ public struct SettingDeclaration: Sendable, Hashable {
     static let longestName = 64
     /// The maximum length of a regular expression in bytes.
     static let longestPattern = 256
-    /// The maximum number of steps to match one value with its pattern. This many take some milliseconds, during which
-    /// torpord's event loop is blocked.
+    /// The maximum number of steps to match one value with its pattern. This many steps take some milliseconds, during
+    /// which torpord's event loop is blocked.
     static let mostSteps = 1 << 20
     /// The maximum number of steps to match all values of an app with their patterns. torpord matches all values at
     /// once when the app sets them together, and at its own start.

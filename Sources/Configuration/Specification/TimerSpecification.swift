@@ -18,7 +18,7 @@ public struct TimerSpecification: Sendable, Hashable {
     /// The value of `accuracy`: how late the timer may fire. torpord uses this time to let several timers fire
     /// together. `nil` for the default.
     public var writtenAccuracy: Duration?
-    /// The upper bound of a random delay that is added each time.
+    /// The upper bound of a random delay, which is added each time that the timer is due.
     public var randomDelay: Duration = .zero
     /// Whether a timer that has missed one or more of its times, for example while the machine was off, fires once
     /// afterwards.

@@ -43,7 +43,8 @@ struct Apply {
         for app in new.apps where outdated.contains(app.name) && !takenBack.contains(app.name) {
             diff.add(KeyChange(key: Self.unknownKey, old: nil, new: nil, effect: .restart), to: app.name)
         }
-        // In the diff, count a scene as removed if its template was removed, and as added if its template is back.
+        // In the diff, count a scene as removed if its template was removed, and as added if its template was added
+        // again.
         let before = Dictionary(old.apps.map { ($0.name, $0) }, uniquingKeysWith: { $1 })
         let after = Dictionary(new.apps.map { ($0.name, $0) }, uniquingKeysWith: { $1 })
         for index in diff.apps.indices {

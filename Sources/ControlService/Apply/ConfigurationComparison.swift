@@ -38,7 +38,7 @@ final class ConfigurationComparison {
 
     /// The maximum number of callers that wait. Further callers get the last result at once.
     private static let most = 256
-    /// How long a comparison may take before the last result is used instead, since the disk may be slow.
+    /// How long to wait for a comparison. If it takes longer, because the disk is slow, the last result is used.
     private static let patience = Duration.milliseconds(250)
 
     init(_ loop: EventLoop) {

@@ -41,8 +41,8 @@ extension ControlService {
         }
     }
 
-    /// Finds out which of the apps could not be launched. Calls `then` with the reasons, by app, later; with none if
-    /// finding out takes too long.
+    /// Finds out which of the apps could not be launched. Later calls `then` with the reasons by app, or without any
+    /// reason if finding out takes too long.
     func findObstacles(_ specifications: [AppSpecification], _ then: @escaping ([String: String]) -> Void) {
         let answer = Once(then)
         launchObstacles.ask(specifications) { answer.give($0) }

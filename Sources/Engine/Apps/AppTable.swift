@@ -19,7 +19,7 @@ package final class AppTable: Sequence {
     /// The number of listed apps.
     package var count: Int { listed.count }
 
-    /// The listed apps, without copying.
+    /// The listed apps. Reading this array does not copy it.
     package var all: [AppRuntime] { listed }
 
     package func makeIterator() -> IndexingIterator<[AppRuntime]> { listed.makeIterator() }

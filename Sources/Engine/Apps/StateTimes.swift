@@ -3,8 +3,8 @@
 package import Lifecycle
 import Linux
 
-/// When an app last entered each state, and when it was last used; policies decide by this. Times are on the
-/// monotonic clock, so they are valid until the machine reboots.
+/// When an app last entered each state, and when it was last used. Policies use these times for their decisions. Times
+/// are on the monotonic clock, so they are valid until the machine reboots.
 package struct StateTimes: Sendable {
     /// When the app last entered each state, in microseconds; `never` before the first time. The order is: not
     /// running, inactive, active, background, suspended.

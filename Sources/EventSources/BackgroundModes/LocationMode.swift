@@ -188,8 +188,8 @@ package final class LocationMode: EventRoom, EventSource {
 
     private func takeContinuous(_ position: Position, _ app: AppRuntime, _ specification: LocationSpecification) {
         let machine = machine(app.id)
-        // An app without a process needs no positions. Forget its last position, so that its next run gets the first
-        // position even if that is near the last one.
+        // An app without a process needs no positions. Forget its last position. Otherwise its next run would not get a
+        // first position that is near the last one.
         guard machine.isAlive, machine.transition != .terminating else {
             followed[app.id]?.change = ChangeTracker()
             return

@@ -171,7 +171,8 @@ final class MachineNotices: EventRoom, EventSource {
     }
 
     func found(_ now: Power) {
-        // The read may have begun while an app subscribed to power or the battery. Drop the result if no app does now.
+        // This read began while an app was subscribed to power or the battery. If no app is subscribed now, drop the
+        // result.
         guard topics.contains(.power) || topics.contains(.battery) else { return }
         let before = power
         power = now

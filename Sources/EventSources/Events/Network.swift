@@ -15,8 +15,8 @@ struct Network: Hashable, Sendable {
     var isMetered: Bool?
     /// Whether the network is a tunnel (VPN).
     var isVPN = false
-    /// Whether the network itself leads to no other machine, as a container's bridge. Such a network fits an entry of
-    /// `networks` only if the entry names its interface.
+    /// Whether the network alone leads to no other machine, like the bridge of containers. Such a network fits an entry
+    /// of `networks` only if the entry names its interface.
     var isVirtual = false
 
     /// The network in the form in which apps get it.

@@ -14,8 +14,8 @@ final class ServiceAnnouncements: EventRoom, EventSource {
     /// For each app, how many of its services the publisher knows. If a new configuration has fewer, this shows which
     /// ones to withdraw.
     private var counts: [AppID: Int] = [:]
-    /// For each service that cannot be announced, the reason that was logged last, so that the same reason is not
-    /// logged again.
+    /// For each service that cannot be announced, the reason in the last log entry. The same reason is not logged twice
+    /// in a row.
     private var logged: [String: String] = [:]
 
     init(_ wakes: Wakes) { self.wakes = wakes }

@@ -138,7 +138,7 @@ final class ServicePublisher {
     }
 
     private func free(_ path: String) {
-        // Nothing depends on the answers, so drop the oldest pending calls.
+        // Nothing depends on the answers to these calls, so drop the oldest ones when many are pending.
         if slots.count > 64 { slots.removeSubrange(2..<34) }
         slots.append(service.call(path, Self.entries, "Free") { _ in })
     }

@@ -210,7 +210,7 @@ package final class Wakes: Room, LifecycleObserver {
         while concerns.count <= app.id { concerns.append(Concern()) }
         if concerns[app.id].specification != app.specificationNumber {
             concerns[app.id].specification = app.specificationNumber
-            // Only add bits, because a source may still watch something for an earlier specification.
+            // Only add bits, because a source of an earlier specification may still watch something for the app.
             for (index, source) in sources.enumerated() where source.concerns(app) {
                 concerns[app.id].sources |= 1 << UInt32(index)
             }
@@ -441,7 +441,8 @@ package final class Wakes: Room, LifecycleObserver {
         if app.id < concerns.count { concerns[app.id] = Concern() }
         for source in sources { source.forget(app) }
         retryTimers[app.id] = nil
-        // Call `appsLeft` once for all apps that are removed together, so that sources stop watching for them.
+        // Several apps may be removed in one turn of the event loop. `appsLeft` makes the sources stop watching for
+        // removed apps: call it once, after the last removal.
         guard !isConfiguring else { return }
         isConfiguring = true
         loop.later { [weak self] in

@@ -18,7 +18,7 @@ package final class ConnectionWatch: EventRoom, EventSource {
     private var serving: [AppID: ServingApp] = [:]
     /// For each app whose sockets were watched: when it last woke up or ended.
     private var awakeSince: [AppID: Duration] = [:]
-    /// Apps for which torpord has logged that it polls their sockets, so that this is logged only once per app.
+    /// Apps for which torpord has logged that it polls their sockets. It logs this only once per app.
     private var told: Set<AppID> = []
 
     package init(_ wakes: Wakes) {

@@ -95,7 +95,7 @@ final class HeldPorts: EventRoom {
     }
 
     private func send(_ event: WakeEvent) {
-        // Only an event with a message can be refused, and this event has none.
+        // `happened` throws only if an event's message does not fit into the mailbox, and this event has no message.
         guard let outcome = try? wakes.happened(event, for: app) else { return }
         if wakes.isTriedAgain(outcome, app) { heldBack = event }
     }

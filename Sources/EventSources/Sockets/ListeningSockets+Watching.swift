@@ -15,7 +15,7 @@ extension ListeningSockets {
 
     package func touched(_ app: AppRuntime) {
         guard let set = sets[app.id] else { return }
-        // Usually both arrays share their storage, so the comparison takes constant time.
+        // Usually the two arrays that are compared share their storage, so the comparison takes constant time.
         let isSame =
             app.next == nil ? set.specifications == app.specification.sockets : set.specifications == wanted(app)
         guard isSame else { return reconcile(app) }
@@ -122,7 +122,7 @@ extension ListeningSockets {
             at: now
         )
         if !machine(app).isAlive { set.unserved.run = SocketSet.Run(socket, since: now) }
-        // Only an event with a message can be refused, and this event has none.
+        // `happened` throws only if an event's message does not fit into the mailbox, and this event has no message.
         let outcome = try? wakes.happened(event, for: app)
         if case .heldBack(_, let until) = outcome {
             set.unserved.run = nil
@@ -184,8 +184,8 @@ extension ListeningSockets {
         }
         set.unserved.timer?.arm(at: until)
         let label = run.socket.label
-        // Note this later, when it is known whether a policy has ended the app. If so, events are held back for that
-        // reason, which is noted elsewhere.
+        // Record this later, when it is known whether a policy has ended the app. If a policy has, events are held back
+        // for that reason, and another event records that.
         loop.later { [weak self, weak app] in
             guard let self, let app, app.wakes?.heldUntil.map({ $0 <= self.now }) ?? true else { return }
             self.note(
@@ -198,7 +198,7 @@ extension ListeningSockets {
         }
     }
 
-    /// Called when a user has asked for the app.
+    /// Called when a user has requested the app. Forgets earlier runs that accepted no connection.
     func startedByPerson(_ app: AppRuntime) { if let set = sets[app.id] { forgetUnserved(set) } }
 
     /// Forgets the runs that accepted no connection.

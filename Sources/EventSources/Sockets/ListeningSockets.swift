@@ -15,7 +15,8 @@ package final class ListeningSockets: EventRoom, EventSource {
     var sets: [AppID: SocketSet] = [:]
     private var retryTimer: TimerSource?
     private var isLookingUp = false
-    /// Whether torpord has found the apps that already ran when it started, so that it may bind missing sockets.
+    /// Whether torpord has found the apps that were running at its start. Before that, it must not bind missing
+    /// sockets.
     private var isRecovered = false
     var isBegun = false
 

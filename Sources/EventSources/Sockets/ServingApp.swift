@@ -71,7 +71,7 @@ final class ServingApp: EventRoom {
             for copy in copies { copy.descriptor.close() }
             return judge(open)
         }
-        // If not even inode numbers are known, find the connections by port.
+        // If the inode numbers of the app's sockets are unknown, find the connections by port.
         let ports = finder.numbers.isEmpty ? Set(given.keys) : []
         owner.poll.ask(finder.numbers, at: ports, in: finder.namespaces) { [weak self] queues in
             guard let self else { return }

@@ -211,8 +211,8 @@ final class SleepingSockets: EventRoom {
 
     private func send(_ event: WakeEvent) {
         heldBack = nil
-        // Only an event with a message can be refused, and this event has none. Note that the call may close this
-        // object.
+        // `happened` throws only if an event's message does not fit into the mailbox, and this event has no message.
+        // Note that the call may close this object.
         let outcome = try? wakes.happened(event, for: app)
         if case .heldBack = outcome, !isOver { heldBack = event }
     }
@@ -235,7 +235,7 @@ final class SleepingSockets: EventRoom {
     }
 
     private func poll(_ finder: SocketFinder, _ obstacle: Errno) {
-        // If not even inode numbers are known, find the sockets by port.
+        // If the inode numbers of the app's sockets are unknown, find the sockets by port.
         let ports = finder.numbers.isEmpty ? Set(sockets.places(of: app).keys) : []
         owner.poll.add(app.id, finder.numbers, at: ports, in: finder.namespaces) { [weak self] queues, before in
             guard let self else { return }

@@ -29,18 +29,18 @@ final class SocketSet {
     var unserved = Unserved()
 
     struct Unserved {
-        /// How many such runs in a row still cause no delay, because the app may have accepted a connection unnoticed.
-        /// In the first run, arrivals are not counted. In the second run, the loop may report several arrivals as one,
-        /// which hides an accept.
+        /// How many runs in a row may accept no connection without causing a delay, because the app may have accepted a
+        /// connection unnoticed. In the first run, arrivals are not counted. In the second run, the loop may report
+        /// several arrivals as one, which hides an accept.
         static let tolerated = 2
 
         /// The number of consecutive runs that accepted no connection, as far as is known.
         var count = 0
-        /// After several such runs, connections do not launch the app for some time. This is the end of that delay; nil
-        /// if there is none.
+        /// After several runs that accepted no connection, connections do not launch the app for some time. This is the
+        /// end of that delay; nil if there is none.
         var until: Duration?
         var timer: TimerSource?
-        /// The socket whose connections the last such run did not accept.
+        /// The socket that had connections when a run last ended without accepting any.
         var socket: ListeningSocket?
         /// The current run, if a connection has launched this run or the previous one; nil if it does not matter
         /// whether the run accepts a connection.

@@ -279,7 +279,7 @@ public enum Sockets {
 
     /// Limits how long a receive on a blocking socket waits for a message (SO_RCVTIMEO); nil for no limit.
     public static func setReceiveTimeout(_ socket: Int32, _ timeout: Duration?) throws(Errno) {
-        // A timeval of zero would mean no limit.
+        // A timeval of zero would mean no limit, so use at least 1 µs.
         let microseconds = max(timeout == nil ? 0 : 1, timeout?.microseconds ?? 0)
         var time = timeval(tv_sec: Int(microseconds / 1_000_000), tv_usec: Int(microseconds % 1_000_000))
         try call { setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &time, socklen_t(MemoryLayout<timeval>.size)) }

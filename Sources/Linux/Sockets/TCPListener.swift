@@ -53,8 +53,8 @@ struct TCPListenerTable {
         listeners.append(TCPListener(listener))
     }
 
-    /// Records when a connection was closed, computed from its socket in TIME_WAIT. The listener may be at either end
-    /// of the connection.
+    /// Records when a connection was closed, computed from its socket in TIME_WAIT. That socket belongs to the end that
+    /// closed the connection first: the listener's end or, if the client is on this machine too, the client's end.
     mutating func closed(_ socket: tlx_tcp_socket, _ now: Duration) {
         guard socket.milliseconds != .max else { return }
         let time = now - max(.zero, Self.timeWait - .milliseconds(socket.milliseconds))
@@ -64,8 +64,8 @@ struct TCPListenerTable {
         _ = note(time, at: socket.remote, isHere: isHere)
     }
 
-    /// Records the time at the listeners that match best. Returns whether any listener matches. `isHere` tells whether
-    /// the address is known to belong to this machine.
+    /// Records the time in those listeners that match the address `end` best. Returns whether any listener matches it.
+    /// `isHere` tells whether the address is known to belong to this machine.
     private mutating func note(_ time: Duration, at end: tlx_tcp_end, isHere: Bool) -> Bool {
         guard let candidates = byPort[end.port] else { return false }
         var best = isHere ? 1 : 3
