@@ -23,7 +23,7 @@ package struct PolicyToolOptions: ParsableArguments {
     @Flag(help: "One JSON document on standard output.")
     package var json = false
 
-    /// The defaults.
+    /// Creates options with their default values.
     package init() {}
 
     package func validate() throws {

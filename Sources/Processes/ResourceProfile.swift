@@ -68,7 +68,8 @@ extension ProcessTree {
             if nice != 0 { report.fail(.processorShare, "\(what) (\(obstacle))") }
             return
         }
-        // Only sessions that the app created, because other sessions also contain processes that are not the app's.
+        // Set the values only for sessions that the app created: other sessions also contain processes of other
+        // programs.
         let own = Set(members.map(\.pid)).union([leader.pid])
         var sessions: Set<Int32> = []
         var count = 0
@@ -166,7 +167,8 @@ extension ProcessTree {
         }
     }
 
-    /// The I/O priorities that torpord sets in profiles, so that an earlier torpord may have set them.
+    /// The I/O priorities that torpord's profiles use. A thread that has one of them may have got it from an earlier
+    /// torpord.
     private static let usualPriorities = [25, 1].map(ioPriority(forWeight:))
 
     // MARK: Memory

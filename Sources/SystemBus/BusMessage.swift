@@ -79,7 +79,7 @@ package enum BusVariant: Hashable, Sendable {
         case .text(let text): return text.withCString { fill("s", $0) }
         case .byte(var value): return fill("y", &value)
         case .boolean(let value):
-            // sd-bus takes an int.
+            // sd-bus takes a boolean as a C int.
             var number: Int32 = value ? 1 : 0
             return fill("b", &number)
         case .integer(var value): return fill("x", &value)

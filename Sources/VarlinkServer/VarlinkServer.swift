@@ -39,7 +39,7 @@ public final class VarlinkService {
 
     deinit { buffer.deallocate() }
 
-    /// The accounting of a user.
+    /// The account of a user; creates it if the user has none.
     func share(of uid: UInt32, _ loop: EventLoop, _ limits: VarlinkServer.Limits) -> UserShare {
         if let share = shares[uid] { return share }
         if shares.count > 256 { shares = shares.filter { !$0.value.isIdle } }

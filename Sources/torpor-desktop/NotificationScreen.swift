@@ -348,7 +348,8 @@ final class NotificationScreen {
             (shown.number, shown.call, shown.isDue, shown.isLost, shown.token) = (nil, nil, false, false, nil)
             if shown.isClosed { open[id] = nil }
         }
-        // Without the bus, no answer to these requests will arrive.
+        // If the connection to the bus was lost, drop the unanswered requests to show alerts: their answers can no
+        // longer arrive.
         orphans = service.isAnswered ? orphans.suffix(Self.most) : []
         if wasThere { report(.server(nil)) }
         if loop.now - appearedAt >= Self.stableAfter { restartDelay = Self.firstRestart }

@@ -167,7 +167,8 @@ extension Supervisor {
     /// Whether the app can use System V IPC objects and POSIX message queues of processes outside. For a running app,
     /// asks the kernel, since an older keeper may have launched the app without a namespace.
     package func sharesIPC(_ app: AppRuntime) -> Bool {
-        // Without a namespace of its own, only the seccomp filter of the mode `agent` keeps an app from these objects.
+        // If the app has no IPC namespace of its own, only the seccomp filter of the mode `agent` keeps it from the IPC
+        // objects of other processes.
         let isAgent = app.specification.sandbox.mode == .agent
         if let tree = app.run.tree, !tree.mainHasEnded,
             let own = try? ProcFS.ipcNamespace(ThisProcess.pid), let other = try? ProcFS.ipcNamespace(tree.main.pid)

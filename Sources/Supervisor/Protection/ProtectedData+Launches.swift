@@ -66,7 +66,7 @@ extension ProtectedData {
             if outcome.problem != nil || chosen.contains(where: { standings[$0.name]?.state == .closed }) {
                 retryLaunches()
             }
-            // Launches of these apps may have begun to wait during this run: continue them.
+            // Launches of the chosen apps may have begun to wait while torpor-protect was running: continue them.
             for app in chosen { opened(app) }
         }
     }
@@ -149,7 +149,7 @@ extension ProtectedData {
         app.heldBack = lockedText
         note(app, .waitsForUnlock, text: "waits to be launched: \(lockedText)")
         engine.touch(app.id)
-        // Data was unlocked again since then, but this folder was not opened: try again.
+        // If data was unlocked after it was locked during this launch, the app's folder was not opened: try again.
         if edge.isUnlocked { loop.later { [weak self] in self?.lookForLaunches() } }
         return true
     }

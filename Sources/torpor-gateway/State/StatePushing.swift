@@ -259,8 +259,8 @@ final class StatePushing {
         )
     }
 
-    /// Returns a document, which the supervisor has just received, in the form in which it is on this machine's disk:
-    /// with a time of this machine's clock.
+    /// Returns a document that the supervisor has just stored, with the time at which it was stored, on this machine's
+    /// clock. If the app has saved another state since, returns a document with that state.
     private func asFound(_ document: StateDocument) throws(StateTrouble) -> StateDocument {
         let now = try found(document.app)
         guard now?.bytes ?? 0 == Int64(document.state?.count ?? 0) else { return try local(document.app) }
@@ -305,7 +305,7 @@ final class StatePushing {
         return message.node
     }
 
-    /// The document of a message, which may come from anywhere.
+    /// Decodes the document of a message. Any program may have sent the message, so the document is checked.
     func document(_ message: StateServer.Message, of app: String) throws(StateTrouble) -> StateDocument {
         let way = "see the stream \(states.stream), or claim with --local, which drops it"
         do throws(DocumentFault) {
