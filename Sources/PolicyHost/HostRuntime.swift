@@ -306,7 +306,7 @@ final class HostRuntime: PolicyRuntime {
         }
     }
 
-    /// The last line on the host's standard error, such as the reason of a trap.
+    /// The last line on the host's standard error, such as the message with which a Swift program has crashed.
     private func lastLine() -> String {
         var bytes: [UInt8] = []
         for _ in 0..<64 {

@@ -63,7 +63,7 @@ package struct PolicyTool {
 
     private static func settings(host: String?) throws(Failure) -> HostProcess.Settings {
         var settings = HostProcess.Settings(program: try program(host))
-        // Use the same limit as torpord.
+        // Allow as many pieces of advice in an answer as torpord allows.
         settings.adviceLimit = PolicyAnswer.limit(events: 1, apps: PolicyView.capacity)
         let user = HostProcess.unprivilegedUser()
         settings.user = user?.user

@@ -105,7 +105,8 @@ extension ProcessTree {
     static func nice(forWeight weight: Int) -> Int32 {
         var nice: Int32 = 0
         var step = 100.0
-        // The geometric mean of two steps, as a factor: the square root of 1.25.
+        // The border between two nice values is the geometric mean of their steps: a factor of √1.25, about 1.118, from
+        // each.
         let half = 1.118
         while nice < 19, Double(weight) * half < step { (nice, step) = (nice + 1, step / 1.25) }
         while nice > -20, Double(weight) > step * half { (nice, step) = (nice - 1, step * 1.25) }

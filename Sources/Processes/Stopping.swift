@@ -121,7 +121,8 @@ extension ProcessTree {
                 }
                 if !stopped.contains(identity) { stopped.append(identity) }
             }
-            // The kernel stops a process within microseconds, unless no processor is free.
+            // The kernel stops a process within microseconds, unless no processor is free, so check a few times without
+            // a pause.
             for _ in 0..<16 where !waiting.isEmpty {
                 waiting.removeAll { identity in
                     guard StopState.of(identity.pid) == .stopped else { return false }

@@ -227,7 +227,8 @@ final class NotificationScreen {
             return
         }
         guard service.owner == nil else { return isUnseen(isSilent ? silentServer : nil) }
-        // The bus can start many notification servers when the first notification is sent.
+        // No server is running. Ask whether the bus can start one: many servers are started only for the first
+        // notification.
         ask(connection, Self.bus, Self.busPath, Self.bus, "ListActivatableNames", []) { [weak self] answer in
             guard let self, self.service.isAnswered, self.service.owner == nil else { return }
             let names = (try? answer.get())?.values().first?.list ?? []

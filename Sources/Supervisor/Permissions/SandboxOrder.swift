@@ -225,9 +225,9 @@ extension Launcher {
             app.run.launchFailure = error.failure
             return launchRefused(app, error.description)
         }
-        // Make the folder of links to the archives of scenes. The app reaches the archive of a scene that first saves
-        // its state in this run through that folder, because the rules of the sandbox cannot name folders that do not
-        // exist yet.
+        // Make the folder of links to the archives of scenes. A scene may save its state for the first time in this
+        // run, and the rules of the sandbox cannot name the folder of an archive that does not exist yet. The app
+        // reaches such an archive through the folder of links.
         let links = specification.innerScenes == nil ? nil : supervisor.savedStates.sceneLinks(of: app)
         let make: @Sendable () throws(LaunchError) -> SandboxOrder.Made = { () throws(LaunchError) in
             try? links?.make()

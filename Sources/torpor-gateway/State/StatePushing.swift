@@ -289,11 +289,10 @@ final class StatePushing {
         return new
     }
 
-    /// Claims the state of an app that this machine owns without a token, if that can lose nothing: the machine that
-    /// had the state no longer owns the app, and this machine has the state that was pushed last, or got it before it
-    /// owned the app. Returns the name of the other machine; nil if the state is not claimed.
-    ///
-    /// That is the case after `torpor move` has moved the app.
+    /// Claims the state of an app that this machine owns but has no token for, as after `torpor move`. Does so only if
+    /// nothing can be lost: the last message about the app releases the state, and this machine has imported that state
+    /// or has saved the same one. Returns the name of the machine that sent the message; nil if the state is not
+    /// claimed.
     func adopt(_ app: String) throws(StateTrouble) -> String? {
         // Ask for the owner now: the ownership may have ended since the last report about it.
         guard let row = try ownerships().first(where: { $0.app == app }), row.owner == "here",
