@@ -153,7 +153,7 @@ package struct BusMessage {
         return try? Descriptor.duplicate(value)
     }
 
-    /// The content of a variant, if it has that type.
+    /// The content of a variant; nil if its type is not `contents`.
     package func variant<Value>(_ contents: String, _ read: (BusMessage) -> Value?) -> Value? {
         container("v", contents) { read(self) }
     }
