@@ -74,8 +74,9 @@ package struct SandboxOrder: Sendable {
         let own = plan.rules.contains { $0.isOfBundle } ? GuardedPlaces(ownPaths) : nil
         for rule in plan.rules {
             do throws(SteadyPath.Failure) {
-                // All paths from the configuration share one budget, and each system path has a budget of its own. So
-                // however many paths the configuration names, the device files can still be opened.
+                // All paths from the configuration share one budget for the search of their patterns, and each system
+                // path has a budget of its own. So however many paths the configuration names, the device files can
+                // still be opened.
                 var spent = rule.isDeclared ? budget : SteadyPath.Budget()
                 let matches = try SteadyPath.open(
                     rule.path,

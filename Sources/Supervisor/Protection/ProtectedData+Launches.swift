@@ -48,7 +48,8 @@ extension ProtectedData {
             // If the folder's key is missing, the launch waits for an unlock. Any other problem may be gone at the next
             // try.
             if outcome.problem != nil || standings[app.name]?.state == .closed { retryLaunches() }
-            // If data was locked during this run, this call makes the launch wait again, and the folder is closed.
+            // If data was locked while torpor-protect was running, this call makes the launch wait again, and the
+            // folder is closed.
             opened(app)
         }
     }
