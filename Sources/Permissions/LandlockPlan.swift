@@ -2,7 +2,7 @@
 
 /// Rights on files, as in linux/landlock.h.
 public struct LandlockRights: OptionSet, Hashable, Sendable {
-    /// The bits of the kernel.
+    /// The rights as bits, numbered as in the kernel.
     public let rawValue: UInt64
     /// Creates a set from the kernel's bits.
     public init(rawValue: UInt64) { self.rawValue = rawValue }
@@ -166,7 +166,7 @@ public struct LandlockPlan: Hashable, Sendable {
         }
     }
 
-    /// Whether an app with these permissions cannot be confined without Landlock.
+    /// Whether only Landlock can confine an app with these permissions.
     public static func isNeeded(for grants: PermissionGrants) -> Bool {
         if case .ports = grants.network { return true }
         return !grants.hasAllFiles

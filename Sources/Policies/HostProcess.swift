@@ -208,7 +208,7 @@ private final class Link {
     }
 
     private func drain() {
-        // These reads are enough for everything that fits into a pipe.
+        // A pipe holds a limited number of bytes, and 32 reads are enough to read all of them.
         for _ in 0..<32 {
             guard let size = try? Descriptor.read(output.raw, into: buffer), size > 0 else { return }
             lastLine.take(UnsafeRawBufferPointer(rebasing: buffer[..<size]))

@@ -295,8 +295,8 @@ public final class PolicyChain {
                 if isReturned { self.askNext() }
             }
             guard isOver else {
-                // From here on, the answer comes later, even if the policy fails, unless the policy is closed first
-                // (``close(_:)``).
+                // The policy did not answer at once. Its answer, or its failure, is reported to the closure above
+                // later, unless the policy is closed first (``close(_:)``).
                 isReturned = true
                 waitingFor = slot
                 return

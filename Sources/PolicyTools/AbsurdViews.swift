@@ -99,7 +99,8 @@ struct AbsurdView {
         ]
     }
 
-    /// The events of that kind: about the first app, about the last place, and about an empty place.
+    /// Events of that kind: one about the first app, one about an index without an app, and one about the last index of
+    /// the view. An event that concerns no app is made only once.
     func events(_ kind: UInt32, in view: PolicyView) -> [torpor_policy_event] {
         var places: [UInt32] = [UInt32.max]
         let isAboutApp: [torpor_policy_event_kind] = [
@@ -132,7 +133,8 @@ struct AbsurdView {
         live(view)
     }
 
-    /// Fills the view with running apps. Each app has the state that follows the state of the app before it.
+    /// Fills the view with running apps. Their states take turns: inactive, active, background, suspended, and again
+    /// inactive.
     private static func live(_ view: PolicyView) {
         view.system.now = 3_600_000_000
         view.system.realtime = 1_750_000_000_000_000

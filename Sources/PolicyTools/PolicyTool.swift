@@ -23,7 +23,7 @@ package struct PolicyToolOptions: ParsableArguments {
     @Flag(help: "One JSON document on standard output.")
     package var json = false
 
-    /// The defaults.
+    /// Creates options with their default values.
     package init() {}
 
     package func validate() throws {
@@ -63,7 +63,7 @@ package struct PolicyTool {
 
     private static func settings(host: String?) throws(Failure) -> HostProcess.Settings {
         var settings = HostProcess.Settings(program: try program(host))
-        // Use the same limit as torpord.
+        // Allow as many pieces of advice in an answer as torpord allows.
         settings.adviceLimit = PolicyAnswer.limit(events: 1, apps: PolicyView.capacity)
         let user = HostProcess.unprivilegedUser()
         settings.user = user?.user

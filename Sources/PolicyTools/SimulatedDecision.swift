@@ -12,7 +12,7 @@ package struct SimulatedChange: Hashable {
     package let kind: String
     /// The name of the app; for an order of eviction, the names of all apps, the first to be evicted first.
     package let apps: [String]
-    /// The state of a goal or a profile.
+    /// If the advice sets a goal or a profile: the state that the advice names.
     var state: UInt32 = 0
     /// The time of the advice in microseconds, whose meaning depends on the kind.
     package var time: Int64 = 0
@@ -104,7 +104,7 @@ struct RecordedDecision {
     let reason: String
     let outcome: String
     let why: String?
-    /// The simulated policy advises the same.
+    /// Whether the simulated policy has given the same advice.
     var isMatched = false
 
     var isTaken: Bool { outcome == "taken" }

@@ -45,7 +45,7 @@ public struct AppLimits: Hashable, Sendable {
                     } else {
                         try File.writeControl(path + "/" + file, "max\n")
                     }
-                    // `memory.oom.group` exists since Linux 4.19.
+                    // Ignore a failure: `memory.oom.group` exists only since Linux 4.19.
                     _ = try? File.writeControl(path + "/memory.oom.group", memory == nil ? "0\n" : "1\n")
                 } catch {
                     failures.append(ProfileFailure(.memoryLimit, "\(file) (\(error))"))

@@ -82,7 +82,7 @@ struct CgroupPlace {
     /// left.
     func moveBack() {
         guard File.exists(own) else { return }
-        // A cgroup that enables controllers for its children cannot contain processes.
+        // First disable the controllers: a cgroup that enables controllers for its children cannot contain processes.
         for name in words("cgroup.subtree_control", of: path) { write("-\(name)", path) }
         for pid in (try? Cgroup.procs(own)) ?? [] { try? Cgroup.add(path, pid: pid) }
         try? Cgroup.remove(own)

@@ -91,7 +91,7 @@ public struct AppTag: Hashable, Sendable {
 }
 
 extension Errno {
-    /// Whether the error only means that torpord or the machine is short of descriptors or memory. EIO counts too.
+    /// Whether the error may only mean that torpord or the machine is short of descriptors or memory.
     package var isShortage: Bool {
         self == .tooManyOpenFiles || self == .tooManyOpenFilesInSystem || self == .noMemory || self == .ioError
     }

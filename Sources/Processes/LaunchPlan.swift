@@ -162,7 +162,7 @@ public struct Launched {
     public let pid: Int32
     /// The start time of the process, in clock ticks since boot.
     public let startTime: UInt64
-    /// Refers to the process safely, even if its pid is reused.
+    /// A pidfd of the process, which refers to this process even if its pid is reused.
     public let pidfd: Descriptor
 
     /// Creates a description of a started program.

@@ -4,9 +4,9 @@ public import Linux
 
 /// The result of paging an app out: moving its memory to swap.
 public struct PageOutResult: Hashable, Sendable {
-    /// The app's memory before.
+    /// The app's memory before paging out.
     public var before: Footprint
-    /// The app's memory afterwards.
+    /// The app's memory after paging out.
     public var after: Footprint
     /// The first error that kept a part of the app's memory from being paged out; nil if there was no error.
     public var failure: Errno?

@@ -40,15 +40,15 @@ public final class ProcessTree {
     /// Used only without a cgroup: processes that were found to belong to the app, as pid and start time.
     var known: [Int32: UInt64] = [:]
 
-    // State of stopping (Stopping.swift).
+    // Used in Stopping.swift: the processes that torpord has stopped, and those that were stopped already before.
     var stopped: [Identity] = []
     var stoppedByThemselves: Set<Identity> = []
     /// The `oom_score_adj` that the app's first process had at its exec, if torpord has not set another value. Nil if
     /// an earlier torpord may have set one.
     public var born: Int32?
-    // State of resource profiles (ResourceProfile.swift).
+    // Used in ResourceProfile.swift: the values that profiles have set.
     var given: GivenProfile?
-    // State of killing (Ending.swift).
+    // Used in Ending.swift: the processes that were killed already.
     var killed: Set<Identity> = []
 
     /// Creates the tree of a launched process. `adopter` is the pid of the torpor-keeper that launched the process; nil

@@ -68,7 +68,8 @@ extension ProcessTree {
             if nice != 0 { report.fail(.processorShare, "\(what) (\(obstacle))") }
             return
         }
-        // Only sessions that the app created, because other sessions also contain processes that are not the app's.
+        // Set the values only for sessions that the app created: other sessions also contain processes of other
+        // programs.
         let own = Set(members.map(\.pid)).union([leader.pid])
         var sessions: Set<Int32> = []
         var count = 0
@@ -104,7 +105,8 @@ extension ProcessTree {
     static func nice(forWeight weight: Int) -> Int32 {
         var nice: Int32 = 0
         var step = 100.0
-        // The geometric mean of two steps, as a factor: the square root of 1.25.
+        // The border between two nice values is the geometric mean of their steps: a factor of √1.25, about 1.118, from
+        // each.
         let half = 1.118
         while nice < 19, Double(weight) * half < step { (nice, step) = (nice + 1, step / 1.25) }
         while nice > -20, Double(weight) > step * half { (nice, step) = (nice - 1, step * 1.25) }
@@ -166,7 +168,8 @@ extension ProcessTree {
         }
     }
 
-    /// The I/O priorities that torpord sets in profiles, so that an earlier torpord may have set them.
+    /// The I/O priorities that torpord's profiles use. A thread that has one of them may have got it from an earlier
+    /// torpord.
     private static let usualPriorities = [25, 1].map(ioPriority(forWeight:))
 
     // MARK: Memory

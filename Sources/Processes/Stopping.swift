@@ -97,7 +97,7 @@ extension ProcessTree {
             }
             let unknown = members.filter { !settled.contains(Identity($0)) }
             // A process that ended since the last listing may have forked just before, so list once more. If a process
-            // ended before its app was known, list twice more.
+            // was reaped before it was known whether it belonged to the app, list twice more.
             let hasNewlyEnded = listing.ended.reduce(false) { settled.insert($1).inserted || $0 }
             if unknown.isEmpty, !hasNewlyEnded {
                 if listing.isIncomplete { return .again }
@@ -121,7 +121,8 @@ extension ProcessTree {
                 }
                 if !stopped.contains(identity) { stopped.append(identity) }
             }
-            // The kernel stops a process within microseconds, unless no processor is free.
+            // The kernel stops a process within microseconds, unless no processor is free, so check a few times without
+            // a pause.
             for _ in 0..<16 where !waiting.isEmpty {
                 waiting.removeAll { identity in
                     guard StopState.of(identity.pid) == .stopped else { return false }

@@ -7,7 +7,7 @@ import WireText
 
 /// Why keys cannot be opened or kept, as a sentence.
 public struct KeyError: Error, CustomStringConvertible {
-    /// The sentence.
+    /// What is wrong, as a sentence.
     public let description: String
 
     /// Creates an error with a sentence.
@@ -245,8 +245,8 @@ public struct KeyRing: Sendable {
         } catch {
             throw KeyError("\(folder) cannot be made: \(error)")
         }
-        // Take the lock: if two processes did this at the same time, both would print a recovery key, but only one of
-        // these would be valid.
+        // Take the lock: if two processes created class keys at the same time, both would print a recovery key, but
+        // only one of these would be valid.
         let lock = try lock()
         defer { lock.close() }
         guard !isThere else { throw KeyError("there are keys already: \(path)") }

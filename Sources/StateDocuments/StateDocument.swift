@@ -65,7 +65,7 @@ package struct StateDocument: Sendable {
         }
     }
 
-    /// The document.
+    /// The document as bytes.
     package func encoded() throws(DocumentFault) -> [UInt8] {
         let members: JSONObject = [
             "app": .string(app), "saved_at": .optional(savedAt), "bytes": .optional(state.map { Int64($0.count) }),
@@ -168,8 +168,8 @@ package struct StateDocument: Sendable {
 
     /// Gives the state and the mail to the app's supervisor.
     ///
-    /// - Parameter isClaimed: whether another token proves that the state is the newest. If so, the supervisor is not
-    ///   given its digest.
+    /// - Parameter isClaimed: whether the caller has claimed the state on a server, which proves that it is the newest.
+    ///   If so, the digest of the state is not sent.
     package func give(_ call: Call, isClaimed: Bool = false) throws(DocumentFault) {
         if let state {
             var offset = 0

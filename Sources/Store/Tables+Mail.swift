@@ -24,8 +24,8 @@ extension Database {
     private static let mailColumns =
         "id, app, topic, message, payload, coalescing, key, sender, count, first_at, last_at"
 
-    /// Calls `each` for every queued message. If a read fails, the caller keeps the rows that it already got. The table
-    /// may also have its form of schema version 3.
+    /// Calls `each` for every queued message. If a read fails, the caller keeps the rows that it already got. Also
+    /// reads a table that still has the form of schema version 3.
     func mail(_ each: (StoredMail) -> Void) throws(DatabaseError) {
         let hasStanding = try integer("PRAGMA user_version") ?? 0 >= 4
         let statement = try prepare(

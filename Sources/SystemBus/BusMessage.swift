@@ -79,7 +79,7 @@ package enum BusVariant: Hashable, Sendable {
         case .text(let text): return text.withCString { fill("s", $0) }
         case .byte(var value): return fill("y", &value)
         case .boolean(let value):
-            // sd-bus takes an int.
+            // sd-bus takes a boolean as a C int.
             var number: Int32 = value ? 1 : 0
             return fill("b", &number)
         case .integer(var value): return fill("x", &value)
@@ -153,7 +153,7 @@ package struct BusMessage {
         return try? Descriptor.duplicate(value)
     }
 
-    /// The content of a variant, if it has that type.
+    /// The content of a variant; nil if its type is not `contents`.
     package func variant<Value>(_ contents: String, _ read: (BusMessage) -> Value?) -> Value? {
         container("v", contents) { read(self) }
     }

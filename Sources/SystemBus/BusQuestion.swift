@@ -11,7 +11,8 @@ extension BusService {
         }
     }
 
-    /// Calls a method of the service; nil if it is not on the bus. An answer after the service has gone is dropped.
+    /// Calls a method of the service; nil if the service is not on the bus. An answer that comes after the service has
+    /// gone is dropped.
     package func call(
         _ path: String,
         _ interface: String,

@@ -37,7 +37,7 @@ public struct TransitionSpans: Sendable {
             finishTransition(of: app, event.at, &spans)
             runs[app, default: Run(incarnation: incarnation, began: event.at)].transition = (name, event.at)
         case "state":
-            // The end of a run has an event of its own.
+            // If the run has ended already, by an event of the kind `exit`, a change to not-running begins no new run.
             guard let name = event.to, name != "not-running" || runs[app] != nil else { break }
             var run = runs[app] ?? Run(incarnation: incarnation, began: event.at)
             runs[app] = run

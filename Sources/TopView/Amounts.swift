@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Amounts in few columns.
+/// Writes sizes, durations and percentages in so few characters that they fit into a column of the list.
 public enum Amounts {
     /// A number of bytes as text, such as `512B`, `9.8K`, `123M` or `1.5G`: at most five columns.
     public static func memory(_ bytes: Int64) -> String {

@@ -20,7 +20,7 @@ extension TopLayout {
         }
     }
 
-    /// Writes the title of a page in the row of the list's heads.
+    /// Writes the title of a page into the row where the list shows the heads of its columns.
     private mutating func title(_ what: String, _ app: AppSummary?) {
         let row = regions.head
         var place = 1

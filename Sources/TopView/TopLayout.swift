@@ -232,7 +232,7 @@ public struct TopLayout {
         if !model.filter.isEmpty, model.mode == .list || model.mode == .timeline {
             return ("only apps with “\(model.filter)”: Esc shows all", .accent, false)
         }
-        // The list's column is too narrow for the event's sentence.
+        // Show the selected app's last event here, because the column of the list is too narrow for its sentence.
         if model.mode == .list, let name = model.selected, let event = model.lastEvents[name] {
             return ("\(name): \(event.text)", .dim, false)
         }

@@ -22,7 +22,7 @@ public struct TopModel: Sendable {
     public enum Prompt: Hashable, Sendable {
         /// The user is typing the filter; `before` is the previous one.
         case filter(before: String)
-        /// Whether to force these apps to quit.
+        /// The question whether to force these apps to quit.
         case kill([String])
     }
 

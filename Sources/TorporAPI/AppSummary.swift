@@ -129,7 +129,7 @@ public struct AppSummary: Hashable, Sendable {
     /// Whether the app runs in a sandbox.
     public var isSandboxed = false
 
-    /// Sets the fields of the parameters; the others keep their defaults.
+    /// Sets the fields that have a parameter here; the other fields keep their defaults.
     public init(
         name: String,
         state: String,

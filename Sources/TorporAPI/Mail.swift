@@ -126,7 +126,7 @@ public struct MailInfo: Hashable, Sendable {
     /// The number of runs of the app in which the message was delivered and not answered, including the present run.
     public var attempts: Int64 = 0
 
-    /// Sets the fields of the parameters; the others keep their defaults.
+    /// Sets the fields that have a parameter here; the other fields keep their defaults.
     public init(
         id: Int64,
         topic: String,
@@ -216,7 +216,7 @@ public struct MailboxStatus: Hashable, Sendable {
     /// The number of messages to the app that torpord no longer delivers.
     public var unhandled: Int64 = 0
 
-    /// Sets the fields of the parameters; the others keep their defaults.
+    /// Sets the fields that have a parameter here; the other fields keep their defaults.
     public init(mail: [MailInfo], limit: Int64, bytes: Int64, bytesLimit: Int64?) {
         self.mail = mail
         self.limit = limit

@@ -56,7 +56,7 @@ public struct ThreadStack: Hashable, Sendable {
     /// read the stack is installed.
     public var userStack: [String] = []
 
-    /// Sets the fields of the parameters; the others keep their defaults.
+    /// Sets the fields that have a parameter here; the other fields keep their defaults.
     public init(pid: Int32? = nil, tid: Int32, name: String, state: String, stack: [String]) {
         self.pid = pid
         self.tid = tid

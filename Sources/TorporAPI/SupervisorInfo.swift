@@ -25,7 +25,7 @@ public struct SupervisorInfo: Hashable, Sendable {
     /// What is wrong with torpord's database or the apps' logs; one sentence each.
     public var troubles: [String] = []
 
-    /// Sets the fields of the parameters; the others keep their defaults.
+    /// Sets the fields that have a parameter here; the other fields keep their defaults.
     public init(
         version: String,
         instance: Int64,

@@ -94,7 +94,7 @@ public struct App {
     /// How many of the app's restarts count towards the limit.
     @inlinable
     public var restartsInWindow: Int { Int(field(\.restarts_in_window, else: 0)) }
-    /// The limit of restarts: after one more, the supervisor gives up.
+    /// How many restarts are allowed: if the app needs one more, the supervisor gives up.
     @inlinable
     public var restartLimit: Int { Int(field(\.restart_limit, else: 0)) }
 

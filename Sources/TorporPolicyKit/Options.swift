@@ -238,7 +238,7 @@ public struct Options {
         )
     }
 
-    /// - Parameter known: of the described paths that begin with `path`, the parts after `path`.
+    /// - Parameter known: for each described path that begins with `path`, the part of it that follows.
     private func requireKnown(_ tree: OptionTree, _ path: [String], _ known: [[String]]) throws(PolicyError) {
         // An empty remainder means that a described path ends here, at a value or a list of values.
         let known = known.filter { !$0.isEmpty }

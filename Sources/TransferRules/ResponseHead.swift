@@ -44,7 +44,7 @@ public struct ResponseHead: Hashable, Sendable {
             if digits.count == 3, let number = Bytes.count(digits), number >= 100 { status = Int(number) }
             return
         }
-        // Later lines are trailers.
+        // Ignore lines after the end of the head: they are trailers.
         if isComplete { return }
         if text.isEmpty {
             isComplete = status >= 200

@@ -12,7 +12,7 @@ public enum BodyUse: Hashable, Sendable {
     case complete
     /// The response is unusable: request the whole file instead.
     case askForAll
-    /// The status is no success.
+    /// The response is unusable. Its status decides how the transfer ends.
     case status
 
     /// Decides what to do with a response's body, by RFC 9110.

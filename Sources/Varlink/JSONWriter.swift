@@ -25,7 +25,7 @@ public struct JSONWriter: ~Copyable {
 
     deinit { free(base) }
 
-    /// The text.
+    /// Calls `body` with the bytes of the text.
     public func withBytes<T, E: Error>(_ body: (UnsafeRawBufferPointer) throws(E) -> T) throws(E) -> T {
         try body(UnsafeRawBufferPointer(start: base, count: count))
     }

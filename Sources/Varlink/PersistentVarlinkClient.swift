@@ -29,7 +29,8 @@ public final class PersistentVarlinkClient {
     /// - Parameters:
     ///   - repeats: false if the call must not be repeated: then a lost connection throws.
     ///   - deadline: the time to give up (monotonic clock); nil for a stream or an unlimited wait.
-    ///   - reserve: how much longer to wait for a connected service, which knows the deadline too.
+    ///   - reserve: how long to wait after `deadline` while the service is connected: it knows the deadline too, and
+    ///     replies when it has passed.
     ///   - call: creates the call for each connection, so that a repeated call can continue where the interrupted one
     ///     ended.
     public func call(
@@ -63,7 +64,7 @@ public final class PersistentVarlinkClient {
                 switch error {
                 case .disconnected:
                     if !isLost {
-                        // The time of silence counts from here on.
+                        // Measure from now on how long the service does not answer.
                         silentSince = now
                         isLost = true
                         onLoss?()

@@ -39,7 +39,7 @@ public final class VarlinkService {
 
     deinit { buffer.deallocate() }
 
-    /// The accounting of a user.
+    /// The account of a user; creates it if the user has none.
     func share(of uid: UInt32, _ loop: EventLoop, _ limits: VarlinkServer.Limits) -> UserShare {
         if let share = shares[uid] { return share }
         if shares.count > 256 { shares = shares.filter { !$0.value.isIdle } }
@@ -285,9 +285,8 @@ public final class VarlinkServer {
         }
     }
 
-    /// Whether a process listens on the path. If a process was killed, its socket file may remain at the path although
-    /// no process has that socket open any more, even while an earlier socket of the path is still held. If this server
-    /// itself listens on the path, it gets a connection that ends at once.
+    /// Whether a process listens on the path. A socket file alone does not prove that: it may be left from a process
+    /// that was killed. If this server itself listens on the path, it gets a connection that ends at once.
     public static func isBound(path: String) -> Bool {
         do throws(Errno) {
             _ = try Sockets.connect(path: path, nonBlocking: true)

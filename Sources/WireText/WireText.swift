@@ -123,7 +123,7 @@ extension WireText {
 
         /// False if the scalar makes a run too long.
         mutating func take(_ scalar: Unicode.Scalar) -> Bool {
-            // The first mark is U+0300.
+            // No combining mark and no regional indicator has a number below U+0300.
             if scalar.value < 0x300 {
                 marks = 0
                 indicators = 0

@@ -101,7 +101,8 @@ final class FocusWatch {
         for path in paths() where !silent.contains(path) {
             do throws(Errno) {
                 let made = try Sockets.connect(path: path, nonBlocking: true)
-                // A window manager of another user could otherwise decide which apps count as foreground.
+                // Check which user the window manager belongs to: that of another user could decide which apps count as
+                // foreground.
                 let peer = try Sockets.peer(made.raw)
                 guard peer.uid == Users.effectiveUID else { continue }
                 manager = peer.pid > 0 ? peer.pid : nil

@@ -227,7 +227,8 @@ final class NotificationScreen {
             return
         }
         guard service.owner == nil else { return isUnseen(isSilent ? silentServer : nil) }
-        // The bus can start many notification servers when the first notification is sent.
+        // No server is running. Ask whether the bus can start one: many servers are started only for the first
+        // notification.
         ask(connection, Self.bus, Self.busPath, Self.bus, "ListActivatableNames", []) { [weak self] answer in
             guard let self, self.service.isAnswered, self.service.owner == nil else { return }
             let names = (try? answer.get())?.values().first?.list ?? []
@@ -348,7 +349,8 @@ final class NotificationScreen {
             (shown.number, shown.call, shown.isDue, shown.isLost, shown.token) = (nil, nil, false, false, nil)
             if shown.isClosed { open[id] = nil }
         }
-        // Without the bus, no answer to these requests will arrive.
+        // If the connection to the bus was lost, drop the unanswered requests to show alerts: their answers can no
+        // longer arrive.
         orphans = service.isAnswered ? orphans.suffix(Self.most) : []
         if wasThere { report(.server(nil)) }
         if loop.now - appearedAt >= Self.stableAfter { restartDelay = Self.firstRestart }

@@ -147,7 +147,8 @@ final class MQTTSource {
             }
             if surroundings.stop.wait(pause.next()) { break }
         }
-        // The library closes its descriptor right after it has sent DISCONNECT, so keep a copy.
+        // The library closes its socket right after it has sent DISCONNECT. Keep a duplicate of the socket, so that
+        // `leave` can wait until the broker has closed the connection too.
         let socket = mosquitto_socket(handle)
         let kept = socket >= 0 ? try? Descriptor.duplicate(socket) : nil
         mosquitto_disconnect(handle)

@@ -240,7 +240,7 @@ static void take(struct listener *listener)
     char news[MOST_AT_ONCE] = {0};
     if (taken > 0)
         send(CONTROL, news, (size_t)taken, MSG_NOSIGNAL | MSG_DONTWAIT);
-    // These connections were accepted by this process, not by the app.
+    // Do not count the connections that this process has accepted as accepted by the app.
     if (listener->waiting >= 0)
         listener->waiting -= taken;
     if (!has_waiting(listener->fd))

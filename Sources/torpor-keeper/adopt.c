@@ -198,7 +198,7 @@ void adopt_heard(uint32_t slot)
         finish(slot, 0, 0);
         return;
     }
-    // The process is a zombie until its parent reaps it. POLLHUP, which follows, is always reported.
+    // The process is a zombie until its parent reaps it. Then the kernel reports POLLHUP, which need not be requested.
     struct epoll_event wanted = {.events = 0, .data.u64 = (uint64_t)EVENT_ADOPTED << 32 | slot};
     if (epoll_ctl(keeper_epoll, EPOLL_CTL_MOD, table_processes[slot].pidfd, &wanted) < 0) {
         finish(slot, 0, 0);

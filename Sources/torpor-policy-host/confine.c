@@ -33,7 +33,8 @@ static void reset_signals(void)
 
 static void close_descriptors(void)
 {
-    // The library's output goes to the same pipe as its errors. A full pipe must not block it.
+    // The library's output goes to the same pipe as its errors. Make the pipe non-blocking, so that a full pipe does
+    // not block the library.
     dup2(STDERR_FILENO, STDOUT_FILENO);
     fcntl(STDERR_FILENO, F_SETFL, O_NONBLOCK);
     close(STDIN_FILENO);

@@ -48,7 +48,7 @@ void host_load_read(const void *message, size_t size, struct host_load *load)
     if (wire.header.count > TORPOR_POLICY_OPTION_LIMIT || wire.advice_limit == 0)
         host_give_up("LOAD has too many options, or allows no advice");
 
-    // The next message overwrites the buffer.
+    // Copy the message, because the next message overwrites its buffer.
     size_t rest = size - sizeof wire;
     memset(load, 0, sizeof *load);
     load->text = malloc(rest + 1);

@@ -48,7 +48,8 @@ static const struct rule {
     uint8_t layer;
     uint8_t check;
 } rules[] = {
-    // The socket: no other one can be created. sendmsg could send file descriptors.
+    // System calls on the socket to the parent, the only socket of this process. sendmsg is not allowed, because it
+    // could send file descriptors.
     {SYS_recvfrom, BOTH, ALWAYS},
     {SYS_sendto, BOTH, ALWAYS},
     {SYS_write, BOTH, ALWAYS},

@@ -85,7 +85,7 @@ final class DoorRoot {
     var hasKeys: Bool { File.exists("\(path)/\(ProtectedPlace.keys)/ring") }
 }
 
-/// A protected folder and the door before it.
+/// A protected folder, and its door: the folder around it, whose mode decides whether the app can get in.
 struct Door {
     let order: ProtectedFolder
     let root: DoorRoot
@@ -141,7 +141,7 @@ struct Door {
 
     /// Whether a move of the folder's files, which holds the lock of the door, is under way.
     private var isBeingMoved: Bool {
-        // A user's closed door keeps this process out too.
+        // If torpor-protect does not run as root, a closed door keeps torpor-protect out too: open the door.
         if !Users.isRoot { try? File.setMode(path, 0o700, followLinks: false) }
         guard let door = try? File.open(path, [.read, .directory, .noFollow]) else { return false }
         return (try? door.withRaw { raw throws(Errno) in try Locks.tryLock(raw, exclusive: false) }) == false

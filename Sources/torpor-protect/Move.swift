@@ -37,8 +37,8 @@ struct Move {
         }
         let lock = try File.open(door.path, [.read, .directory, .noFollow])
         try takeLock(lock)
-        // From here on no launch opens the door: torpor-protect sees the lock, and the launch waits. A user's own door
-        // stays open, since it would keep this process out too.
+        // From here on no launch opens the door: torpor-protect sees the lock, and the launch waits. If this process
+        // does not run as root, leave the door open: a closed door would keep this process out too.
         if Users.isRoot { try File.setMode(door.path, Door.closedMode, followLinks: false) }
         root.letGo()
         let result = try move()
@@ -78,7 +78,8 @@ struct Move {
         } catch {
             throw giveUp("the copy is not like the original: \(error)", error)
         }
-        // If data was locked in the meantime, the copy is complete, but must not be opened any more.
+        // If data was locked while the files were copied, the kernel no longer has the key: fail, and leave the
+        // original in place.
         if let key { try need(key) }
         try File.exchange(door.draft, door.files)
         try File.synchroniseFolder(door.path)

@@ -256,7 +256,8 @@ extension AppAlerts {
     private var isOnScreen: Bool { shownOn != nil && server != nil }
 
     private func appsToInterrupt(_ alert: Alert) -> [Opening.Interrupted] {
-        // Apps that an earlier alert has interrupted: they play no sound now.
+        // This alert also interrupts the apps that an earlier alert has interrupted: only that interruption keeps them
+        // from playing sound now.
         let silenced = alert.sound == nil ? [] : Set(table.allOpen.flatMap { $0.opening?.interrupted ?? [] })
         return apps.compactMap { app in
             let machine = machine(app)

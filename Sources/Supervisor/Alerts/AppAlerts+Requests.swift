@@ -146,7 +146,8 @@ extension AppAlerts {
             let target = OpenTarget.url(url)
             if let problem = target.problem { throw .invalid(FieldError(field: "url", problem: problem)) }
             let scheme = OpenedURL.scheme(url) ?? ""
-            // Otherwise an app could make a user open URLs that the app itself may not open.
+            // Check whether the app may open the URL: without this check, it could make a user open URLs that it may
+            // not open itself.
             let opening = app.specification.opening
             guard isOperators || opening.mayOpen(scheme: scheme) || opening.fit(target) != nil else {
                 throw .notPermitted(

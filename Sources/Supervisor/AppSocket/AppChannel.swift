@@ -61,8 +61,8 @@ final class AppChannel {
     /// For each closed connection, a timer that ends the connection's tasks and delegate, unless the process reconnects
     /// first.
     var goneTimers: [UInt64: TimerSource] = [:]
-    /// Runs while torpord waits for the processes to reconnect that were the delegate, or had tasks, under an earlier
-    /// torpord.
+    /// Runs while torpord waits for processes to reconnect that an earlier torpord knew: the delegate, and processes
+    /// that had tasks.
     var returnTimer: TimerSource?
 
     init() {}

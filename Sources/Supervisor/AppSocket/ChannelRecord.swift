@@ -121,7 +121,7 @@ extension AppSockets {
         app.ledger = bytes.isEmpty ? nil : bytes
         let machine = coordinator.machine(app.id)
         let isSame = ledger?.incarnation == machine.incarnation && machine.isAlive
-        // Earlier versions of torpord stored a URL in the ledger.
+        // Earlier versions of torpord stored a URL in the ledger: put it into the mailbox.
         if let url = ledger?.url { _ = try? supervisor.mailboxes.open(.url(url), from: "", key: nil, app) }
         let tasks = isSame ? ledger?.tasks ?? [] : []
         coordinator.restore(app.id, tasks: tasks.map(\.task), holds: ledger?.holds ?? [])

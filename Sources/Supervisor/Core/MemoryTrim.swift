@@ -13,7 +13,7 @@ import Store
 /// wait for swap while it frees memory for apps.
 package final class MemoryTrim: ShellRoom {
     package unowned(unsafe) let supervisor: Supervisor
-    /// Fires when the start or the change may be over, so that its memory can be released.
+    /// Fires when the start, or a change of the configuration, may be over, so that its memory can be released.
     private var timer: TimerSource?
     private var tries = 0
     private var mark: UInt32?

@@ -42,7 +42,8 @@ final class OwnershipClock: ShellRoom {
     private func look() {
         let now = Self.sleep
         let more = now - slept
-        // The two clocks are read one after the other, so a tiny difference does not mean that the machine has slept.
+        // The boot clock and the monotonic clock are read one after the other, so a tiny difference does not mean that
+        // the machine has slept.
         guard more > .milliseconds(1) else { return }
         slept = now
         for app in apps where coordinator.machine(app.id).ownedUntil != nil {

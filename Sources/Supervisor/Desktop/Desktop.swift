@@ -176,7 +176,7 @@ package final class Desktop: ShellRoom, AlertScreen {
         self.processes.begun()
         found = taken.companion
         let (process, cgroup) = (taken.companion.process, taken.companion.cgroup)
-        // This handler is replaced when the helper is taken over.
+        // Note the helper's exit here until the helper is taken over, which replaces this handler.
         supervisor.launcher.helpers[process.pid] = { [weak self] _ in
             if self?.found?.process.pid == process.pid { self?.found?.hasEnded = true }
             self?.gone(cgroup)
@@ -236,7 +236,7 @@ package final class Desktop: ShellRoom, AlertScreen {
         sessionChanged()
     }
 
-    /// Called when the user's session, or the user of that session, may have changed.
+    /// Called when the configuration may name another session, or when the session has another user.
     func sessionChanged() {
         guard found == nil else { return }
         retry?.disarm()

@@ -54,8 +54,8 @@ final class FocusFollower: ShellRoom, LifecycleObserver {
     /// The time until which the app ``inFront``, which has become active, may open its first window.
     private var opensUntil = Duration.zero
 
-    /// The app that a user has last requested by other means than the focus, and the time until which a focus on the
-    /// app's windows counts as the result of that request; nil after the next change of the focus.
+    /// The app that a user has last requested by other means than the focus; nil after the next change of the focus.
+    /// Until the time `until`, a focus on the app's windows counts as the result of the request.
     private var raised: (app: String, until: Duration)?
 
     /// How long the focus must stay on a window before the window's app comes to the foreground, so that a window

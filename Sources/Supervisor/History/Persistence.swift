@@ -319,7 +319,7 @@ package final class Persistence: ShellRoom, LifecycleObserver {
                 let json = try? JSON.parse(stored.json), var report = try? Report(json: json)
             else { continue }
             if apps[id].reports.count >= Self.reportsWithThreads { report.threads = [] }
-            // The store returns the newest reports first.
+            // Insert each report at the front: the store returns the newest reports first.
             apps[id].reports.insert(report, at: 0)
         }
     }

@@ -102,8 +102,8 @@ extension Launcher {
             self.log.warning(
                 "\(bundle.title): its failure could not be recorded within \(Quantity.text(Self.longestTrial))"
             )
-            // torpor-verify may still put the previous version back after this. Apps then get the previous version at a
-            // later launch.
+            // The kill may come too late: torpor-verify may have put the previous version back. Apps then get that
+            // version at a later launch.
             trial.open = 1
             trial.kill()
             self.end(trial, of: bundle.name)

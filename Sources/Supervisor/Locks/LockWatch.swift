@@ -48,8 +48,8 @@ final class LockWatch: Room, LifecycleObserver {
     init(_ engine: Engine, _ recorder: Recorder) {
         self.engine = engine
         self.recorder = recorder
-        // Another thread reads the table, because the kernel may take 10 ms to print it. A table that cannot be read
-        // counts as empty.
+        // The kernel may take 10 ms to print its table of locks, so another thread reads it. If the table cannot be
+        // read, this code treats it as empty.
         reader = CoalescingReader(engine.loop, named: "locks", joining: { $0.formUnion($1) }) { question in
             (try? LockTable.read(question)) ?? LockTable()
         }
@@ -131,8 +131,8 @@ final class LockWatch: Room, LifecycleObserver {
         )
         reader.ask(question) { [weak self] table in
             guard let self, look.isWanted else { return }
-            // The table also shows locks of processes whose descriptors cannot be read, if an entry contains the
-            // holder's pid.
+            // The kernel's table of locks also shows locks of processes whose descriptors cannot be read, if an entry
+            // contains the holder's pid.
             let others = table.locks.compactMap { lock in
                 lock.pid.flatMap { pid in question.holders.contains(pid) ? HeldLock(lock, path: nil, holder: pid) : nil
                 }

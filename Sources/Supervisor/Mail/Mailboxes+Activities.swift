@@ -78,7 +78,8 @@ extension Mailboxes {
 
     /// Queues the message which tells the app that an announced activity will not come.
     private func addFailure(of mail: Mail, _ reason: String, _ app: AppRuntime) {
-        // No limit is needed, because this message takes the place of the activity's own.
+        // Add this message even if the mailbox is full: it replaces the activity that has failed, so the mailbox does
+        // not grow.
         let payload: JSON = ["type": mail.draft.payload["type"] ?? "", "reason": .string(reason)]
         let failure = Self.draft(.didFailToContinueActivity, payload, mail.draft.sender, mail.draft.key)
         _ = try? add(failure, for: app, limits: Mailbox.Limits(count: .max, bytes: .max))
@@ -108,7 +109,7 @@ extension Mailboxes {
             topic: ActivityMail.sourceTopic,
             message: Message.activityWasContinued.rawValue,
             payload: ["type": .string(type), "by": .string(app.name)],
-            // If such a message still waits, the newer one replaces it.
+            // If an earlier message that an activity was continued still waits for the app, this one replaces it.
             coalescing: .latest,
             sender: app.name
         )

@@ -72,7 +72,8 @@ extension Mailboxes {
             sender: sender
         )
         draft.isOwnEvent = true
-        // No limit is needed, because the number of names is limited, and at most one such piece of mail waits.
+        // Add this mail even if the mailbox is full: it stays small, because at most one such piece of mail waits, and
+        // the number of names in it is limited.
         let change = try? add(draft, for: app, limits: Mailbox.Limits(count: .max, bytes: .max))
         deliver(to: app)
         return change

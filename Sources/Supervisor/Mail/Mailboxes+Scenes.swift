@@ -32,7 +32,7 @@ extension Mailboxes {
                 sender: "torpord"
             )
             draft.isOwnEvent = true
-            // No limit is needed, because at most as many messages wait as there are scenes.
+            // Add this mail even if the mailbox is full: at most as many such messages wait as the app has scenes.
             _ = try? add(draft, for: app, limits: Mailbox.Limits(count: .max, bytes: .max))
             deliver(to: app)
             host.store.sync { _ in then() }

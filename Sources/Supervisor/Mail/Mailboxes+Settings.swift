@@ -61,8 +61,8 @@ extension Mailboxes {
             sender: "torpord"
         )
         draft.isOwnEvent = true
-        // No limit is needed, because the number of declared settings is limited, and at most one piece of mail waits
-        // for each kind of message.
+        // Add this mail even if the mailbox is full: it stays small, because at most one piece of mail waits for each
+        // kind of message, and the number of declared settings is limited.
         _ = try? add(draft, for: app, limits: Mailbox.Limits(count: .max, bytes: .max))
         deliver(to: app)
     }

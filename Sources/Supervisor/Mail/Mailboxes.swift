@@ -136,7 +136,8 @@ package final class Mailboxes: Room, LifecycleObserver {
         let since = boxes[app.id]?.items ?? []
         let new = Set(since.map(\.id))
         var box = Mailbox(keeping: kept.filter { !new.contains($0.id) })
-        // Only mail with a run was sent. Mail that is merely queued for the delegate may still change or be cancelled.
+        // Mail that was sent has the number of a run (launch). Mail without one is only queued for the delegate, and
+        // may still change or be cancelled.
         for id in told[app.id] ?? [] where box[id]?.run != nil { box.setInFlight(id, true) }
         let limits = Mailbox.Limits(count: .max, bytes: .max)
         for mail in since {

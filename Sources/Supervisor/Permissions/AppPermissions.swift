@@ -113,8 +113,7 @@ package final class AppPermissions: ShellRoom, LifecycleObserver {
     }
 
     /// Called before a launch. Closes the descriptors that the app stored before its permissions changed, and those
-    /// that it may have sent to its own sockets, because through these descriptors the app would keep access that it
-    /// must no longer have.
+    /// that it may have sent to its own sockets. Through them, the app would keep access that it must no longer have.
     func closeOutdatedStore(of app: AppRuntime) {
         guard outdatedStores.remove(app.id) != nil else { return }
         if app.specification.sandbox.mode != nil { supervisor.wakes.sockets.closeOutdated(of: app) }

@@ -13,8 +13,8 @@ struct GuardedPlaces {
 
     /// torpord's own files and folders, and their paths.
     private var own: [FileIdentity: String] = [:]
-    /// The folders that contain torpord's own files and folders, at any depth; each with the path of one of torpord's
-    /// own that it contains.
+    /// The folders that contain torpord's own files and folders, at any depth. The value is the path of one that the
+    /// folder contains.
     private var above: [FileIdentity: String] = [:]
 
     /// Opens the paths. Paths that do not exist are left out.
@@ -29,8 +29,8 @@ struct GuardedPlaces {
         }
     }
 
-    /// The own place of torpord that access to a file would open; nil if there is none. This is the file itself, or a
-    /// folder that contains it, or, if the access is for writing, a place that is below the file.
+    /// The file or folder of torpord that an app could open if it may access `file`; nil if there is none. This is
+    /// `file` itself, or a folder that contains it, or, if the access is for writing, something below `file`.
     func place(openedBy file: SteadyPath.Found, forWriting: Bool) -> String? {
         guard let status = try? File.status(descriptor: file.descriptor.raw) else { return nil }
         let identity = Self.identity(of: status)

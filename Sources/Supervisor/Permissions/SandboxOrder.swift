@@ -74,8 +74,9 @@ package struct SandboxOrder: Sendable {
         let own = plan.rules.contains { $0.isOfBundle } ? GuardedPlaces(ownPaths) : nil
         for rule in plan.rules {
             do throws(SteadyPath.Failure) {
-                // All paths from the configuration share one budget, and each system path has a budget of its own. So
-                // however many paths the configuration names, the device files can still be opened.
+                // All paths from the configuration share one budget for the search of their patterns, and each system
+                // path has a budget of its own. So however many paths the configuration names, the device files can
+                // still be opened.
                 var spent = rule.isDeclared ? budget : SteadyPath.Budget()
                 let matches = try SteadyPath.open(
                     rule.path,
@@ -167,7 +168,8 @@ extension Supervisor {
     /// Whether the app can use System V IPC objects and POSIX message queues of processes outside. For a running app,
     /// asks the kernel, since an older keeper may have launched the app without a namespace.
     package func sharesIPC(_ app: AppRuntime) -> Bool {
-        // Without a namespace of its own, only the seccomp filter of the mode `agent` keeps an app from these objects.
+        // If the app has no IPC namespace of its own, only the seccomp filter of the mode `agent` keeps it from the IPC
+        // objects of other processes.
         let isAgent = app.specification.sandbox.mode == .agent
         if let tree = app.run.tree, !tree.mainHasEnded,
             let own = try? ProcFS.ipcNamespace(ThisProcess.pid), let other = try? ProcFS.ipcNamespace(tree.main.pid)
@@ -224,9 +226,9 @@ extension Launcher {
             app.run.launchFailure = error.failure
             return launchRefused(app, error.description)
         }
-        // Make the folder of links to the archives of scenes. The app reaches the archive of a scene that first saves
-        // its state in this run through that folder, because the rules of the sandbox cannot name folders that do not
-        // exist yet.
+        // Make the folder of links to the archives of scenes. A scene may save its state for the first time in this
+        // run, and the rules of the sandbox cannot name the folder of an archive that does not exist yet. The app
+        // reaches such an archive through the folder of links.
         let links = specification.innerScenes == nil ? nil : supervisor.savedStates.sceneLinks(of: app)
         let make: @Sendable () throws(LaunchError) -> SandboxOrder.Made = { () throws(LaunchError) in
             try? links?.make()

@@ -42,8 +42,8 @@ struct AppMeasurement {
     /// The number of open TCP connections, including those in other network namespaces; nil if no policy needs the
     /// number, or if a process of the app cannot be read.
     var connections: Int?
-    /// The latest time at which the app opened a connection, data moved on one of its connections, or a connection to
-    /// one of its listening ports was closed; nil if no such time is known.
+    /// The last time at which the app opened a connection, data moved on one of its connections, or a connection to one
+    /// of its listening ports was closed; nil if no such time is known.
     var lastTraffic: Duration?
 }
 

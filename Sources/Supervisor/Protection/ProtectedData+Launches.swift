@@ -48,7 +48,8 @@ extension ProtectedData {
             // If the folder's key is missing, the launch waits for an unlock. Any other problem may be gone at the next
             // try.
             if outcome.problem != nil || standings[app.name]?.state == .closed { retryLaunches() }
-            // If data was locked during this run, this call makes the launch wait again, and the folder is closed.
+            // If data was locked while torpor-protect was running, this call makes the launch wait again, and the
+            // folder is closed.
             opened(app)
         }
     }
@@ -66,7 +67,7 @@ extension ProtectedData {
             if outcome.problem != nil || chosen.contains(where: { standings[$0.name]?.state == .closed }) {
                 retryLaunches()
             }
-            // Launches of these apps may have begun to wait during this run: continue them.
+            // Launches of the chosen apps may have begun to wait while torpor-protect was running: continue them.
             for app in chosen { opened(app) }
         }
     }
@@ -149,7 +150,7 @@ extension ProtectedData {
         app.heldBack = lockedText
         note(app, .waitsForUnlock, text: "waits to be launched: \(lockedText)")
         engine.touch(app.id)
-        // Data was unlocked again since then, but this folder was not opened: try again.
+        // If data was unlocked after it was locked during this launch, the app's folder was not opened: try again.
         if edge.isUnlocked { loop.later { [weak self] in self?.lookForLaunches() } }
         return true
     }

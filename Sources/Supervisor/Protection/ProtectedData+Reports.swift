@@ -24,7 +24,7 @@ extension ProtectedData {
         if !isOpen, let standing, standing.isBusy {
             info.message = standing.problem ?? Self.busy([standing])
         } else {
-            // The problem of an open folder is a move of its files that was interrupted.
+            // A folder that is open has a problem only if a move of files into it was interrupted.
             info.message = standing?.problem
         }
         return info

@@ -131,8 +131,8 @@ final class Takeover: ShellRoom {
         for id in unheard { hearAfterSilence(apps[id]) }
         for (app, incarnation, rest) in unfinished { finish(app, incarnation, rest) }
         for app in unheard.map({ apps[$0] }) {
-            // Repeat this, because `finish` may have found out only now that the app was launched. The app may have
-            // sent READY=1 already.
+            // Call this a second time, because `finish` may have found out only now that the app was launched. The app
+            // may have sent READY=1 already.
             takeForReady(app)
             // torpor-keeper must get the socket only now: if it holds the socket, the next torpord concludes that no
             // message was lost.

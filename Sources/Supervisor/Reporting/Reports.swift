@@ -25,7 +25,7 @@ final class Reports: ShellRoom {
     func missedDeadline(_ missed: Deadline, _ app: AppRuntime, awaiting message: Message?) {
         switch missed.kind {
         case .launch, .transition, .background, .watchdog, .task, .message:
-            // Neither heartbeats nor tasks are answers to messages.
+            // A deadline for heartbeats or tasks is not about the answer to a message.
             let isAnswer = missed.kind != .watchdog && missed.kind != .task
             app.run.missed = MissedDeadline(missed, at: loop.now, message: isAnswer ? message : nil)
         case .suspend, .willTerminate, .grace: break

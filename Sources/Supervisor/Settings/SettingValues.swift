@@ -35,7 +35,7 @@ package struct SettingValues {
             _ = try checks.normal(value, setting)
             return nil
         } catch {
-            // The error may quote the value, so replace it if the setting is a secret.
+            // The error may quote the value. If the setting is a secret, return an error that does not.
             return setting.isSecret ? SettingProblem.unfitting : error
         }
     }

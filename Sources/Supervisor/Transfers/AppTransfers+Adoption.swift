@@ -28,7 +28,7 @@ extension AppTransfers {
         self.processes.begun()
         found[name] = taken.companion
         let (process, cgroup) = (taken.companion.process, taken.companion.cgroup)
-        // This handler is replaced when the helper is taken over.
+        // Note the helper's exit here until the helper is taken over, which replaces this handler.
         supervisor.launcher.helpers[process.pid] = { [weak self] _ in self?.foundEnded(process.pid, of: name, cgroup) }
     }
 

@@ -141,8 +141,8 @@ extension AppTransfers {
     func manner(of app: AppRuntime) -> TransferHelper.Manner {
         var arguments: [String] = []
         for folder in folders(of: app) { arguments += ["--root", folder] }
-        // Always pass this folder, so that the helper need not be replaced when the app gets its first subscription.
-        // Pass it last, so that the indices of the other folders stay the same.
+        // Always pass the folder for subscriptions, so that the helper need not be replaced when the app gets its first
+        // subscription. Pass it last, so that the indices of the other folders stay the same.
         arguments += ["--root", feedsPlace(of: app.name).path]
         for path in Set(app.specification.transfers.authorities.values).sorted() { arguments += ["--read", path] }
         return TransferHelper.Manner(arguments: arguments, account: Account.Names(app.specification))

@@ -47,7 +47,7 @@ struct SourceService {
     /// Serves the source until the process is asked to end. Must be called before any thread is started, since
     /// Landlock restricts only threads that start later.
     func run() throws {
-        // The process was executed as /proc/self/exe.
+        // Set the process's name, which is "exe" after an exec of /proc/self/exe.
         ThisProcess.rename("torpor-gateway")
         try Signal.ignore(Signal.pipe)
         try confine()

@@ -259,8 +259,8 @@ final class StatePushing {
         )
     }
 
-    /// Returns a document, which the supervisor has just received, in the form in which it is on this machine's disk:
-    /// with a time of this machine's clock.
+    /// Returns a document that the supervisor has just stored, with the time at which it was stored, on this machine's
+    /// clock. If the app has saved another state since, returns a document with that state.
     private func asFound(_ document: StateDocument) throws(StateTrouble) -> StateDocument {
         let now = try found(document.app)
         guard now?.bytes ?? 0 == Int64(document.state?.count ?? 0) else { return try local(document.app) }
@@ -289,11 +289,10 @@ final class StatePushing {
         return new
     }
 
-    /// Claims the state of an app that this machine owns without a token, if that can lose nothing: the machine that
-    /// had the state no longer owns the app, and this machine has the state that was pushed last, or got it before it
-    /// owned the app. Returns the name of the other machine; nil if the state is not claimed.
-    ///
-    /// That is the case after `torpor move` has moved the app.
+    /// Claims the state of an app that this machine owns but has no token for, as after `torpor move`. Does so only if
+    /// nothing can be lost: the last message about the app releases the state, and this machine has imported that state
+    /// or has saved the same one. Returns the name of the machine that sent the message; nil if the state is not
+    /// claimed.
     func adopt(_ app: String) throws(StateTrouble) -> String? {
         // Ask for the owner now: the ownership may have ended since the last report about it.
         guard let row = try ownerships().first(where: { $0.app == app }), row.owner == "here",
@@ -305,7 +304,7 @@ final class StatePushing {
         return message.node
     }
 
-    /// The document of a message, which may come from anywhere.
+    /// Decodes the document of a message. Any program may have sent the message, so the document is checked.
     func document(_ message: StateServer.Message, of app: String) throws(StateTrouble) -> StateDocument {
         let way = "see the stream \(states.stream), or claim with --local, which drops it"
         do throws(DocumentFault) {

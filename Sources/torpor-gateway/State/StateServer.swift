@@ -39,7 +39,7 @@ final class StateServer {
         var node: String
         /// Whether that machine no longer owns the app, and has pushed the state that the app saved last.
         var isReleased: Bool
-        /// A ``StateDocument``, as far as is known.
+        /// The content of the message. It should be a ``StateDocument``, but was not checked yet.
         var bytes: [UInt8]
     }
 

@@ -131,7 +131,8 @@ struct ProtectUnlock: ParsableCommand {
             do {
                 reply = try manager.call(.unlockData)
             } catch {
-                // torpord was still locking data, which removes the keys from the kernel. Give it the keys once more.
+                // torpord was still locking data, which removes the keys from the kernel. Give the kernel the keys once
+                // more.
                 guard let given else { throw error }
                 try given.give()
                 reply = try manager.call(.unlockData)
