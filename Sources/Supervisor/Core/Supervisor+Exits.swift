@@ -164,7 +164,8 @@ extension Supervisor {
             refusal: app.run.refusal,
             remains: app.run.tree?.isContainer == true ? nil : app.run.remains,
             missing: missingRequirements(of: app),
-            failedInSandbox: failsAtStartInSandbox(app, ending) ? app.name : nil
+            failedInSandbox: failsAtStartInSandbox(app, ending) ? app.name : nil,
+            bound: reachedBound(app, ending)
         )
         if ending.reason.spoilsDelivery, let guilt = mailboxes.guilt(of: app, reason: ending.reason) { text += guilt }
         // Name the incarnation that has ended: the next one may have been launched already.
@@ -198,6 +199,22 @@ extension Supervisor {
         }
         if ending.transition == .launching { return true }
         return app.run.launchedAt.map { loop.now - $0 < app.specification.rules.backoff.stableAfter } ?? false
+    }
+
+    /// The app's limit or rule for which the kernel has ended it by a signal, as a sentence; nil if none is known.
+    private func reachedBound(_ app: AppRuntime, _ ending: Ending) -> String? {
+        guard case .signaled(let signal, _) = ending.cause, app.specification.container == nil else { return nil }
+        switch Signal.name(signal) {
+        case "SIGXFSZ":
+            guard let limit = app.specification.limits.first(where: { $0.name == "fsize" }), limit.soft < .max else {
+                return nil
+            }
+            return "one of its files reached the limit of \(Bytes.text(limit.soft)): limits = { fsize = … } sets another"
+        case "SIGSYS":
+            guard app.specification.sandbox.mode != nil else { return nil }
+            return "a sandbox ends programs for another architecture (32-bit) like this"
+        default: return nil
+        }
     }
 
     /// The dependencies of the app that are neither up nor about to be.
