@@ -209,7 +209,8 @@ extension Supervisor {
             guard let limit = app.specification.limits.first(where: { $0.name == "fsize" }), limit.soft < .max else {
                 return nil
             }
-            return "one of its files reached the limit of \(Bytes.text(limit.soft)): limits = { fsize = … } sets another"
+            let bound = Bytes.text(limit.soft)
+            return "one of its files reached the limit of \(bound): limits = { fsize = … } sets another"
         case "SIGSYS":
             guard app.specification.sandbox.mode != nil else { return nil }
             return "a sandbox ends programs for another architecture (32-bit) like this"
