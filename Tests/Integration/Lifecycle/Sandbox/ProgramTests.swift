@@ -73,6 +73,44 @@ import TorporAPI
         )
     }
 
+    @Test("Python's locks between processes are in /dev/shm, which an app has to ask for", arguments: modes)
+    func locks(_ mode: String) throws {
+        let program = """
+            import multiprocessing, os, time
+            try:
+                lock = multiprocessing.Lock()
+                child = multiprocessing.get_context("fork").Process(target=lock.acquire)
+                child.start(); child.join()
+                result = "held" if not lock.acquire(False) else "free"
+            except OSError as error:
+                result = str(error.errno)
+            place = os.environ["TORPOR_STATE_DIRECTORY"] + "/"
+            with open(place + "new", "w") as file: file.write(result)
+            os.rename(place + "new", place + "result")
+            time.sleep(1000)
+            """
+        let apps = [("closed", ""), ("open", "\"files:/dev/shm\" = { purpose = \"Locks\", default = \"allow\" }")]
+        let toml = apps.map { name, permission in
+            """
+            [apps.\(name)]
+            exec = ["/usr/bin/python3", "-S", "@D/app.py"]
+            restart = "never"
+            sandbox = \(mode)
+            [apps.\(name).permissions]
+            "files:@D/app.py:ro" = { purpose = "Itself", default = "allow" }
+            \(permission)
+
+            """
+        }
+        try withDaemon(toml.joined(), files: ["app.py": program]) { daemon throws in
+            for (app, expected) in [("closed", "13"), ("open", "held")] {
+                let path = daemon.directory + "/s/apps/\(app)/result"
+                try daemon.eventually("\(app) has tried: \(daemon.log.suffix(1500))") { File.exists(path) }
+                #expect(try File.readString(path) == expected, "\(app)")
+            }
+        }
+    }
+
     @Test("Node", .enabled(if: path("/usr/bin/node") != nil, "needs /usr/bin/node"), arguments: modes)
     func node(_ mode: String) throws {
         let program = """
