@@ -182,6 +182,22 @@ package final class Containers: ShellRoom {
     /// The longest reason that is quoted from podman's message, in bytes.
     private static let longestReason = 400
 
+    /// Called when an app's container has ended. Ends the apps whose containers are in its network, because podman has
+    /// taken that network down, and removes no container that another one depends on. They are launched again when
+    /// this app is next ready.
+    func endJoined(to app: AppRuntime) {
+        guard app.run.tree?.isContainer == true, let name = app.specification.containerName else { return }
+        for other in supervisor.apps where other !== app {
+            guard other.specification.container?.joinedContainer == name,
+                coordinator.requirements(of: other.id).contains(app.id), coordinator.machine(other.id).isAlive,
+                !coordinator.isToEnd(other.id)
+            else { continue }
+            other.run.lostNetwork = app.name
+            let id = other.id
+            uninterrupted { [weak self] in try? self?.request(.stop(.dependencyFailed), of: id) }
+        }
+    }
+
     /// The command that removes the app's container if podman has not removed it itself, such as after a SIGKILL.
     func cleanup(of app: AppRuntime) -> [HookCommand] {
         guard app.specification.container != nil, let program = try? Self.program() else { return [] }
@@ -235,3 +251,14 @@ extension Incarnation {
 }
 
 private enum ContainerRunSlot: Slot { typealias Value = ContainerRun }
+
+extension Incarnation {
+    /// The app whose container has ended, and with it the network that this app's container shared; nil if that did
+    /// not happen.
+    var lostNetwork: String? {
+        get { slots[LostNetworkSlot.self] }
+        set { slots[LostNetworkSlot.self] = newValue }
+    }
+}
+
+private enum LostNetworkSlot: Slot { typealias Value = String }
