@@ -2,8 +2,8 @@
 
 // Undoes a `podman run` that was killed before the container ran. Until a network namespace is set up, podman keeps
 // no record of it, so `podman rm` does not remove what a killed podman has made: the namespace in /run/netns with its
-// pair of interfaces, and the iptables rules for published ports. These rules would send connections for the next
-// container's ports to the old container's address.
+// pair of interfaces, and the rules of iptables or nftables for published ports. These rules would send connections
+// for the next container's ports to the old container's address.
 
 #define _GNU_SOURCE
 #include "container.h"
@@ -139,7 +139,7 @@ static bool outlast_others(void) {
 
 /* Reads the addresses in a network namespace, each with a colon, as iptables prints them before a port. Returns
    their number. */
-static int addresses_in(const char *path, char addresses[][INET6_ADDRSTRLEN + 4]) {
+static int addresses_in(const char *path, char addresses[][ADDRESS_SIZE]) {
     int ends[2], count = 0;
     if (pipe2(ends, O_CLOEXEC) != 0) return 0;
     pid_t child = fork();
@@ -162,7 +162,7 @@ static int addresses_in(const char *path, char addresses[][INET6_ADDRSTRLEN + 4]
     }
     close(ends[1]);
     FILE *file = fdopen(ends[0], "r");
-    while (child > 0 && file != NULL && count < MOST_ADDRESSES && fgets(addresses[count], INET6_ADDRSTRLEN + 4, file) != NULL) {
+    while (child > 0 && file != NULL && count < MOST_ADDRESSES && fgets(addresses[count], ADDRESS_SIZE, file) != NULL) {
         addresses[count][strcspn(addresses[count], "\n")] = 0;
         if (addresses[count][0] != 0) count++;
     }
@@ -191,9 +191,9 @@ static void delete_rule(const char *program, char *rule) {
     podman(&words, OUTPUT_KEPT, answer, sizeof answer, QUERY_SECONDS, NULL);
 }
 
-/* Deletes the iptables rules that netavark made for a container: those that contain its ID (may be NULL) or send
-   connections to its addresses. */
-static void delete_rules(const char *id, char addresses[][INET6_ADDRSTRLEN + 4], int count) {
+/* Deletes the rules that netavark made for a container: those of iptables that contain its ID (may be NULL), and those
+   that send connections to its addresses. */
+static void delete_rules(const char *id, char addresses[][ADDRESS_SIZE], int count) {
     static const char *const programs[] = {"iptables", "ip6tables"};
     static char rules[1 << 20];
     for (size_t i = 0; i < sizeof programs / sizeof *programs; i++) {
@@ -213,6 +213,7 @@ static void delete_rules(const char *id, char addresses[][INET6_ADDRSTRLEN + 4],
             if (is_its) delete_rule(programs[i], rule);
         }
     }
+    delete_nftables_rules(addresses, count);
 }
 
 /* Removes the network namespaces that the killed `podman run` made, and the rules for a container with this ID
@@ -228,7 +229,7 @@ static void remove_network(const char *folder, const char *id) {
     // finish.
     if (count == 0 || !outlast_others()) return delete_rules(id, NULL, 0);
     for (int i = 0; i < count; i++) {
-        char path[sizeof namespaces + NAME_MAX + 2], addresses[MOST_ADDRESSES][INET6_ADDRSTRLEN + 4];
+        char path[sizeof namespaces + NAME_MAX + 2], addresses[MOST_ADDRESSES][ADDRESS_SIZE];
         if (!is_left(folder, names[i])) continue;
         snprintf(path, sizeof path, "%s/%.*s", namespaces, NAME_MAX, names[i]);
         delete_rules(id, addresses, addresses_in(path, addresses));
