@@ -57,6 +57,10 @@ void forget_run(const char *folder);
    failure. */
 bool undo_run(const char *folder);
 
+/* Removes the network namespaces that a killed rootless `podman run` made. Called inside of podman's user and mount
+   namespaces. Returns false if their folder is not known. */
+bool remove_rootless_network(const char *folder);
+
 /* Deletes the rules of nftables that netavark made for the published ports of a container with these addresses. */
 void delete_nftables_rules(char addresses[][ADDRESS_SIZE], int count);
 

@@ -34,8 +34,9 @@ static size_t read_rules(char *listing) {
     const char *chain = NULL;
     size_t count = 0;
     char *rest = NULL;
-    for (char *line = strtok_r(listing, "\n", &rest); line != NULL && count < MOST_RULES; line = strtok_r(NULL, "\n", &rest)) {
-        line += strspn(line, " \t");
+    for (char *next = strtok_r(listing, "\n", &rest); next != NULL && count < MOST_RULES;
+         next = strtok_r(NULL, "\n", &rest)) {
+        char *line = next + strspn(next, " \t");
         char *end = strstr(line, handle);
         if (end == NULL) continue;
         *end = 0;
@@ -68,7 +69,8 @@ static bool prepares(const struct rule *rule, const struct rule *other) {
     size_t length = (size_t)(jump - rule->text), conditions = other->conditions;
     const char *target = jump + strlen(" jump ");
     if (strcmp(rule->chain, "NETAVARK-HOSTPORT-DNAT") == 0)
-        return strcmp(target, other->chain) == 0 && length == conditions && strncmp(rule->text, other->text, length) == 0;
+        return strcmp(target, other->chain) == 0 && length == conditions &&
+               strncmp(rule->text, other->text, length) == 0;
     // A rule that marks has one more condition, before the others: where connections come from.
     return strcmp(rule->chain, other->chain) == 0 && strcmp(target, "NETAVARK-HOSTPORT-SETMARK") == 0 &&
            length > conditions && jump[-(long)conditions - 1] == ' ' &&
