@@ -133,6 +133,22 @@ package final class Containers: ShellRoom {
         supervisor.launcher.startProbe(app)
     }
 
+    /// How far the pull of the app's image is, as in `pulling nginx: 2 layers copied`; nil while none is under way.
+    package func pull(of app: AppRuntime) -> String? {
+        guard app.specification.container != nil, app.run.container == nil, let text = app.run.statusText,
+            text.utf8.starts(with: "pulling ".utf8)
+        else { return nil }
+        return text
+    }
+
+    /// Called when the app's status text has changed: reports the beginning of a pull as an event, and each step to
+    /// users who wait for the launch.
+    func statusChanged(_ app: AppRuntime, wasPulling: Bool) {
+        guard pull(of: app) != nil, let container = app.specification.container else { return }
+        if !wasPulling { note(app, .said, text: "is pulling \(container.image)") }
+        supervisor.clients?.touched([app])
+    }
+
     /// Whether podman has started the app's container; nil for an app without a container. If torpor-container's
     /// message was lost, the processes in /proc show it.
     func isRunning(_ app: AppRuntime) -> Bool? {
