@@ -109,6 +109,9 @@ public struct ImportedProgram: Sendable {
     /// Whether the container also shares IPC and the host name with the container whose network it joins, as the
     /// containers of a pod do.
     var isInPod = false
+    /// For a pod of `podman pod create`: true. For a container of `podman run --pod`: the name of its pod.
+    var isPod = false
+    var pod: String?
     /// For compose: where the container's image comes from, for comparison; `exposes`: whether the service declares
     /// ports inside its container.
     var origin: String?

@@ -13,9 +13,6 @@ struct QuadletContainer {
     private var unit: SystemdUnit { service.unit }
     private var isPod: Bool { section == "Pod" }
 
-    /// The image of a pod's own container, whose only purpose is to keep what the pod's containers share.
-    private static let pause = "registry.k8s.io/pause:3.10"
-
     init(service: SystemdService, folder: String) {
         self.service = service
         section = service.unit.suffix == ".pod" ? "Pod" : "Container"
@@ -97,7 +94,7 @@ struct QuadletContainer {
         if !isPod {
             guard image(&files, &program) else { return }
         } else {
-            image = Self.pause
+            image = DockerRun.pause
             program["tags"] = .strings([unit.name])
             options.argument("--ipc=shareable")
         }
@@ -367,6 +364,7 @@ struct QuadletContainer {
         }
         let more = PodmanOptions(words)
         options.add(more, at: place, &program)
+        if options.pod != nil { program.cannot("PodmanArgs has --pod: write Pod instead", at: place) }
         if let problem = more.problem {
             program.remark("PodmanArgs: \(problem.sentence), and is left out with what follows", at: place)
         } else if let word = more.rest.first {
