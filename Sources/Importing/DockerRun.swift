@@ -41,7 +41,9 @@ enum DockerRun {
             } else {
                 read(Array(words[begin...]), in: command.folder ?? folder, environment, place, into: &program)
             }
-            if program.isTranslated, pod == nil, SourceTree.lastPart(first.text) == "podman", let name = containerName(program) {
+            if program.isTranslated, pod == nil, SourceTree.lastPart(first.text) == "podman",
+                let name = containerName(program)
+            {
                 program.remark(
                     "the container \(name) must be gone before: ‘\(removal(of: name))’ removes it, without its volumes",
                     at: place
