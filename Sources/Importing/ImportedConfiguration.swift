@@ -106,6 +106,12 @@ public struct ImportedProgram: Sendable {
     /// For a container that joins another container's network: the name in the source of the program with that
     /// container.
     var joined: String?
+    /// Whether the container also shares IPC and the host name with the container whose network it joins, as the
+    /// containers of a pod do.
+    var isInPod = false
+    /// For a pod of `podman pod create`: true. For a container of `podman run --pod`: the name of its pod.
+    var isPod = false
+    var pod: String?
     /// For compose: where the container's image comes from, for comparison; `exposes`: whether the service declares
     /// ports inside its container.
     var origin: String?
@@ -113,7 +119,7 @@ public struct ImportedProgram: Sendable {
     /// For a container with the volumes of other containers: the names in the source of their programs, each with
     /// podman's options after the name, such as `:ro`.
     var volumesFrom: [(program: String, options: String)] = []
-    /// How many of the container's last arguments were added for `volumesFrom`.
+    /// How many of the container's last arguments contain other containers' names.
     var addedArguments = 0
     /// For compose: names that this service gives to other services in its networks (`links`).
     var links: [(program: String, alias: String, place: SourceLine?)] = []

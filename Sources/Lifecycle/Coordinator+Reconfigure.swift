@@ -235,12 +235,10 @@ extension Coordinator {
         if nodes[app].machine.isWaitingForPermission { launching.append(app) }
         bringWhenAwake(app, now: now)
         // If a launch failed because of a dependency that the new configuration removed, this retries it.
-        if let before, before.requires != nodes[app].definition.requires, !isShuttingDown,
-            let foreground = nodes[app].retry, isResting(app), graph.requires[app].allSatisfy({ isUp($0) })
+        if let before, before.requires != nodes[app].definition.requires,
+            graph.requires[app].allSatisfy({ isUp($0) })
         {
-            nodes[app].retry = nil
-            let actions = nodes[app].machine.launch(foreground: foreground, reason: .dependency, now: now)
-            absorb(actions, of: app, now: now)
+            retryLaunch(app, now: now)
         }
     }
 

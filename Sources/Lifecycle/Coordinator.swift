@@ -92,7 +92,7 @@ public final class Coordinator {
         /// A request that waits until the apps that this one requires are awake.
         var pendingGoal: Request?
         /// Set if the app's launch failed because of a dependency, or if it was stopped because a dependency was
-        /// evicted: whether the launch to retry is into the foreground (`true`) or background (`false`).
+        /// evicted or ended: whether the launch to retry is into the foreground (`true`) or background (`false`).
         var retry: Bool?
         /// Whether the app was up (ready) at the last check. When it becomes ready, failed launches of its dependents
         /// are retried.
@@ -156,6 +156,9 @@ public final class Coordinator {
     /// Whether the app is launched again when an app that it requires becomes ready: it ended, or its launch failed,
     /// because of that app.
     public func comesBackWithRequirement(_ app: AppID) -> Bool { nodes[app].retry != nil }
+
+    /// Whether other apps are launched again when this one, which they require, becomes ready.
+    public func bringsOthersBack(_ app: AppID) -> Bool { graph.requiredBy[app].contains { nodes[$0].retry != nil } }
 
     /// The apps that this one requires.
     public func requirements(of app: AppID) -> [AppID] { graph.requires[app] }
@@ -245,7 +248,11 @@ public final class Coordinator {
         switch request {
         case .stop(let reason) where !reason.wasAskedFor && !reason.isReplacement:
             // The app is terminated for something that it did. As with a crash, its dependents are not affected.
+            let goal = nodes[app].machine.goal
             absorb(try nodes[app].machine.request(request, now: now), of: app, now: now)
+            if reason == .dependencyFailed, nodes[app].machine.isAlive {
+                nodes[app].retry = goal == .active || goal == .inactive
+            }
         case .stop, .restart:
             if request == .restart { forgiveRequirements(of: app, now: now) }
             stop([app], request, now: now)
@@ -340,20 +347,14 @@ public final class Coordinator {
             // The launch may have waited for a pending stop of the app.
             if nodes[app].machine.isWaitingForPermission { tryLaunch(app, isFirst: true, now: now) }
             bringWhenAwake(app, now: now)
+            // What the app requires may have become ready while the app was still ending.
+            if nodes[app].retry != nil, graph.requires[app].allSatisfy({ isUp($0) }) { retryLaunch(app, now: now) }
             let up = isUp(app)
             let cameUp = up && !nodes[app].wasUp
             nodes[app].wasUp = up
             let resting = isResting(app)
             for other in graph.requiredBy[app] {
-                if cameUp, let foreground = nodes[other].retry, isResting(other), !isShuttingDown {
-                    nodes[other].retry = nil
-                    let actions = nodes[other].machine.launch(
-                        foreground: foreground,
-                        reason: .dependency,
-                        now: now
-                    )
-                    absorb(actions, of: other, now: now)
-                }
+                if cameUp { retryLaunch(other, now: now) }
                 if !up, resting || !nodes[app].machine.mayRun, nodes[other].machine.isWaitingForPermission {
                     failDependency(other, now: now)
                 }

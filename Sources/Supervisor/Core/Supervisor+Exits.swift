@@ -78,6 +78,7 @@ extension Supervisor {
         trace(app, .exited)
         app.capture?.drain()
         deliver(.mainExited(cause(record, app)), to: app.id)
+        launcher.containers.endJoined(to: app)
     }
 
     /// Watches a main process that the app has named itself (MAINPID). While that process's parent lives, the parent
