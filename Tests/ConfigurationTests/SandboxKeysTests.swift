@@ -22,7 +22,7 @@ import Testing
             ("camera = { purpose = \"Why\", default = \"yes\" }", "default"),
             ("camera = { purpose = \"Why\", reason = \"b\" }", "reason"),
             ("camera = \"Why\"", "camera"),
-            ("camra = { purpose = \"Why\" }", "did you mean camera?"),
+            ("camra = { purpose = \"Why\" }", "did you mean \"camera\"?"),
             ("\"files:srv\" = { purpose = \"Why\" }", "names no absolute path"),
             ("\"files:/srv/../etc\" = { purpose = \"Why\" }", "\"..\" in its path"),
             ("network = { purpose = \"Why\", ports = [0] }", "ports"),

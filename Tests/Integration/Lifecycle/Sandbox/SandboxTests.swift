@@ -79,7 +79,8 @@ import TorporAPI
             "abstract:\(outside.name)", "signal:\(outside.pid)", "tcp", "udp", "tcp6", "family:16", "family:17",
             "family:38", "connect:\(outside.port)", "connect:\(outside.other)", "bind:\(outside.free)", "ring",
             "module", "unshare:10000000", "clone:10000000", "keyctl", "mount:/", "chroot:/",
-            "trace:\(outside.pid)", "schedule:\(outside.pid)",
+            "trace:\(outside.pid)", "schedule:\(outside.pid)", "read:/proc/\(outside.pid)/environ",
+            "read:/proc/\(outside.pid)/maps", "read:/proc/kcore", "read:/proc/kmsg",
         ]
     }
 
@@ -113,6 +114,8 @@ import TorporAPI
             return setting == .net || (setting == .ports && version < 4) ? 0 : eacces
         // Landlock refuses to change mounts, and to trace what is outside, whatever is allowed.
         case "ring", "module", "mount:/", "trace:\(outside.pid)": return eperm
+        case "read:/proc/\(outside.pid)/environ", "read:/proc/\(outside.pid)/maps": return eacces
+        case "read:/proc/kcore", "read:/proc/kmsg": return File.exists(String(word.dropFirst(5))) ? eperm : nil
         case "schedule:\(outside.pid)": return setting == .agent ? eperm : 0
         case "unshare:10000000", "clone:10000000", "keyctl", "chroot:/": return setting == .agent ? eperm : nil
         default: return word.contains(":@D/s/apps/") ? 0 : nil
@@ -154,6 +157,12 @@ import TorporAPI
                 let pid = try #require(try daemon.summary(setting.rawValue).pid)
                 #expect(try ProcFS.statusField(pid, "NoNewPrivs") == "1")
                 #expect(try ProcFS.statusField(pid, "Seccomp") == "2")
+                // NET_ADMIN, SYS_RAWIO, SYS_ADMIN, AUDIT_CONTROL, SYSLOG, AUDIT_READ, PERFMON.
+                let field = try #require(try ProcFS.statusField(pid, "CapPrm"))
+                let capabilities = try #require(UInt64(field, radix: 16))
+                for number: UInt64 in [12, 17, 21, 30, 34, 37, 38] {
+                    #expect(capabilities >> number & 1 == 0, "\(number)")
+                }
             }
             #expect(try daemon.events("files").contains { $0.text.contains("/gone is not there") })
         }
