@@ -98,6 +98,26 @@ extension ControlService {
         let what = item.isActivity ? "continue the activity" : "open the URL"
         return self.result(app, ok: false, "is in the foreground, and could not \(what)\(why)", "failed")
     }
+
+    /// Queues the URL, file or activity of a request for the app. Returns the number of the queued message. Throws if
+    /// the app cannot open or continue it.
+    func open(
+        _ target: Opening,
+        for peer: Peer,
+        _ token: RequestToken?,
+        _ app: AppRuntime
+    ) throws(RequestError) -> Int64 {
+        let (sender, key) = (Self.name(of: peer), token?.text)
+        do throws(URLRefusal) {
+            switch target {
+            case .target(let target): return try supervisor.mailboxes.open(target, from: sender, key: key, app)
+            case .activity(let activity, let source):
+                return try supervisor.mailboxes.continueActivity(activity, of: source, from: sender, key: key, app)
+            }
+        } catch {
+            throw RequestError(error.description)
+        }
+    }
 }
 
 extension OpenTarget {

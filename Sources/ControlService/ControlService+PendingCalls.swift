@@ -21,11 +21,13 @@ extension ControlService {
     ///   - target: what the apps should open or continue in the foreground; nil for the request's own URL.
     ///   - waitsForPlace: whether the launch of a scene beyond the limit of live scenes waits; if false, it is
     ///     refused.
+    ///   - refusals: why the request is refused for some of the apps, by name.
     func carryOut(
         _ request: VerbRequest,
         _ selected: [AppRuntime],
         opening target: Opening? = nil,
         waitsForPlace: Bool = false,
+        refusals: [String: String] = [:],
         for peer: Peer,
         _ reply: Reply
     ) {
@@ -64,14 +66,17 @@ extension ControlService {
             var url: Int64?
             // Record the request's token in the dependents too, so that a repeated request does not stop them a second
             // time.
-            let along = stopped.dependents(of: app) { goesAlong($0, with: request) }
+            let refusal = refusals[app.name]
+            let along = refusal == nil ? stopped.dependents(of: app) { goesAlong($0, with: request) } : []
             for app in [app] + along {
                 app.lastEnding = nil
                 app.tokens.take(token)
-                if request.verb == .restart { app.keepsStateWhenStopped = request.keepState ? true : nil }
+                guard request.verb == .restart, refusal == nil else { continue }
+                app.keepsStateWhenStopped = request.keepState ? true : nil
             }
             var item: PendingCall.Item
             do throws(RequestError) {
+                if let refusal { throw RequestError(refusal) }
                 personAsks(request, of: app, goal: before.goal)
                 noteAsked(request, of: app, by: peer)
                 url = try target.map { target throws(RequestError) in
@@ -147,26 +152,6 @@ extension ControlService {
         // Before the client learns that the request was accepted, the queued URL must be on disk.
         supervisor.store.sync { [weak self] _ in
             self?.start(waiter, timeoutMilliseconds: request.timeoutMilliseconds)
-        }
-    }
-
-    /// Queues the URL, file or activity of a request for the app. Returns the number of the queued message. Throws if
-    /// the app cannot open or continue it.
-    private func open(
-        _ target: Opening,
-        for peer: Peer,
-        _ token: RequestToken?,
-        _ app: AppRuntime
-    ) throws(RequestError) -> Int64 {
-        let (sender, key) = (Self.name(of: peer), token?.text)
-        do throws(URLRefusal) {
-            switch target {
-            case .target(let target): return try supervisor.mailboxes.open(target, from: sender, key: key, app)
-            case .activity(let activity, let source):
-                return try supervisor.mailboxes.continueActivity(activity, of: source, from: sender, key: key, app)
-            }
-        } catch {
-            throw RequestError(error.description)
         }
     }
 

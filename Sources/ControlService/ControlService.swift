@@ -29,6 +29,8 @@ package final class ControlService: ShellRoom, ClientService {
     let configurationComparison: ConfigurationComparison
     /// Finds out, on a background thread, why apps could not be launched with a new configuration.
     let launchObstacles: CoalescingReader<[AppSpecification], [String: String]>
+    /// Finds out, on a background thread, which files of the configuration every user can change.
+    let exposureReads: CoalescingReader<ConfigurationSources, [DoctorCheck]>
     /// How many configurations were applied.
     var appliedCount = 0
     /// Reads icon files on a background thread, so that the event loop does not wait for a disk.
@@ -50,6 +52,12 @@ package final class ControlService: ShellRoom, ClientService {
             named: "obstacles",
             joining: { (question: inout [AppSpecification], other: [AppSpecification]) in question += other },
             { LaunchObstacle.find($0) }
+        )
+        exposureReads = CoalescingReader(
+            supervisor.loop,
+            named: "exposures",
+            joining: { (question: inout ConfigurationSources, newer: ConfigurationSources) in question = newer },
+            { Doctor.exposures($0) }
         )
         iconReads = BackgroundWorker(supervisor.loop, named: "icons", isInOrder: false)
         desktopSync = DesktopSync(supervisor)
@@ -135,7 +143,9 @@ package final class ControlService: ShellRoom, ClientService {
                 if carryOutInside(verb, for: peer, reply) { return }
                 let chosen = try selection.resolve(verb.apps)
                 if verb.verb == .discard { return discard(verb, chosen, for: peer, reply) }
-                carryOut(verb, chosen.filter { applies(verb, to: $0) }, for: peer, reply)
+                let applicable = chosen.filter { applies(verb, to: $0) }
+                if verb.verb == .restart { return restart(verb, applicable, for: peer, reply) }
+                carryOut(verb, applicable, for: peer, reply)
             case .openScene(let request): openScene(request, for: peer, reply)
             case .scenes(let template): try scenes(of: template, reply)
             case .apply(let request): apply(request, by: Self.name(of: peer), reply)
@@ -202,10 +212,7 @@ package final class ControlService: ShellRoom, ClientService {
                 supervisor.snapshots.sendSnapshot(of: try selection.one(name), at: offset, reply)
             case .icon(let name, let variant): sendIcon(of: try selection.one(name), variant, reply)
             case .desktopApps: reply.send(Replies.desktopApps(desktopApps))
-            case .doctor:
-                supervisor.permissions.denials.look { [supervisor] in
-                    reply.send(Replies.doctor(Doctor(supervisor).checks()))
-                }
+            case .doctor: doctor(reply)
             case .policies: policies(reply)
             case .reloadPolicy(let name): reloadPolicy(name, reply)
             case .evictionOrder: evictionOrder(reply)

@@ -2,6 +2,7 @@
 
 import Configuration
 import Engine
+import EventLoop
 import EventSources
 import Lifecycle
 import Linux
@@ -12,12 +13,18 @@ import PolicyHost
 import Processes
 import Supervisor
 import TorporAPI
+import VarlinkServer
 
 /// Checks what this machine offers torpord, and says what is missing and what does not work without it.
 struct Doctor {
     private let supervisor: Supervisor
+    private let exposures: [DoctorCheck]
 
-    init(_ supervisor: Supervisor) { self.supervisor = supervisor }
+    /// - Parameter exposures: the result of ``exposures(_:)``.
+    init(_ supervisor: Supervisor, exposures: [DoctorCheck]) {
+        self.supervisor = supervisor
+        self.exposures = exposures
+    }
 
     func checks() -> [DoctorCheck] {
         let freezes = supervisor.place.cgroups.map { File.exists($0.base + "/cgroup.freeze") } ?? false
@@ -64,9 +71,9 @@ struct Doctor {
         ] + (denials.map { [$0] } ?? [])
     }
 
-    /// A check for each file of the configuration that every user of the machine can change.
-    private var exposures: [DoctorCheck] {
-        let sources = supervisor.configuration.sources
+    /// A check for each file of the configuration that every user of the machine can change. It looks at the files, and
+    /// so may wait for a disk or for a server of files.
+    static func exposures(_ sources: ConfigurationSources) -> [DoctorCheck] {
         var told: Set<String> = []
         return sources.files.compactMap { file in
             let path = Path.join(sources.workingDirectory, file.path)
@@ -219,5 +226,28 @@ struct Doctor {
     private var cgroups: DoctorCheck {
         if let tree = supervisor.place.cgroups { return DoctorCheck(name: "cgroup v2", ok: true, value: tree.base) }
         return DoctorCheck(name: "cgroup v2", ok: false, message: supervisor.place.trouble)
+    }
+}
+
+extension ControlService {
+    /// How long the doctor waits for the disk with the configuration's files.
+    private static let doctorPatience = Duration.seconds(5)
+
+    /// Replies with all checks of the machine.
+    func doctor(_ reply: Reply) {
+        supervisor.permissions.denials.look { [weak self] in
+            guard let self else { return }
+            let answer = Once { [weak self] (exposures: [DoctorCheck]) in
+                guard let self else { return }
+                reply.send(Replies.doctor(Doctor(self.supervisor, exposures: exposures).checks()))
+            }
+            self.exposureReads.ask(self.supervisor.configuration.sources) { answer.give($0) }
+            answer.timer = try? self.loop.timer {
+                let limit = Quantity.text(Self.doctorPatience)
+                let text = "the disk with the configuration's files did not answer within \(limit)"
+                answer.give([DoctorCheck(name: "configuration", ok: false, message: text)])
+            }
+            answer.timer?.arm(after: Self.doctorPatience)
+        }
     }
 }

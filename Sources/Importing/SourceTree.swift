@@ -47,6 +47,11 @@ public struct SourceTree {
         }
     }
 
+    /// How many files an app of Torpor's service may open by default: the limits of a systemd service, since the shell
+    /// in which the import runs often has others. A lower hard limit of this machine stays, because a user without
+    /// rights cannot exceed it.
+    var filesOfServices: Bound { Bound(soft: 1024, hard: min(openFiles.hard, 524_288)) }
+
     /// Creates a source tree. The default limits are those of a systemd service.
     public init(
         read: @escaping (String) -> [UInt8]?,

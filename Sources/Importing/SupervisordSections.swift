@@ -99,11 +99,10 @@ struct SupervisordDefaults {
         user = read("user", expansion.now, "")
         // root is the default, so it need not be written for each program.
         if let name = user, ["root", "0"].contains(name) { user = nil }
-        // minfds and minprocs are minimums, to which supervisord raises its own limits. Apps of Torpor's service may
-        // open 1024 files by default.
+        // minfds and minprocs are minimums, to which supervisord raises its own limits.
         limits["nofile"] = read(
             "minfds",
-            { UInt64($0).flatMap { $0 > 1024 ? tree.openFiles.raised(to: $0) : nil } },
+            { UInt64($0).flatMap { $0 > 1024 ? tree.filesOfServices.raised(to: $0) : nil } },
             "an app may open 1024 files anyway"
         )
         limits["nproc"] = read(

@@ -11,8 +11,8 @@ import TorporAPI
 
 /// What is found out about a new configuration before it is applied.
 extension ControlService {
-    /// How long an apply waits until it is known whether the apps that it restarts can be launched. A disk or a
-    /// directory of users that takes longer does not hold up an apply: the launch itself says what is wrong.
+    /// How long an apply or a restart waits until it is known whether the apps can be launched. A disk or a directory
+    /// of users that takes longer does not hold it up: the launch itself says what is wrong.
     private static let patience = Duration.seconds(5)
 
     /// Finds out which running apps could not be launched again with the new configuration: an apply does not end
@@ -34,11 +34,17 @@ extension ControlService {
         }
         guard !ended.isEmpty else { return then([:]) }
         let count = appliedCount
-        let answer = Once { [weak self] (obstacles: [String: String]) in
+        findObstacles(ended) { [weak self] obstacles in
             guard let self else { return }
             then(self.appliedCount == count ? obstacles : nil)
         }
-        launchObstacles.ask(ended) { answer.give($0) }
+    }
+
+    /// Finds out which of the apps could not be launched. Calls `then` with the reasons, by app, later; with none if
+    /// finding out takes too long.
+    func findObstacles(_ specifications: [AppSpecification], _ then: @escaping ([String: String]) -> Void) {
+        let answer = Once(then)
+        launchObstacles.ask(specifications) { answer.give($0) }
         answer.timer = try? loop.timer { answer.give([:]) }
         answer.timer?.arm(after: Self.patience)
     }

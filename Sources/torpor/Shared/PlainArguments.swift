@@ -42,7 +42,7 @@ enum PlainArguments {
             case "--timeout" where verb != nil:
                 guard let limit = rest.popFirst().flatMap(TimeLimit.init(argument:)) else { return nil }
                 request.timeoutMilliseconds = limit.milliseconds
-            case "--force" where verb == .start || verb == .suspend: request.force = true
+            case "--force" where verb == .start || verb == .suspend || verb == .restart: request.force = true
             case "--background" where verb == .start: request.background = true
             case "--keep-state" where verb == .stop || verb == .restart: request.keepState = true
             default:

@@ -83,7 +83,7 @@ struct PodTests {
             try daemon.eventually("both run again") {
                 try ["pod", "web"].allSatisfy { app in
                     let summary = try daemon.summary(app)
-                    return summary.incarnation > 1 && summary.transition == nil
+                    return (summary.incarnation ?? 0) > 1 && summary.transition == nil
                         && ["active", "background"].contains(summary.state)
                 }
             }

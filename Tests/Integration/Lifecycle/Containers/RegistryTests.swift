@@ -85,8 +85,8 @@ struct RegistryTests {
             #expect(unknown.contains("could not pull \(image):2: "), "\(unknown)")
             #expect(unknown.contains("manifest unknown"), "\(unknown)")
 
-            // A disk that is full.
-            try podman.podman(["rmi", image + ":1"], in: namespace)
+            // A disk that is full. podman copies no layer that another image has.
+            try podman.podman(["rmi", "--all", "--force"], in: namespace)
             let temporary = podman.folder + "/temporary"
             let enter = ["/usr/bin/nsenter", "--target", "\(namespace)", "--mount"]
             try podman.run(enter + ["/bin/mount", "-t", "tmpfs", "-o", "size=16k", "none", temporary])

@@ -40,6 +40,8 @@ import Varlink
             case ("active", "inactive"): places[words[1]] = "active"
             case ("resign", "active"): places[words[1]] = "inactive"
             case ("background", "inactive"): places[words[1]] = "background"
+            // A scene that has run in the background saves its state again before the app is suspended.
+            case ("background", "background"): break
             case ("foreground", "background"): places[words[1]] = "inactive"
             case ("disconnect", "background"): places[words[1]] = nil
             case ("discard", _): break

@@ -121,6 +121,38 @@ import TorporAPI
         }
     }
 
+    @Test("restart ends no app that could not be launched again, unless it is forced to")
+    func restarted() throws {
+        let front = Apps.sleeper("front", "requires = [\"web\"]")
+        try withDaemon(Apps.sleeper("web") + front) { daemon throws in
+            for app in ["web", "front"] { try daemon.waitFor(app, "active") }
+            let (web, other) = (try daemon.process(of: "web"), try daemon.process(of: "front"))
+            let program = daemon.directory + "/program"
+            try daemon.configure("[apps.web]\nexec = [\"\(program)\", \"1234\"]\n" + front)
+            #expect(try torpor(daemon, "apply").code == 0)
+            let (code, output) = try torpor(daemon, "restart", "web")
+            #expect(code == 1, "\(output)")
+            let reason = "it could not be launched again: could not run \(program) (exec): No such file or directory"
+            #expect(output.contains("web is not restarted, since " + reason), "\(output)")
+            #expect(try daemon.process(of: "web") == web && daemon.process(of: "front") == other)
+            #expect(try daemon.summary("web").state == "active")
+            // Once the program is there, the same request restarts both.
+            #expect(try Spawn.run(["/bin/cp", "/bin/sleep", program]).code == 0)
+            #expect(try torpor(daemon, "restart", "web").code == 0)
+            try daemon.eventually("both run again") {
+                try daemon.words(of: "web") == [program, "1234"] && daemon.process(of: "front") != other
+            }
+            // The program of a running app was removed.
+            let running = try daemon.process(of: "web")
+            #expect(unlink(program) == 0)
+            #expect(try torpor(daemon, "restart", "web").code == 1)
+            #expect(try daemon.process(of: "web") == running)
+            let forced = try torpor(daemon, "restart", "web", "--force")
+            #expect(forced.code == 1 && forced.output.contains("could not run \(program)"), "\(forced.output)")
+            try daemon.eventually("it was ended") { daemon.processes(of: "web").isEmpty }
+        }
+    }
+
     @Test("--restart leaves what the commands before the launch may make to the launch")
     func madeBefore() throws {
         try withDaemon(Apps.sleeper("web")) { daemon throws in

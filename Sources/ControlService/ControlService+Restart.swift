@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Configuration
+import Engine
+import Lifecycle
+import Linux
+import Supervisor
+import TorporAPI
+import VarlinkServer
+
+/// Restarts apps at a user's request.
+extension ControlService {
+    /// Carries out a Restart. Apps that run, but could not be launched again, are not ended, unless the request has
+    /// `force`.
+    func restart(_ request: VerbRequest, _ selected: [AppRuntime], for peer: Peer, _ reply: Reply) {
+        let ended = selected.filter { app in
+            coordinator.machine(app.id).isAlive && app.tokens.standing(of: request.token) == .unknown
+        }
+        guard !request.force, !ended.isEmpty else { return carryOut(request, selected, for: peer, reply) }
+        let generations = ended.map { ($0, coordinator.machine($0.id).goalGeneration) }
+        findObstacles(ended.map { $0.next ?? $0.specification }) { [weak self] obstacles in
+            guard let self else { return }
+            var refusals = obstacles.mapValues {
+                "is not restarted, since it could not be launched again: \($0) (‘--force’ restarts it all the same)"
+            }
+            // An app may have been removed from the configuration by now.
+            let left = selected.filter { app in self.apps.contains { $0 === app } }
+            for (app, generation) in generations where left.contains(where: { $0 === app }) {
+                // What a user asked for later counts.
+                guard self.coordinator.machine(app.id).goalGeneration != generation else { continue }
+                refusals[app.name] = "is not restarted: another request came in between"
+            }
+            self.carryOut(request, left, refusals: refusals, for: peer, reply)
+        }
+    }
+}
