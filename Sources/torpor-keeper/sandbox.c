@@ -39,10 +39,12 @@ int sandbox_leave_ipc(const struct keeper_plan *plan)
 
 // Capabilities of root over the whole machine, which no permission gives. With CAP_PERFMON or CAP_SYS_ADMIN a process
 // reads the environment of all others in spite of Landlock (Linux 6.15, mm_access() in kernel/fork.c), with
-// CAP_SYS_RAWIO the kernel's memory (/proc/kcore), with CAP_SYSLOG its log (/proc/kmsg); with the others it configures
+// CAP_SYS_RAWIO the kernel's memory (/proc/kcore), with CAP_SYSLOG its log (/proc/kmsg). With CAP_SYS_RESOURCE it raises
+// its own limits, and with CAP_SYS_NICE it takes the processors by realtime scheduling. With the others it configures
 // the network and audit by netlink.
 static const int of_machine[] = {
-    CAP_NET_ADMIN, CAP_SYS_RAWIO, CAP_SYS_ADMIN, CAP_AUDIT_CONTROL, CAP_SYSLOG, CAP_AUDIT_READ, CAP_PERFMON,
+    CAP_NET_ADMIN, CAP_SYS_RAWIO, CAP_SYS_ADMIN, CAP_SYS_NICE, CAP_SYS_RESOURCE,
+    CAP_AUDIT_CONTROL, CAP_SYSLOG, CAP_AUDIT_READ, CAP_PERFMON,
 };
 
 // Under PR_SET_NO_NEW_PRIVS an exec gives no capability back, also not to root (capabilities(7)).

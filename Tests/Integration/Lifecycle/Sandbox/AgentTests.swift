@@ -69,9 +69,9 @@ import TorporAPI
         }
     }
 
-    @Test("A file that reaches its limit ends the app, and the report says which limit that is")
+    @Test("A file that reaches its limit ends the app, which cannot raise it; the report says which limit that is")
     func largeFile() throws {
-        let exec = #""/bin/sh", "-c", 'exec head -c 2000000 /dev/zero >"$TORPOR_DOCUMENTS/large"'"#
+        let exec = #""/bin/sh", "-c", 'ulimit -f unlimited; exec head -c 2000000 /dev/zero >"$TORPOR_DOCUMENTS/large"'"#
         try withDaemon(Self.toml(exec, "limits = { fsize = \"1MiB\" }")) { daemon throws in
             try daemon.done(.start, "worker") { $0.wait = false }
             try daemon.eventually("there is a report") { try !daemon.reports("worker").isEmpty }

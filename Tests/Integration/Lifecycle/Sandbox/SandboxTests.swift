@@ -157,10 +157,10 @@ import TorporAPI
                 let pid = try #require(try daemon.summary(setting.rawValue).pid)
                 #expect(try ProcFS.statusField(pid, "NoNewPrivs") == "1")
                 #expect(try ProcFS.statusField(pid, "Seccomp") == "2")
-                // NET_ADMIN, SYS_RAWIO, SYS_ADMIN, AUDIT_CONTROL, SYSLOG, AUDIT_READ, PERFMON.
+                // NET_ADMIN, SYS_RAWIO, SYS_ADMIN, SYS_NICE, SYS_RESOURCE, AUDIT_CONTROL, SYSLOG, AUDIT_READ, PERFMON.
                 let field = try #require(try ProcFS.statusField(pid, "CapPrm"))
                 let capabilities = try #require(UInt64(field, radix: 16))
-                for number: UInt64 in [12, 17, 21, 30, 34, 37, 38] {
+                for number: UInt64 in [12, 17, 21, 23, 24, 30, 34, 37, 38] {
                     #expect(capabilities >> number & 1 == 0, "\(number)")
                 }
             }
