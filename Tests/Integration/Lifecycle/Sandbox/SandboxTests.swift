@@ -116,8 +116,9 @@ import TorporAPI
         case "ring", "module", "mount:/", "trace:\(outside.pid)": return eperm
         case "read:/proc/\(outside.pid)/environ", "read:/proc/\(outside.pid)/maps": return eacces
         case "read:/proc/kcore", "read:/proc/kmsg": return File.exists(String(word.dropFirst(5))) ? eperm : nil
-        case "schedule:\(outside.pid)": return setting == .agent ? eperm : 0
-        case "unshare:10000000", "clone:10000000", "keyctl", "chroot:/": return setting == .agent ? eperm : nil
+        // Without the filter, that is up to the capabilities of both (cap_task_setnice() in security/commoncap.c).
+        case "schedule:\(outside.pid)", "unshare:10000000", "clone:10000000", "keyctl", "chroot:/":
+            return setting == .agent ? eperm : nil
         default: return word.contains(":@D/s/apps/") ? 0 : nil
         }
     }
