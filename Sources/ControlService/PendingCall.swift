@@ -72,6 +72,8 @@ final class PendingCall {
     /// For each app, the indices of its items, so that an event of an app does not require a search through a call
     /// for a thousand apps.
     private var places: [AppID: [Int]] = [:]
+    /// The indices of the items whose apps wait for other apps.
+    private var waitingForOthers: Set<Int> = []
     var timer: TimerSource?
     /// Builds the last reply from the results.
     var render: ([VerbResult]) -> JSON = Replies.results
@@ -109,17 +111,23 @@ final class PendingCall {
         guard items[index].result == nil else { return }
         items[index].result = result
         unanswered -= 1
+        waitingForOthers.remove(index)
     }
 
     /// The indices of the items without a result whose apps wait for one of these apps.
     func blocked(by apps: [AppID]) -> [Int] {
-        items.indices.filter { index in
+        // Few apps wait for others. To search all items at each event would take quadratic time for a call with many.
+        guard !waitingForOthers.isEmpty else { return [] }
+        return waitingForOthers.sorted().filter { index in
             items[index].result == nil && items[index].blockers.contains { apps.contains($0) }
         }
     }
 
     /// Stores which apps the app of this item is waiting for.
-    func note(_ blockers: [AppID], of index: Int) { items[index].blockers = blockers }
+    func note(_ blockers: [AppID], of index: Int) {
+        items[index].blockers = blockers
+        if blockers.isEmpty { waitingForOthers.remove(index) } else { waitingForOthers.insert(index) }
+    }
 
     /// Records the progress of an item's app. Returns false if it has not changed since the last record.
     func isNews(_ index: Int, _ now: (AppState, Transition?, String)) -> Bool {

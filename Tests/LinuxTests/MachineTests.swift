@@ -147,4 +147,16 @@ func reading<Result>(_ files: [String: String], _ body: (_ root: String) throws 
         #expect(try obstacle(["/proc/sys/kernel/sched_autogroup_enabled": "0\n"])?.hasSuffix("enabled is 0") == true)
         #expect(try obstacle([:]) == "the kernel has no autogroups")
     }
+
+    @Test("a field is found by its whole name, without the white space around its value")
+    func fields() {
+        let text = Array("Name:\tcat: dog\nSig:\t1\nSigQ:\t2/9 \t\nEmpty:\n\nVmSwap:\t  12 kB".utf8)
+        #expect(ProcFS.field("Name", of: text) == "cat: dog")
+        #expect(ProcFS.field("SigQ", of: text) == "2/9")
+        #expect(ProcFS.field("Sig", of: text) == "1")
+        #expect(ProcFS.field("Empty", of: text) == "")
+        #expect(ProcFS.field("VmSwap", of: text) == "12 kB", "the last line, without its end")
+        #expect(ProcFS.field("Swap", of: text) == nil)
+        #expect(ProcFS.field("VmSwap", of: []) == nil)
+    }
 }

@@ -89,17 +89,18 @@ extension ProcFS {
             return "the kernel has no autogroups"
         }
         if isEnabled != "1" { return "kernel.sched_autogroup_enabled is \(isEnabled)" }
-        for line in (try? File.readString(root + "/proc/\(pid)/cgroup"))?.split(separator: "\n") ?? [] {
+        let (newline, colon) = (UInt8(ascii: "\n"), UInt8(ascii: ":"))
+        for line in ((try? File.read(root + "/proc/\(pid)/cgroup")) ?? []).split(separator: newline) {
             // A line looks like this: 0::/user.slice/… for cgroup v2, or 3:cpu,cpuacct:/… for v1.
-            let fields = line.split(separator: ":", maxSplits: 2, omittingEmptySubsequences: false)
-            guard fields.count == 3, fields[2] != "/" else { continue }
-            if fields[1].split(separator: ",").contains("cpu") {
-                return "the cpu controller has put it in \(fields[2])"
+            let fields = line.split(separator: colon, maxSplits: 2, omittingEmptySubsequences: false)
+            guard fields.count == 3, !fields[2].elementsEqual("/".utf8) else { continue }
+            if fields[1].split(separator: UInt8(ascii: ",")).contains(where: { $0.elementsEqual("cpu".utf8) }) {
+                return "the cpu controller has put it in \(String(wire: fields[2]))"
             }
             guard fields[1].isEmpty, let mount else { continue }
             var path = mount
-            for part in fields[2].split(separator: "/") {
-                path += "/" + part
+            for part in fields[2].split(separator: UInt8(ascii: "/")) {
+                path += "/" + String(wire: part)
                 if File.exists(path + "/cpu.weight") { return "the cpu controller has put it in \(path)" }
             }
         }

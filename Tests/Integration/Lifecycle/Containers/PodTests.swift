@@ -68,10 +68,11 @@ struct PodTests {
     }
 
     @Test(
-        "If the pod's own container is killed, the others come back with it",
-        arguments: [[], ["web"], ["web", "pod"]]
+        "If the pod's own container is killed, the others come back with it, though torpord is killed then",
+        arguments: [[], ["web"], ["web", "pod"]],
+        [false, true]
     )
-    func killed(asleep: [String]) throws {
+    func killed(asleep: [String], isLost: Bool) throws {
         try withPodman(Self.toml, hasNetwork: true) { daemon, podman throws in
             try daemon.done(.start, "web")
             let (pod, web) = try (ContainerTests.inside(daemon, "pod"), ContainerTests.inside(daemon))
@@ -80,9 +81,10 @@ struct PodTests {
             try ContainerTests.settle(daemon, web)
             for app in asleep { try daemon.done(.suspend, app) }
             kill(pod, SIGKILL)
+            if isLost { try daemon.lose(.killed) }
             try daemon.eventually("both run again") {
-                try ["pod", "web"].allSatisfy { app in
-                    let summary = try daemon.summary(app)
+                ["pod", "web"].allSatisfy { app in
+                    guard let summary = try? daemon.summary(app) else { return false }
                     return (summary.incarnation ?? 0) > 1 && summary.transition == nil
                         && ["active", "background"].contains(summary.state)
                 }
