@@ -17,7 +17,8 @@ package final class SnapshotRun {
     private static let mostBytes = Int(ArchiveFolder.largestSnapshot)
     /// Bytes per read, limited so that other work of the event loop gets a turn.
     private static let portion = 64 << 10
-    /// Added to the deadline, so that the core's own deadline expires first.
+    /// Added to the deadline, so that the deadline of the app's state machine, which is the same without this reserve,
+    /// expires first.
     private static let reserve = Duration.seconds(1)
 
     private let loop: EventLoop

@@ -189,7 +189,7 @@ private struct Records {
     var isThere = false
     private var sizeText: [UInt8]?
 
-    /// Keys that a bundle may have but that nothing reads.
+    /// Keys of extended headers that are allowed in a bundle although the reader ignores their values.
     private static let ignored: Set<String> = [
         "mtime", "atime", "ctime", "uid", "gid", "uname", "gname", "comment",
     ]

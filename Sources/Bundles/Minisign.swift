@@ -8,7 +8,7 @@ public struct MinisignSignature: Hashable, Sendable {
     public let key: [UInt8]
     /// The signature over BLAKE2b-512 of the file.
     public let signature: [UInt8]
-    /// A comment that the second signature covers too.
+    /// A comment that the second signature protects from changes.
     public let trustedComment: [UInt8]
     /// The signature over the first signature and the trusted comment.
     public let second: [UInt8]

@@ -144,7 +144,8 @@ extension ControlService {
 
     /// Replies with a part of the state that the app saved.
     func exportState(of app: AppRuntime, at offset: Int64, for peer: Peer, _ reply: Reply) {
-        // Exporters may read only the states of apps that several machines can own.
+        // A client that is neither root nor an operator may read the saved states of only those apps that several
+        // machines can own.
         if supervisor.inForce.accounts.authority.isOnlyPoster(peer),
             coordinator.machine(app.id).rules.owner != .external
         {

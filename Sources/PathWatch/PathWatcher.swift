@@ -45,7 +45,8 @@ public final class PathWatcher {
     private var asked: Set<String> = []
     /// Paths with events, by place.
     private var happened: [String: Set<String>] = [:]
-    /// Places where events happened whose paths are not known.
+    /// Places of which some events are unknown, because the kernel dropped events or too many paths had events. Such a
+    /// place is reported even if the next walk finds no change.
     private var missed: Set<String> = []
     private var underWay: Set<String> = []
     private var walkedAt = Duration.zero

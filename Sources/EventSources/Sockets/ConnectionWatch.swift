@@ -129,10 +129,10 @@ package final class ConnectionWatch: EventRoom, EventSource {
         }
     }
 
-    /// Launches an app again in two cases. In the first, the app was killed while suspended: a kill while running would
-    /// have restarted it. In the second, the app was evicted and its ports could not be kept open (copying sockets may
-    /// be forbidden): no connection could launch it. The app is suspended again after the launch. If memory is short,
-    /// the launch waits.
+    /// Launches an app again in two cases. In the first, the app was killed while suspended: torpord restarts it, as it
+    /// would have done after a kill while running. In the second, the app was evicted and torpord could not keep its
+    /// ports open (copying sockets may be forbidden), so that no connection could launch it. The app is suspended again
+    /// after the launch. If memory is short, the launch waits.
     private func launchAgain(_ app: AppRuntime, _ why: String) {
         // Do not launch the app while memory is short, or while another app's launch waits for memory.
         guard app.wasCutShort == true, app.pendingWake == nil, !host.isMemoryShort,
