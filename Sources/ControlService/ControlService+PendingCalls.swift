@@ -402,8 +402,8 @@ extension ControlService {
         after old: UInt32?
     ) -> VerbResult? {
         guard let (ending, text) = app.lastEnding else { return endedUnseen(item, app, machine) }
-        // A launch that was refused before it began (for lack of memory, or by a policy) has no number of its own. Its
-        // ending has the number of the last run.
+        // A launch that was refused before it began (for lack of memory, or by a policy) gets no incarnation number, so
+        // its ending has the number of the app's last run.
         let isOfLaunch = ending.reason == .dependencyFailed || ending.reason == .launchFailed
         if let old, ending.incarnation <= old, !isOfLaunch { return nil }
         if case .relaunch = ending.next { return nil }

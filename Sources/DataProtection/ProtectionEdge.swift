@@ -251,7 +251,7 @@ public struct ProtectionEdge: Hashable, Sendable {
             // Apps use the data already, so notify them of the lock first.
             phase = .unlocked
             return lock(by: time, now: now)
-        // More keys may have been added during the run, so open once more.
+        // More keys may have been added during the run, so open the folders once more.
         case .unlock: return open([], origin)
         case .nothing:
             // The kernel lacks some keys, so data does not count as unlocked. But some folders may have been opened:

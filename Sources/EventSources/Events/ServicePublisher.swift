@@ -18,8 +18,8 @@ final class ServicePublisher {
         var text: [String]
     }
 
-    /// Called when a service is announced, with its name. The name differs from the wanted name if another service has
-    /// that.
+    /// Called when a service is announced, with its name. The name differs from the wanted name if another service
+    /// already has the wanted name.
     var onPublished: (_ key: String, _ name: String) -> Void = { _, _ in }
     /// Called when a service cannot be announced, with the reason.
     var onFailed: (_ key: String, _ reason: String) -> Void = { _, _ in }
@@ -138,7 +138,7 @@ final class ServicePublisher {
     }
 
     private func free(_ path: String) {
-        // Nothing depends on the answers to these calls, so drop the oldest ones when many are pending.
+        // Nothing depends on the answers to these calls, so forget the oldest of these calls when many are pending.
         if slots.count > 64 { slots.removeSubrange(2..<34) }
         slots.append(service.call(path, Self.entries, "Free") { _ in })
     }
