@@ -155,7 +155,8 @@ public final class LoginManager {
         guard name != owner, let connection else { return }
         owner = name
         if subject.sleep {
-            // Keep the inhibitor lock that the earlier instance of logind granted.
+            // Keep the inhibitor lock that the earlier instance of logind granted, until the new instance has granted
+            // one.
             sleep = SleepWatch(self, connection, keeping: sleep?.inhibitor)
         }
         if let choice = subject.session { session = SessionWatch(self, connection, choice) }

@@ -55,7 +55,7 @@ struct Walk {
     /// names.
     private static let mostSteps = 4 * mostFound
 
-    /// The maximum of marks per place for one file or folder.
+    /// The maximum number of marks (reasons for a watch) that a place may have for one file or folder.
     private static let mostMarks = 64
 
     init(_ key: String, _ place: Place, _ inotify: Int32) {
@@ -262,8 +262,8 @@ struct Walk {
         }
     }
 
-    /// Limits the marks of one watch, in case of many hard links or many missing names in a folder: beyond the limit
-    /// a mark loses its details, since the loop checks all marks of a watch for each event.
+    /// Adds a mark (reason) to a watch. Limits the number of marks, in case of many hard links or many missing names in
+    /// a folder: beyond the limit a mark loses its details, since the loop checks all marks of a watch for each event.
     private mutating func add(_ mark: Mark, to watch: Int32) {
         var mark = mark
         let list = outcome.marks[watch] ?? []

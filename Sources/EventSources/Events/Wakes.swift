@@ -269,7 +269,8 @@ package final class Wakes: Room, LifecycleObserver {
 
     private func wake(_ app: AppRuntime, _ event: WakeEvent, _ order: Wake) -> WakeOutcome {
         let machine = machine(app)
-        // If the app is terminating and no launch is planned, the same limits apply as to an app that has ended.
+        // Treat an app that is terminating, with no launch planned, like an app that has ended: the event would have to
+        // launch it, and may be held back.
         let ends = machine.transition == .terminating && !machine.isWaitingToLaunch
         let sleeps = machine.state == .suspended || machine.transition == .suspending || !machine.isAlive || ends
         let isAwake = machine.goal == .active || machine.goal == .inactive
