@@ -58,7 +58,7 @@ package final class SnapshotRun {
     }
 
     private func enter(_ specification: SnapshotSpecification, for app: AppRuntime, _ states: SavedStates) {
-        // Unlike the core's deadline, this timer also runs while a debugger is attached to the app.
+        // Unlike the lifecycle core's deadline, this timer also runs while a debugger is attached to the app.
         timer = try? loop.timer { [weak self] in self?.fail("it was not ready within its deadline") }
         timer?.arm(after: specification.deadline + Self.reserve)
         queue.enter(self) { [weak app, weak states] run in

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// The state machine that locks and unlocks the data of all apps with protected data together. It does no I/O: the
-/// shell carries out the actions, and reports the results as events.
+/// caller carries out the actions, and reports the results as events.
 ///
 ///     locked ──unlock──▶ opening ──opened──▶ unlocked ──lock──▶ warning ──answered, deadline──▶ closing ──closed──▶ locked
 ///                           ▲                   ▲                  │                            │   ▲
@@ -51,7 +51,7 @@ public struct ProtectionEdge: Hashable, Sendable {
         case failed
     }
 
-    /// An action that the shell must carry out.
+    /// An action that the caller of ``handle(_:now:)`` must carry out.
     public enum Action: Hashable, Sendable {
         /// Persist this state for the next torpord.
         case record(Recorded)

@@ -42,7 +42,7 @@ public struct ProtectedFolder: Hashable, Sendable {
 public enum ProtectedPlace {
     /// The name of the root in the state directory.
     public static let root = "protected"
-    /// The name of the app's own folder behind its door.
+    /// The name of the app's own folder inside `protected/APP`, the door.
     public static let files = "files"
     /// The name of a second folder beside ``files`` while ‘torpor protect move’ works. It holds first the unfinished
     /// copy, then, once the copy has replaced the original, the original. It is never the only complete folder, so it
@@ -144,7 +144,7 @@ public struct FolderStanding: Hashable, Sendable {
     /// (``ProtectionAnswer``). May be empty even if files are in use, since the kernel itself may use them.
     public var holders: [FileHolder] = []
 
-    /// Creates a standing without problems and holders.
+    /// Creates the state of a folder with no problem and no process that uses its files.
     public init(app: String, _ state: State) { (self.app, self.state) = (app, state) }
 
     /// Decodes a JSON object.
