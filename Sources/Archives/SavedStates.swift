@@ -65,7 +65,8 @@ package final class SavedStates: Room, LifecycleObserver {
     /// program finds the archive through its environment at once.
     private func mayHaveRead(_ app: AppRuntime) -> Bool {
         let timeline = app.run.timeline
-        // If this torpord took over during the launch, assume that the earlier torpord sent the message.
+        // If this torpord took over during the launch, assume that the earlier torpord sent the message to restore the
+        // state.
         return app.specification.rules.readiness != .delegate || timeline.time(of: .told(.restoreState)) != nil
             || timeline.time(of: .supervisorReplaced) != nil
     }

@@ -42,7 +42,7 @@ package final class SnapshotRun {
         self.completion = completion
     }
 
-    /// Takes the snapshot when `wait` is over and the queue has a place for it.
+    /// Takes the snapshot after the delay `wait`, or later if too many snapshots are in progress.
     package func begin(
         _ specification: SnapshotSpecification,
         after wait: Duration,
@@ -116,7 +116,7 @@ package final class SnapshotRun {
             self.command = pidfd
         } completion: { [weak self] result in
             guard let self, !self.isOver else { return }
-            // Kill processes that the command left behind, because no other process would.
+            // Kill processes that the command left behind, because no other process would kill them.
             if let command = self.command { Pidfd.killGroup(command.raw) }
             self.command = nil
             switch result {

@@ -100,7 +100,8 @@ package final class Snapshots: Room, LifecycleObserver {
             case .failure(let trouble): self.noteNoSnapshot(app, trouble.description)
             }
             if isOutdated { return self.takeSnapshot(app, isAnother: true) }
-            // The snapshot is saved later, because the disk may be slow. The app need not wait for that.
+            // The snapshot is saved later, because the disk may be slow. The app need not stay in the background until
+            // then.
             self.snapshotIsOver(app)
         }
         app.snapshotRun = run
@@ -118,7 +119,7 @@ package final class Snapshots: Room, LifecycleObserver {
         let machine = coordinator.machine(app.id)
         guard !machine.awaitsSnapshot else { return }
         app.snapshotRun = nil
-        // After the app has left the background, its next snapshot need not wait.
+        // After the app has left the background, its next snapshot may follow the last one at once.
         if machine.state != .background { app.snapshotBegan = nil }
     }
 
