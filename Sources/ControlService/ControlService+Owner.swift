@@ -55,7 +55,7 @@ extension ControlService {
         try? self.request(.disown, of: app.id)
     }
 
-    /// The text of the result of an Own or Disown for which the call need not wait; nil for other verbs.
+    /// For an Own or Disown that takes effect at once: the text of its result. Nil for other verbs.
     func owning(_ request: VerbRequest) -> String? {
         switch request.verb {
         case .own:

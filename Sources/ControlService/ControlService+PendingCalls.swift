@@ -94,7 +94,8 @@ extension ControlService {
                 } else if let asked = self.request(for: request, before) {
                     try self.request(asked, of: app.id)
                 }
-                // Record the request's token now, unless it was recorded together with a lifecycle change.
+                // Record the request's token, so that a repeated request is recognised, unless it was recorded together
+                // with a lifecycle change.
                 for app in [app] + along where !app.tokens.isRecorded { record(app) }
                 // If the app's launch waits until a policy allows it, `--force` lets it begin now.
                 if app.skipsAdmission == true, coordinator.waitsForAdmission(app.id) {
@@ -239,7 +240,7 @@ extension ControlService {
         desktopSync.configure()
     }
 
-    /// Checks all calls that wait for one of the apps.
+    /// Called when these apps may have changed: answers the calls that wait for one of them and can now be answered.
     package func touched(_ apps: [AppRuntime]) {
         for waiter in pendingCalls {
             check(waiter, apps.flatMap { waiter.waiting(for: $0.id) })

@@ -173,7 +173,7 @@ public struct ProtectionEdge: Hashable, Sendable {
         guard phase == .idle else { return [] }
         switch recorded {
         case .unlocked: return open([], .takenOver)
-        // After a power failure, folders may have been left open.
+        // Folders may be open, for example after a power failure, so close them.
         case .nothing, .locked, .locking: return close()
         }
     }

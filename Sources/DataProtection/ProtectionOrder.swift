@@ -72,7 +72,7 @@ public struct FileHolder: Hashable, Sendable {
     /// The most holders per folder whose files are named. Further holders are reported too, with one file each, since
     /// they may be processes of an app.
     public static let mostNamed = 32
-    /// The most holders per folder that are stored to be shown.
+    /// The most holders (processes that use files of a folder) that are stored for each folder, to be shown.
     public static let mostShown = 1000
 
     /// Memberwise initializer.
@@ -172,7 +172,7 @@ public struct FolderStanding: Hashable, Sendable {
 /// standing of each folder, then (if folders are closed) each holder that was found, and at last a line that shows that
 /// the run was complete. If torpor-protect is killed, the lines printed so far count.
 public struct ProtectionAnswer: Sendable {
-    /// The folders, with their holders.
+    /// The state of each folder, with the processes that use its files.
     public private(set) var standings: [FolderStanding] = []
     /// Whether the run was complete. If not, there may be further holders.
     public private(set) var isWhole = false
@@ -180,7 +180,7 @@ public struct ProtectionAnswer: Sendable {
     /// The last line of a complete run.
     public static var end: JSON { ["end": true] }
 
-    /// The line that reports a holder.
+    /// The line of the output that reports a process that uses files of the app's folder.
     public static func line(_ app: String, _ holder: FileHolder) -> JSON {
         ["app": .string(app), "holder": holder.json]
     }
