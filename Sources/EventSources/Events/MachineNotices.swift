@@ -333,7 +333,7 @@ enum Screens {
 }
 
 extension Set<NotificationTopic> {
-    /// The udev subsystems to watch for these topics.
+    /// The udev subsystems to watch, so that apps can be notified about these topics.
     fileprivate var subsystems: Set<String> {
         var names: Set<String> = []
         if contains(.power) || contains(.battery) { names.insert("power_supply") }

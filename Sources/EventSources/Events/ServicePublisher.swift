@@ -27,7 +27,7 @@ final class ServicePublisher {
     /// The services to announce, by keys of the caller.
     private(set) var wanted: [String: Service] = [:]
 
-    /// A group of entries in Avahi, one for each service.
+    /// A group of entries in Avahi. Each service has a group of its own.
     private final class Group {
         let service: Service
         /// How many names were tried before this one; other services had those names.

@@ -201,7 +201,7 @@ package final class Wakes: Room, LifecycleObserver {
     /// bits were determined.
     private struct Concern {
         var sources: UInt32 = 0
-        /// The initial value is a number that no specification has.
+        /// The initial value is a number that no specification has, so that the bits are determined at the first use.
         var specification = UInt32.max
     }
 
@@ -392,7 +392,7 @@ package final class Wakes: Room, LifecycleObserver {
         guard let pending = app.pendingWake else { return }
         let machine = machine(app)
         guard machine.isAlive else {
-            // The app's launch may still wait for other apps, for memory, or for a policy.
+            // While the app's launch waits for other apps, for memory, or for a policy, keep the pending event.
             if !machine.isWaitingToLaunch { app.pendingWake = nil }
             return
         }
