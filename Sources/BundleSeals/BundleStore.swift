@@ -130,7 +130,8 @@ public struct BundleStore: Sendable {
             return result(found.isByKernel, isSame ? .whole : .signedOtherwise)
         }
         try sweep(name)
-        // The version may still exist: as the previous one, or because an app was last launched from it.
+        // If the version still exists (as the previous one, or because an app was last launched from it), use its
+        // folder and unpack nothing.
         if try isThere(name, version, archive.head), let found = try? check(name, version, keys: keys) {
             try becomeCurrent(name, before, version)
             return result(found.isByKernel)

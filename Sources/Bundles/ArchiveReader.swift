@@ -55,7 +55,8 @@ public struct ArchiveReader {
                 return nil
             }
             members += 1
-            // The manifest and its signature are members too, and each member may have an extended header.
+            // The manifest and its signature are members too, and each member may have an extended header, which counts
+            // as a member here.
             guard members <= 2 * BundleLimit.entries + 4 else {
                 throw BundleFault("it has more than \(BundleLimit.entries) files")
             }

@@ -92,7 +92,7 @@ public final class GPSClient {
         if let error = Sockets.pendingError(socket.raw) { return lost("\(error)") }
         source?.cancel()
         do throws(Errno) {
-            // The command is short enough for the send buffer of a new connection.
+            // One write sends the whole command, because it is short enough for the send buffer of a new connection.
             _ = try Descriptor.write(socket.raw, Array(Self.command.utf8))
             source = try loop.watch(socket.raw, .readable) { [weak self] _ in self?.readable() }
         } catch {
