@@ -106,7 +106,7 @@ public struct Opening: Hashable, Sendable {
     public struct Place: Hashable, Sendable {
         /// The unique D-Bus name of the notification server.
         public var server: String
-        /// The server's number for the alert.
+        /// The number by which the server identifies the notification.
         public var number: Int64
 
         /// Memberwise initializer.
@@ -121,9 +121,9 @@ public struct Opening: Hashable, Sendable {
     public var parent: Int64?
     /// Whether torpord has decided how to show the alert, and has notified the app if necessary.
     public var isDelivered = false
-    /// How often the alert's commands were started.
+    /// How often the commands that are configured for alerts were started for this alert.
     public var tries: Int64 = 0
-    /// Whether the alert's commands have ended, or need not run.
+    /// Whether the commands that are configured for alerts have ended for this alert, or need not run.
     public var isRun = false
     /// Whether a screen has shown the alert.
     public var isShown = false

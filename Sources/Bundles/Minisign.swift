@@ -90,9 +90,9 @@ public struct MinisignSecret: Sendable {
     public let isEncrypted: Bool
     /// scrypt's salt.
     public let salt: [UInt8]
-    /// scrypt's limit of operations.
+    /// How many operations scrypt may use to derive the encryption from the password.
     public let operations: UInt64
-    /// scrypt's limit of memory in bytes.
+    /// How many bytes of memory scrypt may use to derive the encryption from the password.
     public let memory: UInt64
     /// The key's id, the Ed25519 secret key and a checksum: 104 bytes, XORed with scrypt's output if the key is
     /// encrypted.

@@ -241,7 +241,7 @@ public final class LoginManager {
     /// Whether logind is present.
     public var isThere: Bool { owner != nil }
 
-    /// What is missing, as half a sentence; nil if nothing is missing.
+    /// What is missing, as the end of a sentence; nil if nothing is missing.
     public var trouble: String? {
         guard owner != nil else {
             let reason = connectTrouble.map { " (\($0))" } ?? ""
