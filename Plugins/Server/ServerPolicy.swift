@@ -216,7 +216,7 @@ struct Server: Policy {
         return place
     }
 
-    /// The rule for the app; nil if it is protected.
+    /// The rule for the app; nil if the option `protect` exempts it from this policy.
     private mutating func rule(of app: App, _ view: View) -> Rule? {
         let place = known(app, view)
         let index = usage[place]!.rule ?? rules.index(for: app)

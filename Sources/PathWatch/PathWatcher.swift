@@ -10,7 +10,7 @@ import WireText
 /// watches (``Walk``). Since it may wait for a disk or a server, it runs on a thread that exists only while there is
 /// work. During a walk no events are read: the kernel queues them.
 public final class PathWatcher {
-    /// Called with events at places.
+    /// Called with reports about places at which something happened.
     public var onNews: (([PathNews]) -> Void)?
     /// Called when ``remembered`` has changed.
     public var onRemember: (() -> Void)?
@@ -53,7 +53,7 @@ public final class PathWatcher {
 
     /// The time for which frequent events are coalesced.
     private static let gathering = Duration.milliseconds(20)
-    /// The maximum of paths in one report.
+    /// The maximum number of paths in one report.
     private static let mostPaths = 64
     /// After a place was inspected (``Walk``), it is not inspected again for this many times the duration of the
     /// inspection, so that many changes in a folder do not keep a processor busy.

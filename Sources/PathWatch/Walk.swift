@@ -47,7 +47,7 @@ struct Walk {
     private var matches = 0
     private(set) var outcome: Outcome
 
-    /// The maximum of symlinks to follow.
+    /// The maximum number of symlinks to follow.
     private static let mostLinks = 40
     /// The maximum number of matches for a pattern; further matches are ignored.
     private static let mostFound = 4096
