@@ -62,8 +62,8 @@ struct Schedule: Policy {
     /// The longest time after which the policy requests to be asked again. It must check the calendar this often,
     /// because the clock may be set and the machine may sleep.
     private static let longestWait = Duration.seconds(3_600)
-    /// If the difference between the clocks changes by more than this, in microseconds, the wall clock was set: drift
-    /// is smaller.
+    /// If the difference between the wall clock and the monotonic clock changes by more than this, in microseconds, the
+    /// wall clock was set. Smaller changes are drift.
     private static let jump: UInt64 = 500_000
 
     private let zone: TimeZone
@@ -244,7 +244,7 @@ struct Schedule: Policy {
         advice.send(app, to: target, because: reason)
     }
 
-    /// Whether there is nothing to advise: the app is in that state, has it as its goal, or cannot reach it.
+    /// Whether there is nothing to advise: the app is in the state `target`, is changing to it, or cannot reach it.
     private func isThere(_ app: App, _ target: State) -> Bool {
         let runs = app.state != .notRunning || app.edge != .none
         switch target {

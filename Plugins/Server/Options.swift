@@ -74,7 +74,7 @@ struct Rules {
     let all: [Rule]
     private let protected: [Selector]
 
-    /// Used instead of a rule's index for an app that is protected.
+    /// Used instead of a rule's index for an app that the option `protect` exempts from this policy.
     static let protected = -1
 
     init(_ options: Options) throws(PolicyError) {
@@ -166,7 +166,7 @@ final class Rule {
     private static let idleTimes = Duration.seconds(1)...Quantity.longest
     private static let shares = 0.0001...64.0
 
-    /// The first moment from `time` on at which the app is not protected.
+    /// The first moment from `time` on that is outside the windows of `protect_between`, in which the app is protected.
     func unprotected(at time: Time, _ view: View) -> Time {
         if windows.isEmpty { return time }
         let moment = view.machine.microsecondsSince1970 &+ (time - view.now).microseconds

@@ -140,8 +140,8 @@ struct Server: Policy {
     private mutating func lookAtWoken(_ app: App, _ rule: Rule, _ view: View, _ advice: inout Advice) -> Time? {
         let (now, place) = (view.now, known(app, view))
         guard usage[place]!.isSent, usage[place]!.isWoken else { return nil }
-        // The time for the event begins only when the app has answered that it is resumed. Before that answer, its end
-        // is unknown.
+        // The time for the event begins only when the app has answered that it is resumed. Before that answer, the end
+        // of that time is unknown.
         guard let end = app.grantEnds else { return app.edge == .none ? nil : now.advanced(byMicroseconds: 100_000) }
         guard now < end, app.edge == .none else { return nil }
         let whole = app.since(.background).map { (end - $0).microseconds } ?? 0
@@ -216,7 +216,7 @@ struct Server: Policy {
         return place
     }
 
-    /// The rule for the app; nil if it is protected.
+    /// The rule for the app; nil if the option `protect` exempts it from this policy.
     private mutating func rule(of app: App, _ view: View) -> Rule? {
         let place = known(app, view)
         let index = usage[place]!.rule ?? rules.index(for: app)

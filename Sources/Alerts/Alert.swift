@@ -61,7 +61,7 @@ public struct Alert: Hashable, Sendable {
     /// The permission that the alert asks a user for; nil for every other alert. Only torpord makes alerts with a
     /// permission, and the app can neither see nor change them.
     public var permission: String?
-    /// For calendar times: only times after this moment count, in microseconds since 1970.
+    /// For a calendar expression: the alert comes only at times after this moment, in microseconds since 1970.
     public var base: Int64
     /// The end of the quiet hours that hold the alert back, in microseconds since 1970; nil if none do.
     public var heldUntil: Int64?
@@ -104,9 +104,9 @@ public struct Opening: Hashable, Sendable {
 
     /// The notification that shows an alert on a screen.
     public struct Place: Hashable, Sendable {
-        /// The notification server's unique name.
+        /// The unique D-Bus name of the notification server.
         public var server: String
-        /// The server's number for the alert.
+        /// The number by which the server identifies the notification.
         public var number: Int64
 
         /// Memberwise initializer.
@@ -121,9 +121,9 @@ public struct Opening: Hashable, Sendable {
     public var parent: Int64?
     /// Whether torpord has decided how to show the alert, and has notified the app if necessary.
     public var isDelivered = false
-    /// How often the alert's commands were started.
+    /// How often the commands that are configured for alerts were started for this alert.
     public var tries: Int64 = 0
-    /// Whether the alert's commands have ended, or need not run.
+    /// Whether the commands that are configured for alerts have ended for this alert, or need not run.
     public var isRun = false
     /// Whether a screen has shown the alert.
     public var isShown = false

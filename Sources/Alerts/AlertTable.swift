@@ -109,8 +109,9 @@ public struct AlertTable: Sendable {
 
     /// Opens the alerts that are due, and returns them, the earliest first.
     ///
-    /// - Parameters: - missedAfter: how late an alert may be, in microseconds, before it counts as missed. - number:
-    ///   returns an unused number, for the new alert that is made when a repeated alert is due.
+    /// - Parameters:
+    ///   - missedAfter: how late an alert may be, in microseconds, before it counts as missed.
+    ///   - number: returns an unused number, for the new alert that is made when a repeated alert is due.
     public mutating func arrive(_ clock: AlertClock, missedAfter: Int64, number: () -> Int64) -> [Arrival] {
         var dueNow: [(alert: Alert, at: Int64)] = []
         for alert in alerts.values {
@@ -167,7 +168,7 @@ public struct AlertTable: Sendable {
         for var alert in all where alert.opening == nil {
             let before = alert
             if alert.calendar != nil { alert.base = isElsewhere ? clock.wall : min(alert.base, clock.wall) }
-            // When the alert is due, quiet hours are checked again.
+            // Forget how long quiet hours held the alert back: they are checked again when the alert is due.
             alert.heldUntil = nil
             set(alert, clock)
             if alert != before { changed.append(alert) }

@@ -20,7 +20,7 @@ public final class AppLink {
         case tasksLost([Int64])
         /// The supervisor does not answer; the link keeps trying.
         case lost
-        /// The process cannot be the delegate; the link does not retry.
+        /// The supervisor refuses to accept the process as the delegate; the link does not retry.
         case refused(VarlinkClientError)
     }
 
@@ -58,7 +58,8 @@ public final class AppLink {
 
     private static let streamTag: UInt64 = 1
     private static let callsTag: UInt64 = 2
-    /// How long the link keeps trying if a new supervisor refuses what its predecessor had granted.
+    /// How long the link retries if a new supervisor refuses this process as the delegate, although the earlier
+    /// supervisor had accepted it.
     private static let patience = Duration.seconds(10)
 
     /// Connects at the first `work()`. If `isDelegate` is false, the link only makes calls.
@@ -195,8 +196,8 @@ public final class AppLink {
         let since = attachRefusedSince ?? now
         attachRefusedSince = since
         loseStream()
-        // A new supervisor may refuse the delegate of its predecessor at first, until it knows the app's processes:
-        // retry.
+        // A new supervisor may at first refuse a delegate that the earlier supervisor had accepted, because it does not
+        // know the app's processes yet: retry.
         if wasAttached, now - since < Self.patience { return }
         isRefused = true
         events.append(.refused(error))

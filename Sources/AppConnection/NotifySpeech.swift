@@ -26,8 +26,8 @@ public enum NotifySpeech {
         }
         theirs.close()
         guard sent != nil else { return false }
-        // No process writes to the pipe: it becomes readable (end of file) when the last process has closed the other
-        // end.
+        // The receiver closes the other end of the pipe once it has handled all messages. No process writes to the
+        // pipe, so it then becomes readable (end of file).
         return try ours.withRaw { raw throws(Errno) in try Descriptor.wait(raw, timeout: timeout) }
     }
 }

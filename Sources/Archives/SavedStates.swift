@@ -65,7 +65,8 @@ package final class SavedStates: Room, LifecycleObserver {
     /// program finds the archive through its environment at once.
     private func mayHaveRead(_ app: AppRuntime) -> Bool {
         let timeline = app.run.timeline
-        // If this torpord took over during the launch, assume that the earlier torpord sent the message.
+        // If this torpord took over during the launch, assume that the earlier torpord sent the message to restore the
+        // state.
         return app.specification.rules.readiness != .delegate || timeline.time(of: .told(.restoreState)) != nil
             || timeline.time(of: .supervisorReplaced) != nil
     }
@@ -133,8 +134,8 @@ package final class SavedStates: Room, LifecycleObserver {
                 // If a user forced the app to run although this machine does not own it, the saved state is not the
                 // owner's state. So forget the digest of the owner's state.
                 if scene == nil, self.coordinator.machine(app.id).ownership == .forced { app.importedDigest = nil }
-                // Jobs in a folder are done in order, so the failed archive was set aside before the new archive was
-                // saved.
+                // Jobs in a folder are done in order. So the failed archive was set aside before the new archive was
+                // saved, and nothing remains to be done with it.
                 if scene == nil, app.restoration == .failed {
                     app.restoration = nil
                     self.record(app)
@@ -289,7 +290,8 @@ package final class SavedStates: Room, LifecycleObserver {
     private func isRestorable(_ found: ArchiveFolder.Found, _ app: AppRuntime, _ order: LaunchOrder) -> Bool {
         let known = app.lastExit.flatMap { TerminationReason(rawValue: $0.reason) }
         if order.previousEnding?.keepsState ?? true, known?.keepsState ?? true { return true }
-        // The last known ending may be older than the archive, if torpord did not see the end of a later run.
+        // The last known ending may be that of an earlier run, if torpord did not see the app's last run end. So an
+        // archive that was saved after that ending may be restored.
         return app.lastExit?.at.map { found.savedAt > $0 } ?? false
     }
 

@@ -31,7 +31,7 @@ package final class SnapshotQueue {
         if underWay < Self.most { nextSoon() }
     }
 
-    /// Frees the place of a snapshot that had begun.
+    /// Called when a snapshot that had begun is over: lets the next snapshot in the queue begin.
     package func leave() {
         underWay -= 1
         if !waiting.isEmpty { nextSoon() }

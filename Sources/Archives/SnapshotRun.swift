@@ -17,7 +17,8 @@ package final class SnapshotRun {
     private static let mostBytes = Int(ArchiveFolder.largestSnapshot)
     /// Bytes per read, limited so that other work of the event loop gets a turn.
     private static let portion = 64 << 10
-    /// Added to the deadline, so that the core's own deadline expires first.
+    /// Added to the deadline, so that the deadline of the app's state machine, which is the same without this reserve,
+    /// expires first.
     private static let reserve = Duration.seconds(1)
 
     private let loop: EventLoop
@@ -41,7 +42,7 @@ package final class SnapshotRun {
         self.completion = completion
     }
 
-    /// Takes the snapshot when `wait` is over and the queue has a place for it.
+    /// Takes the snapshot after the delay `wait`, or later if too many snapshots are in progress.
     package func begin(
         _ specification: SnapshotSpecification,
         after wait: Duration,
@@ -57,7 +58,7 @@ package final class SnapshotRun {
     }
 
     private func enter(_ specification: SnapshotSpecification, for app: AppRuntime, _ states: SavedStates) {
-        // Unlike the core's deadline, this timer also runs while a debugger is attached to the app.
+        // Unlike the lifecycle core's deadline, this timer also runs while a debugger is attached to the app.
         timer = try? loop.timer { [weak self] in self?.fail("it was not ready within its deadline") }
         timer?.arm(after: specification.deadline + Self.reserve)
         queue.enter(self) { [weak app, weak states] run in
@@ -115,7 +116,7 @@ package final class SnapshotRun {
             self.command = pidfd
         } completion: { [weak self] result in
             guard let self, !self.isOver else { return }
-            // Kill processes that the command left behind, because no other process would.
+            // Kill processes that the command left behind, because no other process would kill them.
             if let command = self.command { Pidfd.killGroup(command.raw) }
             self.command = nil
             switch result {

@@ -8,8 +8,9 @@ import Linux
 package import TorporAPI
 package import VarlinkServer
 
-/// Snapshots: pictures or texts that show apps as they were when they were last in the background. The core decides
-/// when a snapshot is taken. This class gets it from the configured source or from the app itself, and saves it.
+/// Snapshots: pictures or texts that show apps as they were when they were last in the background. The lifecycle core
+/// decides when a snapshot is taken. This class gets it from the configured source or from the app itself, and saves
+/// it.
 ///
 /// Snapshots are only on disk; memory has only the time of each picture.
 package final class Snapshots: Room, LifecycleObserver {
@@ -99,7 +100,8 @@ package final class Snapshots: Room, LifecycleObserver {
             case .failure(let trouble): self.noteNoSnapshot(app, trouble.description)
             }
             if isOutdated { return self.takeSnapshot(app, isAnother: true) }
-            // The snapshot is saved later, because the disk may be slow. The app need not wait for that.
+            // The snapshot is saved later, because the disk may be slow. The app need not stay in the background until
+            // then.
             self.snapshotIsOver(app)
         }
         app.snapshotRun = run
@@ -110,13 +112,14 @@ package final class Snapshots: Room, LifecycleObserver {
     /// The shortest time between the beginnings of two snapshots of an app.
     private static let betweenSnapshots = Duration.seconds(1)
 
-    /// Cancels a snapshot that the core no longer waits for: the app left the background or declined, or time is up.
+    /// Cancels a snapshot that the lifecycle core no longer waits for: the app left the background or declined, or time
+    /// is up.
     func checkSnapshot(_ app: AppRuntime) {
         guard app.snapshotRun != nil || app.snapshotBegan != nil else { return }
         let machine = coordinator.machine(app.id)
         guard !machine.awaitsSnapshot else { return }
         app.snapshotRun = nil
-        // After the app has left the background, its next snapshot need not wait.
+        // After the app has left the background, its next snapshot may follow the last one at once.
         if machine.state != .background { app.snapshotBegan = nil }
     }
 

@@ -273,7 +273,7 @@ package final class BlueZ {
     /// Whether requests to local programs can be seen; nil if they are not wanted.
     package var isSeeingRequests: Bool? { seesRequests ? monitor?.isLooking ?? false : nil }
 
-    /// What is missing, as a clause; nil if nothing is missing.
+    /// What is missing, as the end of a sentence; nil if nothing is missing.
     package var trouble: String? {
         guard service.owner != nil else {
             return service.connection?.isReady == true

@@ -125,7 +125,8 @@ public enum BundleBuilder {
                 continue
             }
             switch status.kind {
-            // Skip this folder: Python creates it itself, and its files contain times, which differ on each machine.
+            // Skip `__pycache__`: Python creates this folder itself, and its files contain times, which differ on each
+            // machine.
             case .directory where name == Self.compiled: continue
             case .directory:
                 try list(

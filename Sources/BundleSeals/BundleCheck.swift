@@ -36,7 +36,7 @@ public struct DigestCache: Hashable, Sendable {
     private(set) var files: [Int: Known] = [:]
     private let manifest: String
 
-    /// Returns the digest of a manifest, which says which manifest a cache belongs to.
+    /// Returns the digest of a manifest. A cache contains this digest to state to which manifest it belongs.
     public static func name(of manifest: [UInt8]) -> String {
         String(wire: Hex.text(manifest.withUnsafeBytes { Digest.sha256($0) }))
     }

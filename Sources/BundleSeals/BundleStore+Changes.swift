@@ -59,7 +59,7 @@ extension BundleStore {
             try File.exchange("\(place(name))/current", "\(place(name))/previous")
             try File.synchroniseFolder(place(name))
         } catch {
-            // The filesystem cannot exchange two names in one step.
+            // The filesystem cannot exchange two names in one step, so change one link after the other.
             try point("current", of: name, to: before)
             try point("previous", of: name, to: now)
         }

@@ -130,7 +130,8 @@ public struct BundleStore: Sendable {
             return result(found.isByKernel, isSame ? .whole : .signedOtherwise)
         }
         try sweep(name)
-        // The version may still exist: as the previous one, or because an app was last launched from it.
+        // If the version still exists (as the previous one, or because an app was last launched from it), use its
+        // folder and unpack nothing.
         if try isThere(name, version, archive.head), let found = try? check(name, version, keys: keys) {
             try becomeCurrent(name, before, version)
             return result(found.isByKernel)
@@ -194,8 +195,8 @@ public struct BundleStore: Sendable {
         if BundleWord.isLower(version, than: before), !force {
             throw BundleFault("\(name) \(before) is installed, and \(version) is lower: --force installs it")
         }
-        // `installed` is when the version was installed, because its manifest never changes. `sealed` is when the
-        // version was last signed, because a new signature replaces the signature's file.
+        // `installed`: when the version was installed. Its manifest is never written again, so that file's time tells.
+        // `sealed`: when the version was last signed. Each new signature replaces the signature's file.
         guard let text = try? self.signature(of: name, before), let signature = try? MinisignSignature(text: text),
             let installed = try? File.status(path + "/manifest.toml").changedNanoseconds,
             let sealed = try? File.status(path + "/manifest.toml.minisig").changedNanoseconds

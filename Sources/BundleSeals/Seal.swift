@@ -31,7 +31,8 @@ public enum Digest {
         let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: step, alignment: 4096)
         defer { buffer.deallocate() }
         while true {
-            // read(2) may return less than was asked for, but `tree` needs whole blocks.
+            // read(2) may return less than was asked for, but `tree` needs whole blocks: read again until the buffer is
+            // full.
             var filled = 0
             while filled < step {
                 let part = UnsafeMutableRawBufferPointer(rebasing: buffer[filled...])
@@ -99,7 +100,7 @@ public struct SigningKey: Sendable {
             for index in bytes.indices { bytes[index] ^= stream[index] }
         }
         let (id, secret, check) = (Array(bytes[..<8]), Array(bytes[8..<72]), Array(bytes[72...]))
-        // minisign writes no checksum into a key without a password.
+        // Check the checksum only of an encrypted key: minisign writes none into a key without a password.
         guard !file.isEncrypted || check == Self.check(id, secret) else {
             throw BundleFault("this is not the password of the key")
         }

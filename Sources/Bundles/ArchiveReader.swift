@@ -55,7 +55,8 @@ public struct ArchiveReader {
                 return nil
             }
             members += 1
-            // The manifest and its signature are members too, and each member may have an extended header.
+            // The manifest and its signature are members too, and each member may have an extended header, which counts
+            // as a member here.
             guard members <= 2 * BundleLimit.entries + 4 else {
                 throw BundleFault("it has more than \(BundleLimit.entries) files")
             }
@@ -189,7 +190,7 @@ private struct Records {
     var isThere = false
     private var sizeText: [UInt8]?
 
-    /// Keys that a bundle may have but that nothing reads.
+    /// Keys of extended headers that are allowed in a bundle although the reader ignores their values.
     private static let ignored: Set<String> = [
         "mtime", "atime", "ctime", "uid", "gid", "uname", "gname", "comment",
     ]

@@ -70,7 +70,7 @@ public struct BundlePath: Hashable, Comparable, Sendable, CustomStringConvertibl
 
     /// Returns a path for messages: control characters are replaced by `?`, and a long path is cut.
     public static func shown(_ bytes: some Sequence<UInt8>) -> String {
-        // C1 control characters too: some terminals interpret them.
+        // Replace C1 control characters too, because some terminals interpret them.
         let scalars = String(wire: Array(bytes.prefix(200))).unicodeScalars.map { scalar in
             scalar.steersTerminals ? Unicode.Scalar("?") : scalar
         }

@@ -8,7 +8,7 @@ public struct MinisignSignature: Hashable, Sendable {
     public let key: [UInt8]
     /// The signature over BLAKE2b-512 of the file.
     public let signature: [UInt8]
-    /// A comment that the second signature covers too.
+    /// A comment that the second signature protects from changes.
     public let trustedComment: [UInt8]
     /// The signature over the first signature and the trusted comment.
     public let second: [UInt8]
@@ -90,9 +90,9 @@ public struct MinisignSecret: Sendable {
     public let isEncrypted: Bool
     /// scrypt's salt.
     public let salt: [UInt8]
-    /// scrypt's limit of operations.
+    /// How many operations scrypt may use to derive the encryption from the password.
     public let operations: UInt64
-    /// scrypt's limit of memory in bytes.
+    /// How many bytes of memory scrypt may use to derive the encryption from the password.
     public let memory: UInt64
     /// The key's id, the Ed25519 secret key and a checksum: 104 bytes, XORed with scrypt's output if the key is
     /// encrypted.

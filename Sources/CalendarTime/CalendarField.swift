@@ -66,7 +66,7 @@ struct CalendarField: Hashable, Sendable {
             case .year: 1970...2199
             case .month: 1...12
             case .day: 1...31
-            // Every month has at least 28 days.
+            // Days counted from the end of the month go only up to 28, because every month has at least 28 days.
             case .dayFromEnd: 1...28
             case .hour: 0...23
             case .minute: 0...59

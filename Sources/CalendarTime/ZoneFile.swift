@@ -13,7 +13,7 @@ struct ZoneFile {
         var file = ZoneFile(bytes: bytes)
         guard let version = file.header() else { return nil }
         guard version.isFirst else {
-            // A second block repeats the data with 8-byte times.
+            // Skip the first block: a second block repeats its data with times of 8 bytes.
             file.position += version.counts.size(timeSize: 4)
             guard let again = file.header() else { return nil }
             return file.body(again.counts, timeSize: 8)

@@ -41,7 +41,7 @@ package struct GraphPage {
         return node.requires.map { ($0, true) } + after.map { ($0, false) }
     }
 
-    /// The dependencies that are shown.
+    /// The app's dependencies, without those that are not shown.
     private func needs(of name: String) -> [(name: String, isRequired: Bool)] {
         Self.needs(nodes[name]).filter { nodes[$0.name] != nil }
     }

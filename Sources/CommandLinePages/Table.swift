@@ -38,7 +38,7 @@ package struct Table {
 
     /// The table, wrapped to the terminal's width if numbers and times leave enough room.
     package var text: String {
-        // The last column holds sentences.
+        // A last column that is not right-aligned holds sentences.
         let hasSentences = !rightAligned.contains(heads.count - 1)
         var head = Self.row(heads.map { Cell($0, .bold) })
         var rows = rows.map { Self.row($0) }

@@ -30,7 +30,7 @@ package enum Terminal {
 
     /// The width of a descriptor's terminal.
     package static func columns(of descriptor: Int32) -> Int? {
-        // Some terminals do not know their width and report 0.
+        // Some terminals do not know their width and report 0, which counts as unknown.
         ThisProcess.isTerminal(descriptor)
             ? TerminalDevice.size(descriptor).flatMap { $0.columns > 0 ? $0.columns : nil } : nil
     }

@@ -27,7 +27,7 @@ extension ControlService {
         reply.send(["activities": .array(infos.map(\.json))])
     }
 
-    /// Brings the app that continues the activity to the foreground, and replies when it has answered.
+    /// Brings the app that continues the activity to the foreground, and replies when that app has answered.
     func continueActivity(
         _ request: ContinueActivityRequest,
         for peer: Peer,

@@ -135,7 +135,7 @@ extension ControlService {
                     try supervisor.innerScenes.move(session, to: goal, app)
                 }
                 carriedOut.insert(app.id)
-                // After a discard, the scene may no longer exist and have no number.
+                // A discarded scene may no longer exist, and then has no number.
                 let number = supervisor.innerScenes.knownNumber(of: session.app) ?? 0
                 item = PendingCall.Item(
                     app: app.id,

@@ -55,7 +55,7 @@ extension ControlService {
         try? self.request(.disown, of: app.id)
     }
 
-    /// The text of the result of an Own or Disown for which the call need not wait; nil for other verbs.
+    /// For an Own or Disown that takes effect at once: the text of its result. Nil for other verbs.
     func owning(_ request: VerbRequest) -> String? {
         switch request.verb {
         case .own:
@@ -144,7 +144,8 @@ extension ControlService {
 
     /// Replies with a part of the state that the app saved.
     func exportState(of app: AppRuntime, at offset: Int64, for peer: Peer, _ reply: Reply) {
-        // Exporters may read only the states of apps that several machines can own.
+        // A client that is neither root nor an operator may read the saved states of only those apps that several
+        // machines can own.
         if supervisor.inForce.accounts.authority.isOnlyPoster(peer),
             coordinator.machine(app.id).rules.owner != .external
         {

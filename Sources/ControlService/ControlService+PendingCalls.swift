@@ -94,7 +94,8 @@ extension ControlService {
                 } else if let asked = self.request(for: request, before) {
                     try self.request(asked, of: app.id)
                 }
-                // Record the request's token now, unless it was recorded together with a lifecycle change.
+                // Record the request's token, so that a repeated request is recognised, unless it was recorded together
+                // with a lifecycle change.
                 for app in [app] + along where !app.tokens.isRecorded { record(app) }
                 // If the app's launch waits until a policy allows it, `--force` lets it begin now.
                 if app.skipsAdmission == true, coordinator.waitsForAdmission(app.id) {
@@ -239,7 +240,7 @@ extension ControlService {
         desktopSync.configure()
     }
 
-    /// Checks all calls that wait for one of the apps.
+    /// Called when these apps may have changed: answers the calls that wait for one of them and can now be answered.
     package func touched(_ apps: [AppRuntime]) {
         for waiter in pendingCalls {
             check(waiter, apps.flatMap { waiter.waiting(for: $0.id) })
@@ -402,8 +403,8 @@ extension ControlService {
         after old: UInt32?
     ) -> VerbResult? {
         guard let (ending, text) = app.lastEnding else { return endedUnseen(item, app, machine) }
-        // A launch that was refused before it began (for lack of memory, or by a policy) has no number of its own. Its
-        // ending has the number of the last run.
+        // A launch that was refused before it began (for lack of memory, or by a policy) gets no incarnation number, so
+        // its ending has the number of the app's last run.
         let isOfLaunch = ending.reason == .dependencyFailed || ending.reason == .launchFailed
         if let old, ending.incarnation <= old, !isOfLaunch { return nil }
         if case .relaunch = ending.next { return nil }

@@ -8,8 +8,8 @@ import TorporAPI
 
 /// Finds the dependents that a stop or restart of an app affects too, because they require that app.
 struct DependentStops {
-    /// The apps that have an item in the call already; the call waits for apps with an item. Each app gets only one
-    /// item, even if it requires several of the stopped apps.
+    /// The apps for which the call already has an item: the part of a call that waits for one app. Each app gets only
+    /// one item, even if it requires several of the stopped apps.
     private var answeredFor: Set<AppID>
     private let requiredBy: [String: [AppRuntime]]
 

@@ -41,7 +41,7 @@ extension ControlService {
         case .interrupt, .reset, .hold, .wait, .own, .disown: return
         }
         // With `exits_on_suspend`, the app exits in the background. The configuration, not the user's goal, then
-        // decides whether the app is launched again.
+        // decides whether the app is launched again, so forget the user's goal.
         if app.specification.rules.exitsOnSuspend, [.background, .suspended].contains(app.kept.goalOfPerson) {
             app.kept.goalOfPerson = nil
         }

@@ -28,9 +28,11 @@ public struct OutsideLocks: Hashable, Sendable {
 
     /// What torpord stores for the next torpord.
     public struct Recorded: Hashable, Sendable {
-        /// Whether the session's lock has locked data, and the unlock that follows its end was not carried out yet.
+        /// Whether the session's lock has locked data, and torpord has not yet unlocked data because of the end of that
+        /// lock.
         public var session: Bool
-        /// Whether the machine's sleep has locked data, and the unlock that follows its end was not carried out yet.
+        /// Whether the machine's sleep has locked data, and torpord has not yet unlocked data because of the end of
+        /// that sleep.
         public var sleep: Bool
         /// The user of the session at the time of that lock; nil if unknown.
         public var user: UInt32?

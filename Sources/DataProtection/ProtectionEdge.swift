@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// The state machine that locks and unlocks the data of all apps with protected data together. It does no I/O: the
-/// shell carries out the actions, and reports the results as events.
+/// caller carries out the actions, and reports the results as events.
 ///
 ///     locked ──unlock──▶ opening ──opened──▶ unlocked ──lock──▶ warning ──answered, deadline──▶ closing ──closed──▶ locked
 ///                           ▲                   ▲                  │                            │   ▲
@@ -51,7 +51,7 @@ public struct ProtectionEdge: Hashable, Sendable {
         case failed
     }
 
-    /// An action that the shell must carry out.
+    /// An action that the caller of ``handle(_:now:)`` must carry out.
     public enum Action: Hashable, Sendable {
         /// Persist this state for the next torpord.
         case record(Recorded)
@@ -173,7 +173,7 @@ public struct ProtectionEdge: Hashable, Sendable {
         guard phase == .idle else { return [] }
         switch recorded {
         case .unlocked: return open([], .takenOver)
-        // After a power failure, folders may have been left open.
+        // Folders may be open, for example after a power failure, so close them.
         case .nothing, .locked, .locking: return close()
         }
     }
@@ -251,7 +251,7 @@ public struct ProtectionEdge: Hashable, Sendable {
             // Apps use the data already, so notify them of the lock first.
             phase = .unlocked
             return lock(by: time, now: now)
-        // More keys may have been added during the run, so open once more.
+        // More keys may have been added during the run, so open the folders once more.
         case .unlock: return open([], origin)
         case .nothing:
             // The kernel lacks some keys, so data does not count as unlocked. But some folders may have been opened:

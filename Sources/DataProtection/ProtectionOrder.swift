@@ -42,7 +42,7 @@ public struct ProtectedFolder: Hashable, Sendable {
 public enum ProtectedPlace {
     /// The name of the root in the state directory.
     public static let root = "protected"
-    /// The name of the app's own folder behind its door.
+    /// The name of the app's own folder inside `protected/APP`, the door.
     public static let files = "files"
     /// The name of a second folder beside ``files`` while ‘torpor protect move’ works. It holds first the unfinished
     /// copy, then, once the copy has replaced the original, the original. It is never the only complete folder, so it
@@ -72,7 +72,7 @@ public struct FileHolder: Hashable, Sendable {
     /// The most holders per folder whose files are named. Further holders are reported too, with one file each, since
     /// they may be processes of an app.
     public static let mostNamed = 32
-    /// The most holders per folder that are stored to be shown.
+    /// The most holders (processes that use files of a folder) that are stored for each folder, to be shown.
     public static let mostShown = 1000
 
     /// Memberwise initializer.
@@ -144,7 +144,7 @@ public struct FolderStanding: Hashable, Sendable {
     /// (``ProtectionAnswer``). May be empty even if files are in use, since the kernel itself may use them.
     public var holders: [FileHolder] = []
 
-    /// Creates a standing without problems and holders.
+    /// Creates the state of a folder with no problem and no process that uses its files.
     public init(app: String, _ state: State) { (self.app, self.state) = (app, state) }
 
     /// Decodes a JSON object.
@@ -172,7 +172,7 @@ public struct FolderStanding: Hashable, Sendable {
 /// standing of each folder, then (if folders are closed) each holder that was found, and at last a line that shows that
 /// the run was complete. If torpor-protect is killed, the lines printed so far count.
 public struct ProtectionAnswer: Sendable {
-    /// The folders, with their holders.
+    /// The state of each folder, with the processes that use its files.
     public private(set) var standings: [FolderStanding] = []
     /// Whether the run was complete. If not, there may be further holders.
     public private(set) var isWhole = false
@@ -180,7 +180,7 @@ public struct ProtectionAnswer: Sendable {
     /// The last line of a complete run.
     public static var end: JSON { ["end": true] }
 
-    /// The line that reports a holder.
+    /// The line of the output that reports a process that uses files of the app's folder.
     public static func line(_ app: String, _ holder: FileHolder) -> JSON {
         ["app": .string(app), "holder": holder.json]
     }

@@ -19,7 +19,7 @@ enum DesktopLocale {
             switch part.utf8.count {
             case 4 where modifier == nil && country == nil:
                 if let known = countries[language + "-" + part] {
-                    // A country in the tag takes precedence.
+                    // A country in the tag takes precedence over the country that stands for the script.
                     if parts.count == 2 { country = known }
                 } else if let known = scripts[part] {
                     modifier = known

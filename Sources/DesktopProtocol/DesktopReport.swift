@@ -118,7 +118,7 @@ public enum DesktopReport: Hashable, Sendable {
 public struct ScreenPlace: Hashable, Sendable {
     /// The server: the id of the bus, and the server's unique name there. No two servers have the same name.
     public var server: String
-    /// The server's number for the notification.
+    /// The number by which the server identifies the notification.
     public var number: UInt32
 
     /// The longest name of a server, in bytes.

@@ -40,7 +40,7 @@ public struct XConversation: Sendable {
     /// The longest reply in bytes. The longest expected reply is the connection setup, which lists all visuals.
     private static let longest = 4 << 20
     private static let mostWaiting = 64
-    /// LocalClientPIDMask of X-Resource.
+    /// The value LocalClientPIDMask of X-Resource, which asks for the process of a client.
     private static let processMask: UInt32 = 2
 
     /// Creates a conversation that has sent nothing.

@@ -10,15 +10,15 @@ package protocol ActionPerformer: AnyObject {
     func writeAhead(_ outputs: [AppAction])
     /// Carries out decisions that were recorded.
     func carryOut(_ outputs: [AppAction])
-    /// Records an app's whole state. Call this after a change that the core did not decide: changes that the core
-    /// decides are recorded without this call.
+    /// Records an app's whole state. Call this after a change that the lifecycle core did not decide: changes that the
+    /// core decides are recorded without this call.
     func record(_ app: AppRuntime)
-    /// Called before the core (the coordinator) handles an event.
+    /// Called before the lifecycle core (the coordinator) handles an event.
     func willHandle(_ event: AppEvent, of app: AppRuntime)
-    /// Called after the core has handled an event, and before its decisions are carried out.
+    /// Called after the lifecycle core has handled an event, and before its decisions are carried out.
     func handled(_ event: AppEvent, of app: AppRuntime)
     /// Called when a deadline of an app has passed. Returns false while a debugger is attached to the app, because a
-    /// debugger pauses deadlines: the core then gets no event `deadline`.
+    /// debugger pauses deadlines: the lifecycle core then gets no event `deadline`.
     func isJudged(_ app: AppRuntime) -> Bool
     /// Called when an app has left the configuration and has stopped, after the observers were notified.
     func forget(_ app: AppRuntime)
@@ -33,11 +33,11 @@ package protocol ActionPerformer: AnyObject {
 /// order, each completely before the next.
 package final class Engine {
     package let loop: EventLoop
-    /// The core, which decides and has the lifecycle state of every app.
+    /// The lifecycle core, which decides and has the lifecycle state of every app.
     package let coordinator: Coordinator
     /// What torpord stores for each app beyond its lifecycle state.
     package let apps = AppTable()
-    /// Carries out the core's decisions.
+    /// Carries out the lifecycle core's decisions.
     package unowned(unsafe) var performer: (any ActionPerformer)?
 
     /// Whether the first launches have begun.
@@ -52,7 +52,7 @@ package final class Engine {
         case work(() -> Void)
     }
     private var facts: [Fact] = []
-    /// Decisions of the core. The decisions before the index `nextDecided` are carried out already.
+    /// Decisions of the lifecycle core. The decisions before the index `nextDecided` are carried out already.
     private var decided: [[AppAction]] = []
     private var nextDecided = 0
     private var isDraining = false
@@ -97,7 +97,7 @@ package final class Engine {
     /// Adds an observer for the lifecycles of all apps.
     package func add(_ observer: any LifecycleObserver) { observers.append(observer) }
 
-    /// Adds an app that the core knows already, and notifies all observers.
+    /// Adds an app that the lifecycle core knows already, and notifies all observers.
     package func add(_ app: AppRuntime) {
         apps.append(app)
         for observer in observers { observer.added(app) }
@@ -115,13 +115,13 @@ package final class Engine {
 
     // MARK: Facts in, actions out
 
-    /// Passes an event to the core, after all earlier events.
+    /// Passes an event to the lifecycle core, after all earlier events.
     package func deliver(_ event: AppEvent, to app: AppID) {
         facts.append(.event(event, app))
         drain()
     }
 
-    /// Passes a request of a user, an event or a policy to the core.
+    /// Passes a request of a user, an event or a policy to the lifecycle core.
     ///
     /// - Throws: ``RequestError`` when the app cannot do what is requested now.
     package func request(_ request: Request, of app: AppID) throws(RequestError) {
@@ -133,7 +133,7 @@ package final class Engine {
         settle()
     }
 
-    /// Records decisions of the core at once, and carries them out after all earlier decisions.
+    /// Records decisions of the lifecycle core at once, and carries them out after all earlier decisions.
     package func perform(_ outputs: [AppAction]) {
         performer?.writeAhead(outputs)
         performWritten(outputs)
@@ -145,7 +145,7 @@ package final class Engine {
         if !isDraining { carryOutAll() }
     }
 
-    /// Actions that the core decided for an app and that have not begun.
+    /// Actions that the lifecycle core decided for an app and that have not begun.
     package func decidedActions(of app: AppID) -> ActionMask {
         var mask = ActionMask()
         for outputs in decided[nextDecided...] {
@@ -160,8 +160,8 @@ package final class Engine {
         drain()
     }
 
-    /// Carries out decisions of the core that follow from a direct call and not from an event, for example from the
-    /// beginning of a background task.
+    /// Carries out decisions of the lifecycle core that follow from a direct call and not from an event, for example
+    /// from the beginning of a background task.
     package func takeIn(_ outputs: [AppAction]) {
         perform(outputs)
         settle()
@@ -179,8 +179,8 @@ package final class Engine {
         settle()
     }
 
-    /// Carries out all decisions and events, in order. The core gets an event only after all its earlier decisions are
-    /// carried out.
+    /// Carries out all decisions and events, in order. The lifecycle core gets an event only after all its earlier
+    /// decisions are carried out.
     private func carryOutAll() {
         isDraining = true
         var index = 0
@@ -208,7 +208,7 @@ package final class Engine {
         isDraining = false
     }
 
-    /// Arms timers and notifies the observers about changed apps, after the core has decided.
+    /// Arms timers and notifies the observers about changed apps, after the lifecycle core has decided.
     package func settle() {
         guard !isDraining else { return }
         for id in coordinator.takePutOff() { armDeadline(apps[id]) }

@@ -7,7 +7,7 @@ import Linux
 package import Varlink
 
 /// A part of torpord that owns its state. Its sources are in a folder of their own. All rooms share the engine, by
-/// which they reach apps and the core, and the recorder, by which they record events.
+/// which they reach apps and the lifecycle core, and the recorder, by which they record events.
 package protocol Room: AnyObject {
     var engine: Engine { get }
     var recorder: Recorder { get }
@@ -21,7 +21,7 @@ extension Room {
         _read { yield recorder.counters }
         _modify { yield &recorder.counters }
     }
-    /// The core, which decides and has the lifecycle state of every app.
+    /// The lifecycle core, which decides and has the lifecycle state of every app.
     @inlinable package var coordinator: Coordinator { engine.coordinator }
     @inlinable package var apps: AppTable { engine.apps }
 
@@ -45,22 +45,22 @@ extension Room {
         mayHaveDelegate(app) || app.specification.signals[message] != nil
     }
 
-    /// Passes an event to the core, after all earlier events.
+    /// Passes an event to the lifecycle core, after all earlier events.
     package func deliver(_ event: AppEvent, to app: AppID) { engine.deliver(event, to: app) }
 
-    /// Passes a request of a user, an event or a policy to the core.
+    /// Passes a request of a user, an event or a policy to the lifecycle core.
     package func request(_ request: Request, of app: AppID) throws(RequestError) {
         try engine.request(request, of: app)
     }
 
-    /// Records and carries out decisions of the core, after all earlier decisions.
+    /// Records and carries out decisions of the lifecycle core, after all earlier decisions.
     package func perform(_ outputs: [AppAction]) { engine.perform(outputs) }
 
     /// Runs `work` like an event: events and decisions that it causes wait until it has returned.
     package func uninterrupted(_ work: @escaping () -> Void) { engine.uninterrupted(work) }
 
-    /// Records an app's whole state. Call this after a change that the core did not decide: changes that the core
-    /// decides are recorded without this call.
+    /// Records an app's whole state. Call this after a change that the lifecycle core did not decide: changes that the
+    /// core decides are recorded without this call.
     package func record(_ app: AppRuntime) { engine.performer?.record(app) }
 
     /// Records an event of an app; see ``Recorder/note(_:_:from:to:text:reason:level:fields:)``.

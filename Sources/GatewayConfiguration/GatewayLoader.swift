@@ -11,8 +11,9 @@ public enum GatewayLoader {
     ///
     /// - Parameters:
     ///   - path: the file; diagnostics name it as it is written here.
-    ///   - environment: the gateway's own environment. If the gateway is an app, `TORPOR_MANAGER_SOCKET` is the default
-    ///  socket. - system: access to this machine's files, users and groups.
+    ///   - environment: the gateway's own environment. If the gateway is an app, `TORPOR_MANAGER_SOCKET` is the
+    ///     default socket.
+    ///   - system: access to this machine's files, users and groups.
     public static func load(
         path: String = defaultPath,
         environment: [String: String],

@@ -136,7 +136,7 @@ public final class HTTPQuestion {
             "GET \(place.path) HTTP/1.0\r\nHost: \(place.host):\(place.port)\r\nUser-Agent: torpor\r\n"
             + "Connection: close\r\n\r\n"
         do throws(Errno) {
-            // The request is short enough for the send buffer of a new connection.
+            // One write sends the whole request, because it is short enough for the send buffer of a new connection.
             _ = try Descriptor.write(socket.raw, Array(request.utf8))
             source = try loop.watch(socket.raw, .readable, priority: part == .status ? .normal : .last) {
                 [weak self] _ in self?.read()
@@ -150,7 +150,8 @@ public final class HTTPQuestion {
         guard let socket else { return }
         let some: [UInt8]?
         do throws(Errno) { some = try Descriptor.read(socket.raw, maximum: Self.portion) } catch {
-            // Some servers reset the connection once they have answered.
+            // Some servers reset the connection once they have answered. That is no failure if the response is
+            // complete.
             return part == .statusAtEnd && isClosing ? answered() : finish(.failure(.connection(error)))
         }
         guard let some else { return }

@@ -124,7 +124,7 @@ public final class HTTPServer: Sendable {
                 }
                 let known = Unmanaged<OpenRequest>.fromOpaque(request).takeUnretainedValue()
                 guard size.pointee > 0 else { return known.end(connection, head) }
-                // A client that is sending is not idle.
+                // A client that sends is not idle: its waiting time begins again now.
                 ConnectionTable.Entry.of(connection)?.waitForClient()
                 let bytes = UnsafeRawBufferPointer(start: data, count: size.pointee)
                 size.pointee = 0

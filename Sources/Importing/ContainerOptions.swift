@@ -257,7 +257,7 @@ struct ContainerOptions {
     /// Adds a network: a name, a mode, or docker's syntax `name=NAME,alias=…`.
     private mutating func network(_ text: String) {
         guard text.hasPrefix("name=") else {
-            // In docker and in podman, these words mean the default network.
+            // In docker and in podman, these words mean the default network, so no network need be set.
             if text == "default" || text == "bridge" || text.isEmpty { return }
             return append(text, to: "networks")
         }

@@ -329,7 +329,8 @@ struct PM2App {
             program.remark(
                 "wait_ready is not translated: Torpor does not receive process.send('ready'). Write \(port)"
                     + "ready = \"notify\" and in the program "
-                    + "require('child_process').execFile('systemd-notify', ['--ready'])"
+                    + "require('child_process').execFile('systemd-notify', ['--ready']). Without PM2 there is no "
+                    + "process.send, so the program must test it first: if (process.send) process.send('ready')"
             )
         } else if let node = node["listen_timeout"], !node.isNull {
             program.remark(
@@ -417,8 +418,8 @@ struct PM2App {
         let name = Names.valid(program.name)
         program.remark(
             "watch is not translated: write a separate app for it, [apps.\(TOMLValue.key(name + "-watch"))] with "
-                + "type = \"oneshot\", launch = \"on-demand\", launch_deadline = \"none\", exec = [\"torpor\", "
-                + "\"restart\", \"\(name)\"] and paths = \(TOMLValue.array(paths).text), with an entry for each "
+                + "type = \"oneshot\", restart = \"never\", launch = \"on-demand\", launch_deadline = \"none\", "
+                + "exec = [\"torpor\", \"restart\", \"\(name)\"] and paths = \(TOMLValue.array(paths).text), with an entry for each "
                 + "folder below that must be watched too"
         )
     }
@@ -443,8 +444,8 @@ struct PM2App {
         let name = Names.valid(program.name)
         program.remark(
             "cron_restart = \(quoted(text)) is not translated: write a separate app for it, "
-                + "[apps.\(TOMLValue.key(name + "-restart"))] with type = \"oneshot\", launch = \"on-demand\", "
-                + "launch_deadline = \"none\", exec = [\"torpor\", \"restart\", \"\(name)\"] and timers = "
+                + "[apps.\(TOMLValue.key(name + "-restart"))] with type = \"oneshot\", restart = \"never\", "
+                + "launch = \"on-demand\", launch_deadline = \"none\", exec = [\"torpor\", \"restart\", \"\(name)\"] and timers = "
                 + timers.text
         )
     }

@@ -204,7 +204,7 @@ struct QuadletContainer {
         case .each: for value in values(key) { add(option, value, key, place, &program) }
         case .words:
             for word in unit.lists(section, key).map(service.text.expanded) {
-                // podman accepts capabilities in lower and upper case.
+                // podman accepts capabilities in lower and upper case: write them in upper case.
                 add(option, option.hasPrefix("cap-") ? word.uppercased() : word, key, place, &program)
             }
         case .quoted: for word in words(key, &program) { add(option, word, key, place, &program) }

@@ -76,7 +76,8 @@ extension SourceKind {
             if Quadlet.sections.contains(where: { trimmed == "[\($0)]" }) { return .quadlet }
             if ["[Service]", "[Install]"].contains(trimmed) { return .systemd }
             if commands.contains(where: { trimmed.hasPrefix($0) }) { return .dockerRun }
-            // In a script, a docker command may follow a change of the working directory in the same line.
+            // In a script, a docker command may follow a change of the working directory in the same line: search the
+            // rest of such a line.
             if ["cd ", "cd;", "(cd "].contains(where: { trimmed.hasPrefix($0) }),
                 commands.contains(where: { trimmed.contains("&& " + $0) || trimmed.contains("; " + $0) })
             {

@@ -23,7 +23,7 @@ extension AppMachine {
     private static let resuming: [Step] = [.enter(.background), .tell(.resumed, .transition)]
     private static let leaving: [Step] = [.tell(.willResignActive, .transition), .enter(.inactive)]
 
-    // Only records of older versions contain these edges: those versions sent openURL as a step of an edge.
+    // Only records of older versions contain these transitions: those versions sent openURL as a step of a transition.
     private static let activatingWithURL: [Step] = [
         .tell(.openURL, .transition), .tell(.didBecomeActive, .transition), .enter(.active),
     ]
@@ -32,7 +32,8 @@ extension AppMachine {
         .tell(.didBecomeActive, .transition), .enter(.active),
     ]
 
-    /// All edges, as lists of steps. Records store an edge as its index in this list, so new edges must be appended.
+    /// All edges (transitions between two states), each as a list of steps. Records store an edge as its index in this
+    /// list, so new edges must be appended.
     static let edges: [[Step]] = [
         [], activating, deactivating, activeToBackground, inactiveToBackground, launchedIntoBackground,
         backgroundToActive, backgroundToInactive, resuming, leaving, activatingWithURL, backgroundToActiveWithURL,
@@ -55,8 +56,8 @@ extension AppMachine {
     private mutating func walkEdges(into actions: inout [Action], now: Duration) {
         while case .running(let running) = phase {
             if let edge = running.edge {
-                // Every edge must end first, except suspending. The app gets no message about suspending, so that edge
-                // can be cancelled if the app has another goal or must stay awake.
+                // Every transition must end first, except suspending. The app gets no message about suspending, so that
+                // transition can be cancelled if the app has another goal or must stay awake.
                 guard edge.transition == .suspending, effectiveGoal != .suspended || isKeptAwake else { return }
                 abandonSuspending(into: &actions, now: now)
                 continue
@@ -156,7 +157,7 @@ extension AppMachine {
     /// the suspension is forced, or if another machine may own the app.
     private var isKeptAwake: Bool { isHeld && !isForced && mayRun }
 
-    /// Carries out the steps of the current edge until a step has to wait for the app's answer.
+    /// Carries out the steps of the current transition until a step has to wait for the app's answer.
     mutating func advance(into actions: inout [Action], now: Duration) {
         guard case .running(var running) = phase, var edge = running.edge else { return }
         edgeDeadline = nil

@@ -21,7 +21,7 @@ public struct RememberedApp: Sendable, Hashable {
 }
 
 extension AppMachine {
-    /// The values to store of the app while it has no process.
+    /// The values of the app that torpord stores while the app has no process.
     public var remembered: RememberedApp {
         var app = RememberedApp()
         app.incarnation = incarnation

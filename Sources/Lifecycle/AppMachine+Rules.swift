@@ -8,7 +8,7 @@ extension AppMachine {
     mutating func take(_ new: AppRules) {
         if !isAlive || watchdogInterval == rules.watchdog { watchdogInterval = new.watchdog }
         if watchdogInterval == nil { watchdogDeadline = nil }
-        // A stored ownership counts only if both the old and the new rules need an owner.
+        // The present ownership remains valid only if both the old and the new rules need an owner.
         if rules.owner == .none || new.owner == .none {
             ownership = .none
             ownedUntil = nil

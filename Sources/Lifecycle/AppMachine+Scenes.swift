@@ -230,8 +230,8 @@ extension AppMachine {
     /// Whether some scene in the background has not saved its state since the app was resumed.
     var hasUnsavedScenes: Bool { sceneMachines.contains { $0.isUnsaved && $0.state == .background } }
 
-    /// Records which scenes have to save their state again, because the app enters the foreground, perhaps without
-    /// these scenes.
+    /// Called when the app enters the foreground, perhaps without all of its scenes: records which scenes in the
+    /// background still have to save their state, because the app's own mark is then cleared.
     mutating func rememberUnsavedScenes() {
         guard isUnsaved else { return }
         for index in sceneMachines.indices where sceneMachines[index].state == .background {

@@ -302,8 +302,8 @@ public struct AppMachine: Sendable {
         mayRun && !failed && (lastEnding?.allowsLaunchByEvent ?? true)
     }
 
-    /// Whether the app, once suspended, is evicted with SIGKILL at once: its rules always say so or, by default, the
-    /// app has answered didEnterBackground.
+    /// Whether the app, once suspended, is evicted with SIGKILL, without a message first. Its rules either demand this
+    /// or leave the choice to torpord, which then does so if the app has answered didEnterBackground.
     public var isEvictedWithoutNotice: Bool {
         switch rules.eviction {
         case .kill: true

@@ -49,7 +49,8 @@ struct JitterSource: Sendable, Hashable {
 
     init(seed: UInt64) { state = seed }
 
-    /// The state to store in a record, to continue with the same numbers.
+    /// The generator's state, for the app's record: a torpord that starts with this state continues the sequence of
+    /// numbers.
     var record: UInt64 { state }
 
     /// A number from -1 to 1.

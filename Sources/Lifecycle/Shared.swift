@@ -27,11 +27,11 @@ public struct Shared<Value> {
     }
 }
 
-// This is safe, because a box is changed only while it has a single holder.
+// This is safe, because the shared object is changed only while it has a single holder.
 extension Shared: @unchecked Sendable where Value: Sendable {}
 
 extension Shared: Equatable where Value: Equatable {
-    /// Whether the values are equal, even if they are not in the same box.
+    /// Whether the values are equal, even if they are stored in different objects.
     @inlinable
     public static func == (left: Shared, right: Shared) -> Bool {
         left.box === right.box || left.box.value == right.box.value

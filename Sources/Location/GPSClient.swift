@@ -9,8 +9,8 @@ import Varlink
 /// gpsd switches receivers on only while it has clients: releasing this object disconnects from it. If gpsd is
 /// missing or goes away, the client reconnects after 1 s, then 2 s, up to a minute.
 ///
-/// While gpsd is not running, any local user can listen at its port and send false positions: on this machine, only a
-/// server of a trusted user is read. A server on another machine is trusted because the user configured its address.
+/// While gpsd is not running, any local user can listen at its port and send false positions. So on this machine, only
+/// a server of a trusted user is read. A server on another machine is trusted because the user configured its address.
 public final class GPSClient {
     /// Called with each position.
     public var onFix: ((Position) -> Void)?
@@ -92,7 +92,7 @@ public final class GPSClient {
         if let error = Sockets.pendingError(socket.raw) { return lost("\(error)") }
         source?.cancel()
         do throws(Errno) {
-            // The command is short enough for the send buffer of a new connection.
+            // One write sends the whole command, because it is short enough for the send buffer of a new connection.
             _ = try Descriptor.write(socket.raw, Array(Self.command.utf8))
             source = try loop.watch(socket.raw, .readable) { [weak self] _ in self?.readable() }
         } catch {

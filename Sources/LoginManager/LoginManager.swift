@@ -155,7 +155,8 @@ public final class LoginManager {
         guard name != owner, let connection else { return }
         owner = name
         if subject.sleep {
-            // Keep the inhibitor lock that the earlier instance of logind granted.
+            // Keep the inhibitor lock that the earlier instance of logind granted, until the new instance has granted
+            // one.
             sleep = SleepWatch(self, connection, keeping: sleep?.inhibitor)
         }
         if let choice = subject.session { session = SessionWatch(self, connection, choice) }
@@ -240,7 +241,7 @@ public final class LoginManager {
     /// Whether logind is present.
     public var isThere: Bool { owner != nil }
 
-    /// What is missing, as half a sentence; nil if nothing is missing.
+    /// What is missing, as the end of a sentence; nil if nothing is missing.
     public var trouble: String? {
         guard owner != nil else {
             let reason = connectTrouble.map { " (\($0))" } ?? ""

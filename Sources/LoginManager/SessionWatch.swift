@@ -145,7 +145,8 @@ final class SessionWatch {
         classQuestion = connection.get(LoginManager.service, session.path, Self.session, "Class") {
             [weak self] answer in
             guard let self, let kind = (try? answer.get())?.variant("s", { $0.text() }) else { return }
-            // The other classes are `greeter`, `lock-screen`, `background` and `manager`.
+            // The classes of sessions to which a user has logged in begin with `user`. The other classes are `greeter`,
+            // `lock-screen`, `background` and `manager`.
             self.isUsers = kind.utf8.starts(with: "user".utf8)
             if self.isKnown { self.manager.changed() }
         }

@@ -62,7 +62,7 @@ final class SleepWatch {
         slots.append(slot)
     }
 
-    /// Stops following, but keeps the lock.
+    /// Stops following, but keeps the inhibitor lock.
     func stop() {
         slots = []
         inhibition = nil

@@ -44,7 +44,7 @@ package final class MemoryWatch: Room, LifecycleObserver {
     package var refused: [AppID: Duration] = [:]
     /// Callbacks that wait for the measurement in progress.
     var afterMeasuring: [() -> Void] = []
-    /// No step may begin before this time.
+    /// The time before which no further step that frees memory may begin.
     var notBefore = Duration.zero
     /// The last reading of the machine's memory; nil before the first.
     package private(set) var reading: MemoryReading?

@@ -287,7 +287,7 @@ public final class LogFile {
     }
 
     private func removeOld(now: Int64) {
-        // There may be files with numbers above `maxFiles`, if the limit was lowered.
+        // If the limit was lowered, there may be files with numbers above `maxFiles`: remove them.
         var number = limits.maxFiles + 1
         while (try? File.status("\(path).\(number)", followLinks: false)) != nil, number < limits.maxFiles + 1_000 {
             try? File.remove("\(path).\(number)")

@@ -35,8 +35,8 @@ public struct LogPosition: Hashable, Sendable {
     /// The position as one word, for clients to store without interpreting it.
     public var text: String { "\(inode):\(offset):\(began):\(time)" }
 
-    /// Whether the position is in this file. If the file was empty when the position was taken, its first line may
-    /// have been written since.
+    /// Whether the position is in this file: inode and first line must match. If the file was empty when the position
+    /// was taken, the inode suffices, because the first line may have been written later.
     func isIn(_ status: FileStatus, _ began: Int64) -> Bool {
         status.inode == inode && (self.began == began || (self.began == 0 && offset == 0))
     }

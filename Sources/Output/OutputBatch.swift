@@ -140,7 +140,7 @@ public final class OutputBatch {
         return true
     }
 
-    /// Releases the place of an enlarged FIFO.
+    /// Called when an enlarged FIFO is closed: another FIFO may then be enlarged.
     func giveBackLargeFIFO() { largeFIFOs += 1 }
 
     // MARK: - The record

@@ -54,7 +54,7 @@ public final class OutputCapture {
     private var observers: [(token: Int, call: () -> Void)] = []
     private var nextToken = 0
     private var resting = false
-    /// Bytes read since the capture last let other sources go first.
+    /// Bytes read since the capture last paused, so that the event loop could handle other sources.
     private var sinceRest = 0
     /// The number of consecutive large batches.
     private var largeBatches = 0
@@ -105,7 +105,7 @@ public final class OutputCapture {
                 fifo = try File.open(fifoPath, [.readWrite, .nonBlocking, .noFollow])
             }
             guard try File.status(descriptor: fifo.raw).kind == .fifo else { throw .fileExists }
-            // unowned is safe: the source ends with this object.
+            // `unowned` is safe, because the watch of the FIFO ends when this object is destroyed.
             source = try loop.watch(fifo.raw, .readable, priority: .last) { [unowned self] _ in self.turn() }
             self.fifo = fifo
         } catch {

@@ -10,21 +10,21 @@ import WireText
 /// watches (``Walk``). Since it may wait for a disk or a server, it runs on a thread that exists only while there is
 /// work. During a walk no events are read: the kernel queues them.
 public final class PathWatcher {
-    /// Called with events at places.
+    /// Called with reports about places at which something happened.
     public var onNews: (([PathNews]) -> Void)?
     /// Called when ``remembered`` has changed.
     public var onRemember: (() -> Void)?
-    /// Whether no walk is running or pending.
+    /// Whether no place is being inspected or waits for an inspection (a ``Walk``).
     public var isIdle: Bool { underWay.isEmpty && dirty.isEmpty }
 
     fileprivate struct Entry {
         var place: Place
         var watches: Set<Int32> = []
         var found: [String: Found] = [:]
-        /// Whether `found` is valid, from a walk or an earlier watcher.
+        /// Whether `found` is valid, because a ``Walk`` or an earlier watcher has inspected the place.
         var isKnown = false
         var trouble: String?
-        /// The earliest time of the place's next walk.
+        /// The earliest time at which the place may be inspected (``Walk``) again.
         var restsUntil = Duration.zero
     }
 
@@ -45,16 +45,18 @@ public final class PathWatcher {
     private var asked: Set<String> = []
     /// Paths with events, by place.
     private var happened: [String: Set<String>] = [:]
-    /// Places where events happened whose paths are not known.
+    /// Places of which some events are unknown, because the kernel dropped events or too many paths had events. Such a
+    /// place is reported even if the next walk finds no change.
     private var missed: Set<String> = []
     private var underWay: Set<String> = []
     private var walkedAt = Duration.zero
 
     /// The time for which frequent events are coalesced.
     private static let gathering = Duration.milliseconds(20)
-    /// The maximum of paths in one report.
+    /// The maximum number of paths in one report.
     private static let mostPaths = 64
-    /// The maximum number of paths that are stored until the next walk; further events set `missed`.
+    /// After a place was inspected (``Walk``), it is not inspected again for this many times the duration of the
+    /// inspection, so that many changes in a folder do not keep a processor busy.
     private static let mostHappened = 1024
     /// After a walk a place rests for this many times the walk's duration, so that filling a folder does not keep a
     /// processor busy.
@@ -87,7 +89,7 @@ public final class PathWatcher {
                 forget(key)
                 continue
             }
-            // With other permissions, the walk may find something else, so walk again.
+            // With the rights of another user, an inspection may find something else, so inspect the place again.
             entries[key]?.place = place
             dirty.insert(key)
         }
@@ -145,7 +147,7 @@ public final class PathWatcher {
 
     private func handle(_ news: Inotify.News, _ key: String, _ mark: Walk.Mark) {
         guard let name = news.name else {
-            // The file was removed or replaced: the next walk finds out.
+            // The file was removed or replaced. The next inspection of the place (``Walk``) finds out which.
             dirty.insert(key)
             guard let leaf = mark.leaf, !mark.events.isDisjoint(with: news.events) else { return }
             if entries[key]?.place.interest != .content { note(leaf, key) }
@@ -174,7 +176,8 @@ public final class PathWatcher {
     private func walk() {
         guard underWay.isEmpty else { return }
         guard !dirty.isEmpty else {
-            // All dirty places were removed from the watcher, so no walk is needed: read events again.
+            // All places that had to be inspected were removed from the watcher: read events again, which is not done
+            // during an inspection.
             source?.setEvents(.readable)
             return
         }
@@ -187,7 +190,7 @@ public final class PathWatcher {
         walkedAt = now
         let due = dirty.filter { entries[$0].map { $0.restsUntil <= now } ?? true }
         guard !due.isEmpty else {
-            // Until the next walk is due, read the events of the other places.
+            // Until the next inspection is due, read the events of the other places.
             source?.setEvents(.readable)
             timer?.arm(at: dirty.compactMap { entries[$0]?.restsUntil }.min() ?? now)
             return
@@ -235,7 +238,8 @@ public final class PathWatcher {
     private func take(_ outcome: Walk.Outcome) -> PathNews? {
         let key = outcome.key
         guard var entry = entries[key] else {
-            // The place was removed from the watcher during the walk.
+            // The place was removed from the watcher while it was inspected: remove the watches that no other place
+            // needs.
             for watch in outcome.marks.keys where watches[watch] == nil { inotify.unwatch(watch) }
             return nil
         }
@@ -257,8 +261,8 @@ public final class PathWatcher {
         }
         if entry.place.interest == .existence { paths.formIntersection(entry.found.keys) }
         let wasMissed = missed.remove(key) != nil
-        // If the place has a condition that lasts (it exists, or has entries) and the first walk finds that it holds,
-        // that counts as an event. Changes count only if they happen after the first walk.
+        // If the place has a condition that lasts (it exists, or has entries) and the first inspection finds that it
+        // holds, that counts as an event. Changes count only if they happen after the first inspection.
         let isNew = !paths.isEmpty || wasMissed || (!before.isKnown && holds != nil)
         let isAsked = asked.remove(key) != nil
         guard isNew || isAsked || entry.trouble != before.trouble else { return nil }

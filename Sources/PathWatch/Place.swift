@@ -30,7 +30,7 @@ public struct Place: Hashable, Sendable {
         }
     }
 
-    /// Absolute; each component may be a pattern of glob(7).
+    /// An absolute path, each component of which may be a pattern of glob(7).
     public var path: String
     /// Which events count.
     public var interest: Interest

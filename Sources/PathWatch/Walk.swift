@@ -47,7 +47,7 @@ struct Walk {
     private var matches = 0
     private(set) var outcome: Outcome
 
-    /// The maximum of symlinks to follow.
+    /// The maximum number of symlinks to follow.
     private static let mostLinks = 40
     /// The maximum number of matches for a pattern; further matches are ignored.
     private static let mostFound = 4096
@@ -55,7 +55,7 @@ struct Walk {
     /// names.
     private static let mostSteps = 4 * mostFound
 
-    /// The maximum of marks per place for one file or folder.
+    /// The maximum number of marks (reasons for a watch) that a place may have for one file or folder.
     private static let mostMarks = 64
 
     init(_ key: String, _ place: Place, _ inotify: Int32) {
@@ -262,8 +262,8 @@ struct Walk {
         }
     }
 
-    /// Limits the marks of one watch, in case of many hard links or many missing names in a folder: beyond the limit
-    /// a mark loses its details, since the loop checks all marks of a watch for each event.
+    /// Adds a mark (reason) to a watch. Limits the number of marks, in case of many hard links or many missing names in
+    /// a folder: beyond the limit a mark loses its details, since the loop checks all marks of a watch for each event.
     private mutating func add(_ mark: Mark, to watch: Int32) {
         var mark = mark
         let list = outcome.marks[watch] ?? []

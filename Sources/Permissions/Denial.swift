@@ -21,7 +21,7 @@ public struct Denial: Hashable, Sendable {
         case process(Int32)
         /// An abstract Unix socket, by its name.
         case abstract(String)
-        /// None, because the kernel's record names no object.
+        /// No object is known, because the kernel's record names none.
         case nothing
     }
 

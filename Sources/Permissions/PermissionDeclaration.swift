@@ -64,7 +64,7 @@ public struct PermissionAnswer: Hashable, Sendable {
     }
 }
 
-/// Whether a permission applies.
+/// Whether a permission is granted to an app.
 public enum PermissionState: String, CaseIterable, Sendable {
     case allowed
     case denied

@@ -75,7 +75,8 @@ struct PM2Tests {
         let remarks = try Imported("ecosystem.json", server).remarks("a")
         #expect(
             remarks.contains {
-                $0.contains("[apps.a-restart]") && $0.contains(#"timers = [{ calendar = "03:00", accuracy = "1s" }]"#)
+                $0.contains("[apps.a-restart]") && $0.contains(#"restart = "never""#)
+                    && $0.contains(#"timers = [{ calendar = "03:00", accuracy = "1s" }]"#)
             },
             "\(remarks)"
         )
@@ -174,6 +175,7 @@ struct PM2Tests {
             return try #require(Imported("ecosystem.json", text).remarks("a").first { $0.hasPrefix("wait_ready") })
         }
         #expect(try remark("").contains(#"ready = { tcp = "127.0.0.1:PORT" }, or ready = "notify""#))
+        #expect(try remark("").hasSuffix("if (process.send) process.send('ready')"))
         let cluster = try remark(#","instances":2"#)
         #expect(cluster.contains(#"Write ready = "notify" and"#) && !cluster.contains("tcp"), "\(cluster)")
     }
@@ -189,8 +191,8 @@ struct PM2Tests {
     func watch(value: String, paths: String) throws {
         let found = try Imported("ecosystem.json", #"{"apps":[{"name":"a","script":"a.js","watch":\#(value)}]}"#)
         let app =
-            #"[apps.a-watch] with type = "oneshot", launch = "on-demand", launch_deadline = "none", exec = ["torpor", "#
-            + #""restart", "a"] and paths = \#(paths), with an entry"#
+            #"[apps.a-watch] with type = "oneshot", restart = "never", launch = "on-demand", launch_deadline = "none", "#
+            + #"exec = ["torpor", "restart", "a"] and paths = \#(paths), with an entry"#
         #expect(found.remarks("a").contains { $0.contains(app) }, "\(found.remarks("a"))")
     }
 

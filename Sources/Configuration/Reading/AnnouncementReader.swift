@@ -74,7 +74,7 @@ enum AnnouncementReader {
         var pairs: [String] = []
         for member in members {
             let inner = context.at(member.key)
-            // A value may be empty, but `Read.text` rejects empty texts.
+            // A value may be empty, but `Read.text` rejects empty texts, so do not call it for an empty one.
             var value: String? = ""
             if case .string("") = member.node.value {} else { value = Read.text(inner, member.node) }
             guard let value else { return nil }

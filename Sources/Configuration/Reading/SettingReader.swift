@@ -169,7 +169,7 @@ enum SettingReader {
         }
         let steps = pattern.mostSteps(on: SettingDeclaration.longestBytes(maxLength))
         guard steps <= SettingDeclaration.mostSteps else {
-            // The length is in bytes, and a character may take 4 bytes in UTF-8.
+            // Convert bytes to characters, each of which may take 4 bytes in UTF-8.
             let length = pattern.length(within: SettingDeclaration.mostSteps) / 4
             context.error(
                 "to match a value with \(quoted(text)) may take \(steps) steps, more than "

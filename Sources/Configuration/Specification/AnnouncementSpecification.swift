@@ -9,7 +9,7 @@ public struct AnnouncementSpecification: Sendable, Hashable {
     public enum Time: String, Sendable, Hashable, CaseIterable {
         /// While the app has a process.
         case running
-        /// While the app runs and is not suspended.
+        /// The service is announced while the app runs and is not suspended.
         case awake
         /// Also while the app does not run, if events may launch it. A client's connection to the service's socket then
         /// launches the app.

@@ -4,11 +4,11 @@
 public struct SnapshotSpecification: Sendable, Hashable {
     /// The source of a snapshot.
     public enum Source: Sendable, Hashable {
-        /// The standard output of this command.
+        /// The snapshot is the standard output of this command.
         case command([String])
         /// The response to a GET request. The path begins with `/` and includes the query.
         case http(host: String, port: UInt16, path: String)
-        /// A file that belongs to the app's user, given by its absolute path.
+        /// The snapshot is a file that belongs to the app's user, given by its absolute path.
         case file(String)
     }
 

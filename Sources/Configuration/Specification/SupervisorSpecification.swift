@@ -101,7 +101,7 @@ public enum FocusRule: String, Sendable, Hashable, CaseIterable {
 public enum InterruptionSource: String, Sendable, Hashable, CaseIterable {
     /// A critical alert on the desktop.
     case alert
-    /// Sound of another program that takes precedence over all other sound, such as a call or an alarm.
+    /// A call, an alarm or the like: sound of another program that takes precedence over all other sound.
     case audio
 }
 

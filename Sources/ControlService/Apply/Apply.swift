@@ -56,7 +56,8 @@ struct Apply {
             diff.apps[index].changes = []
         }
         self.diff = diff
-        // Use dictionaries, because a template may have ten thousand scenes.
+        // Look names up in dictionaries: a template may have ten thousand scenes, and a search through all of them for
+        // each would take long.
         for change in diff.apps {
             guard let scene = after[change.name] ?? before[change.name], scene.scene != nil else { continue }
             scenes[change.name] = Self.change(

@@ -17,8 +17,8 @@ final class ConfigurationComparison {
         /// The sources (configuration files) that were in force at the comparison.
         var sources: ConfigurationSources
         var isDifferent: Bool
-        /// The files and folders on which the result depends, each with its stamp at the comparison; nil if it did
-        /// not exist.
+        /// The files and folders on which the result depends, each with the stamp (``FileStamp``) that it had at the
+        /// comparison; nil if it did not exist.
         var stamps: [String: FileStamp?]
         /// Whether the stamps would show every later change. They do not if a file was written just before: it may
         /// change again within the resolution of its timestamp.

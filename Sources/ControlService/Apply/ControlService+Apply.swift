@@ -188,7 +188,7 @@ extension ControlService {
         let new = takeSpecifications(applied.new.apps, living: living)
         // Record these actions before the following steps, which record more changes of the same apps.
         supervisor.writeAhead(actions)
-        // Collect the entries now, because the following steps forget removed apps that do not run.
+        // Collect now which apps the apply changes, because the following steps forget removed apps that do not run.
         let entries = entries(applied, chosen, ending: ending, living: living, down: down)
         tell(applied, entries, by: name)
         supervisor.govern()

@@ -47,7 +47,7 @@ package final class AppRuntime {
 
     /// The index of the app's record in the recovery file.
     package var slot: Int?
-    /// Actions that the core has decided for the app, but that torpord has not carried out yet.
+    /// Actions that the lifecycle core has decided for the app, but that torpord has not carried out yet.
     package var undone: ActionMask = []
     /// Exits of the incarnation's processes. torpor-keeper stores them too until torpord has recorded the
     /// incarnation's end.

@@ -136,7 +136,7 @@ package struct Selection {
 }
 
 extension Room {
-    /// Selects some of the apps in the configuration.
+    /// Finds apps of the configuration by what a user types (``Selection``).
     package var selection: Selection {
         Selection(apps: apps.all) { [self] name in coordinator.id(of: name).map { apps[$0] } }
     }

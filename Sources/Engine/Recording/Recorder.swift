@@ -144,7 +144,8 @@ package final class Recorder {
 
     // MARK: Numbers
 
-    /// Measures how long apps take for transitions. Call this whenever the core may have begun or ended a transition.
+    /// Measures how long apps take for transitions. Call this whenever the lifecycle core may have begun or ended a
+    /// transition.
     package func countTransitions(_ outputs: [AppAction]) {
         for output in outputs {
             let app = engine.apps[output.app]

@@ -132,8 +132,8 @@ package final class AudioMode: EventRoom, EventSource {
                 set(id, true)
                 continue
             }
-            // The core counts the app as playing, but this torpord has seen no stream of the app: an earlier torpord
-            // saw one. Count that stream as seen now.
+            // The lifecycle core counts the app as playing, but this torpord has seen no stream of the app: an earlier
+            // torpord saw one. Count that stream as seen now.
             guard let heardAt = following.heardAt ?? (machine(id).modes.contains(.audio) ? now : nil) else {
                 if id == stopping { following.stop?() }
                 continue

@@ -51,7 +51,8 @@ package final class BluetoothMode: EventRoom, EventSource {
         blueZ = made
     }
 
-    // This source never retries events, so `concerns` and `touched` have nothing to do.
+    // Apps matter to this source only when they are added: it never retries events, so `concerns` is false and
+    // `touched` does nothing.
     package func added(_ app: AppRuntime) {
         let modes = app.specification.backgroundModes
         if modes.contains(.bluetoothCentral) || modes.contains(.bluetoothPeripheral) { configure() }

@@ -162,7 +162,8 @@ final class DeviceSource: EventRoom, EventSource {
         remember()
     }
 
-    /// Closes device nodes that an earlier torpord had opened and that no trigger needs, also in torpor-keeper.
+    /// Closes device nodes that an earlier torpord had opened and that no trigger needs, and makes torpor-keeper close
+    /// its copies of them.
     private func closeUnwantedNodes() {
         guard searches == 0, !inherited.isEmpty else { return }
         let wanted = Set(entries.values.filter { $0.trigger.on.contains(.data) }.flatMap(\.dataNodes))

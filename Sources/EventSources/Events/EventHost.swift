@@ -52,7 +52,7 @@ package protocol EventHost: DescriptorKeeping {
     var runtimeDirectory: String { get }
 }
 
-/// A part of ``Wakes``. The `wakes` object lives longer than its parts.
+/// A part of ``Wakes``. It uses the engine, the recorder and the host of `wakes`, which outlives it.
 protocol EventRoom: Room {
     var wakes: Wakes { get }
 }

@@ -271,7 +271,8 @@ final class MachineNotices: EventRoom, EventSource {
         wakes.notifications.tell(.accessories, mail, to: app, text)
     }
 
-    /// Called when an app leaves the foreground: notifies the app that its accessories are gone.
+    /// Called when an app leaves the foreground. Apps in the background get no notices about accessories, so the app is
+    /// notified that all accessories are gone.
     private func leave(_ app: AppRuntime) {
         away.insert(app.id)
         tellAccessories(app, areThere: false)
@@ -332,7 +333,7 @@ enum Screens {
 }
 
 extension Set<NotificationTopic> {
-    /// The udev subsystems to watch for these topics.
+    /// The udev subsystems to watch, so that apps can be notified about these topics.
     fileprivate var subsystems: Set<String> {
         var names: Set<String> = []
         if contains(.power) || contains(.battery) { names.insert("power_supply") }

@@ -28,8 +28,8 @@ final class NetworkPlaces: EventRoom, EventSource {
     private var timer: TimerSource?
     /// When the first change since the last evaluation of the networks happened; nil if nothing has changed since then.
     private var changedAt: Duration?
-    /// For each entry of `networks`, whether the machine was connected to a network that fits it. torpor-keeper holds
-    /// these bytes for the next torpord.
+    /// For each entry of `networks`, whether the machine was connected to a network that fits it. torpor-keeper keeps
+    /// this record for the next torpord.
     private let kept: PersistedBytes
     private var remembered: [String: Bool] = [:]
 

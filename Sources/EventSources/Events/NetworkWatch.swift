@@ -65,7 +65,7 @@ final class NetworkWatch {
             guard let self, self.service.owner == nil else { return }
             self.followLinks()
         }
-        // Begin with the kernel: if there is no bus, none of these callbacks is ever called.
+        // Follow the networks through the kernel first: without a bus, none of the callbacks below is ever called.
         followLinks()
     }
 

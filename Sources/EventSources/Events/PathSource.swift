@@ -34,7 +34,7 @@ package final class PathSource: EventRoom, EventSource {
     private var triggered: [AppID: (keys: [String], isAlive: Bool)] = [:]
     /// Events that could not wake an app yet. They are retried when the app's state changes.
     private var heldBack: [AppID: [String: WakeEvent]] = [:]
-    /// What was found at each path. torpor-keeper holds these bytes for the next torpord.
+    /// What was found at each path. torpor-keeper keeps this record for the next torpord.
     private let kept: PersistedBytes
     /// Recent changes of files. They are not reported yet, because more writes may follow at once.
     private var unsettled: [String: PathNews] = [:]

@@ -11,8 +11,8 @@ import WireText
 final class ServiceAnnouncements: EventRoom, EventSource {
     unowned(unsafe) let wakes: Wakes
     private var publisher: ServicePublisher?
-    /// For each app, how many of its services the publisher knows. If a new configuration has fewer, this shows which
-    /// ones to withdraw.
+    /// For each app, how many of its services the ``ServicePublisher`` announces. If a new configuration has fewer,
+    /// this shows which ones to withdraw.
     private var counts: [AppID: Int] = [:]
     /// For each service that cannot be announced, the reason in the last log entry. The same reason is not logged twice
     /// in a row.

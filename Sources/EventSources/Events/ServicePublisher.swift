@@ -18,8 +18,8 @@ final class ServicePublisher {
         var text: [String]
     }
 
-    /// Called when a service is announced, with its name. The name differs from the wanted name if another service has
-    /// that.
+    /// Called when a service is announced, with its name. The name differs from the wanted name if another service
+    /// already has the wanted name.
     var onPublished: (_ key: String, _ name: String) -> Void = { _, _ in }
     /// Called when a service cannot be announced, with the reason.
     var onFailed: (_ key: String, _ reason: String) -> Void = { _, _ in }
@@ -27,7 +27,7 @@ final class ServicePublisher {
     /// The services to announce, by keys of the caller.
     private(set) var wanted: [String: Service] = [:]
 
-    /// A group of entries in Avahi, one for each service.
+    /// A group of entries in Avahi. Each service has a group of its own.
     private final class Group {
         let service: Service
         /// How many names were tried before this one; other services had those names.
@@ -138,7 +138,7 @@ final class ServicePublisher {
     }
 
     private func free(_ path: String) {
-        // Nothing depends on the answers to these calls, so drop the oldest ones when many are pending.
+        // Nothing depends on the answers to these calls, so forget the oldest of these calls when many are pending.
         if slots.count > 64 { slots.removeSubrange(2..<34) }
         slots.append(service.call(path, Self.entries, "Free") { _ in })
     }

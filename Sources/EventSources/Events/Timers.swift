@@ -31,7 +31,7 @@ package final class Timers: EventRoom, EventSource {
     /// The configuration of each timer.
     private var specifications: [Key: TimerSpecification] = [:]
     private var timer: TimerSource?
-    /// Stored rows of an earlier torpord. They are needed until all timers are set up.
+    /// What an earlier torpord stored about timers and fetches. It is needed until all timers are set up.
     private var kept: [StoredSchedule.Key: StoredSchedule] = [:]
     private(set) var hasBegun = false
     /// Whether the first launches have begun. No timer fires before that, nor before the stored state was read

@@ -201,7 +201,7 @@ package final class Wakes: Room, LifecycleObserver {
     /// bits were determined.
     private struct Concern {
         var sources: UInt32 = 0
-        /// The initial value is a number that no specification has.
+        /// The initial value is a number that no specification has, so that the bits are determined at the first use.
         var specification = UInt32.max
     }
 
@@ -269,7 +269,8 @@ package final class Wakes: Room, LifecycleObserver {
 
     private func wake(_ app: AppRuntime, _ event: WakeEvent, _ order: Wake) -> WakeOutcome {
         let machine = machine(app)
-        // If the app is terminating and no launch is planned, the same limits apply as to an app that has ended.
+        // Treat an app that is terminating, with no launch planned, like an app that has ended: the event would have to
+        // launch it, and may be held back.
         let ends = machine.transition == .terminating && !machine.isWaitingToLaunch
         let sleeps = machine.state == .suspended || machine.transition == .suspending || !machine.isAlive || ends
         let isAwake = machine.goal == .active || machine.goal == .inactive
@@ -391,7 +392,7 @@ package final class Wakes: Room, LifecycleObserver {
         guard let pending = app.pendingWake else { return }
         let machine = machine(app)
         guard machine.isAlive else {
-            // The app's launch may still wait for other apps, for memory, or for a policy.
+            // While the app's launch waits for other apps, for memory, or for a policy, keep the pending event.
             if !machine.isWaitingToLaunch { app.pendingWake = nil }
             return
         }

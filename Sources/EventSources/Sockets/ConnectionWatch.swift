@@ -129,10 +129,10 @@ package final class ConnectionWatch: EventRoom, EventSource {
         }
     }
 
-    /// Launches an app again that was killed while suspended, since a kill while it was running would have restarted
-    /// it. Also launches an app that was evicted and whose ports could not be kept open (copying sockets may be
-    /// forbidden), since no connection could launch it. The app is suspended again after the launch, unless others
-    /// wait for it. If memory is short, the launch waits.
+    /// Launches an app again in two cases. In the first, the app was killed while suspended: torpord restarts it, as it
+    /// would have done after a kill while running. In the second, the app was evicted and torpord could not keep its
+    /// ports open (copying sockets may be forbidden), so that no connection could launch it. The app is suspended again
+    /// after the launch, unless other apps wait for it. If memory is short, the launch waits.
     private func launchAgain(_ app: AppRuntime, _ why: String) {
         // Do not launch the app while memory is short, or while another app's launch waits for memory.
         guard app.wasCutShort == true, app.pendingWake == nil, !host.isMemoryShort,

@@ -80,7 +80,8 @@ extension ListeningSockets {
         guard let descriptor = socket.descriptor else { return }
         socket.wakes = toWake
         do throws(Errno) {
-            // If connections do not wake the app, each is reported only once (edge-triggered), to notice a full queue.
+            // If connections do not wake the app, the socket is watched only to notice a full queue, so each connection
+            // is reported once (edge-triggered).
             let wanted: IOEvents = toWake ? [.readable, .peerClosed] : [.readable, .peerClosed, .edgeTriggered]
             socket.source = try loop.watch(descriptor.raw, wanted) {
                 [weak self, weak set, weak socket] events in

@@ -284,9 +284,9 @@ final class SleepingSockets: EventRoom {
 }
 
 extension IOEvents {
-    /// The events of new data, or of the end of a connection or its input.
+    /// The epoll events for new data, and for the end of a connection or of what its peer sends.
     fileprivate static let news: IOEvents = [.readable, .peerClosed, .hangup, .error]
-    /// The events of the end of a connection or its input.
+    /// The epoll events for the end of a connection or of what its peer sends.
     fileprivate static let ends: IOEvents = [.peerClosed, .hangup, .error]
 }
 

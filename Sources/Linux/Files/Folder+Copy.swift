@@ -151,7 +151,7 @@ extension Folder {
         let status = try Self.at(place) { () throws(Errno) in
             try file.withRaw { raw throws(Errno) in try File.status(descriptor: raw) }
         }
-        // Another file has replaced the entry since it was listed, and is not a regular file.
+        // If this is not a regular file, it has replaced the listed file in between: skip it.
         guard status.kind == .regular else { return }
         let copy = try Self.at(place) { () throws(Errno) in
             try? draft.remove(Self.draftName)

@@ -84,7 +84,8 @@ extension Folder {
             do throws(Errno) {
                 try remove(name)
             } catch {
-                // unlink(2) of a directory fails with EISDIR on Linux, and with EPERM in POSIX.
+                // For a directory, unlink(2) fails with EISDIR on Linux, and with EPERM in POSIX: remove it as a
+                // folder.
                 guard error == .isDirectory || error == .notPermitted else { throw error }
                 return try removeFolder(name, work, root, depth, &result)
             }

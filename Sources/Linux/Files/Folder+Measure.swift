@@ -49,7 +49,8 @@ extension Folder {
         }
         for name in names {
             try work.step(place(name), entries: 1)
-            // The entry was removed after it was listed, or it is a mount point, or it cannot be inspected.
+            // An entry is counted as failed if it was removed after it was listed, if it is a mount point, or if it
+            // cannot be inspected.
             guard let found = try? status(name) else {
                 failed()
                 continue

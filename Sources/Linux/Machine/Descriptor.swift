@@ -166,8 +166,8 @@ public final class Descriptor {
     /// what is written. For a file, blocks forever. Returns false if `raw` is not open.
     public static func waitUntilUnread(_ raw: Int32) -> Bool {
         while true {
-            // poll(2) always reports POLLERR (a pipe without readers), POLLHUP (a closed socket or terminal) and
-            // POLLNVAL.
+            // Request no events: poll(2) reports POLLERR (a pipe without readers), POLLHUP (a closed socket or
+            // terminal) and POLLNVAL in any case.
             var entry = pollfd(fd: raw, events: 0, revents: 0)
             let result = poll(&entry, 1, -1)
             if result > 0 { return Int32(entry.revents) & POLLNVAL == 0 }

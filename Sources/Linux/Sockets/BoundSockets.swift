@@ -7,17 +7,17 @@ import Glibc
 public struct BindFailure: Error, Hashable {
     /// The step that failed.
     public enum Stage: Hashable, Sendable {
-        /// Creating the directories that contain the socket's path.
+        /// The directories that contain the socket's path could not be created.
         case folder(String)
         /// socket(2), which fails if the kernel lacks the address family.
         case socket
-        /// Setting an option that must be set before the bind.
+        /// An option that must be set before the bind could not be set.
         case option
         /// bind(2).
         case bind
         /// The path exists and is not a socket.
         case occupied
-        /// Setting owner and mode of the socket file.
+        /// Owner and mode of the socket file could not be set.
         case owner
         /// listen(2).
         case listen

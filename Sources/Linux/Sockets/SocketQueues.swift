@@ -103,7 +103,7 @@ public enum SocketQueues {
                     found[one.place, default: []].insert(one.cookie)
                 }
             } catch .noSuchFileOrDirectory {
-                // The kernel does not support the protocol.
+                // The kernel does not support the protocol, so there are no connections of it.
             }
         }
         return found

@@ -129,7 +129,7 @@ public enum Sockets {
             _ = try connect(path: path, kind: kind, nonBlocking: true)
             return true
         } catch {
-            // EAGAIN means that the listener's backlog is full.
+            // EAGAIN means that the listener's backlog is full, so a process serves the socket.
             return error == .resourceTemporarilyUnavailable
         }
     }
