@@ -4,8 +4,8 @@ import Policies
 
 /// Finds, for each decision of a simulation, the recorded decision that equals it.
 ///
-/// Two decisions are equal if they have the same effect and are less than a second apart. Their times may differ
-/// because a recording shows less exactly than a simulation when a policy was asked again.
+/// Two decisions are equal if they have the same effect and are less than a second apart. Their times may differ,
+/// because a recording gives the times at which a policy was asked again less exactly than a simulation.
 package struct SimulationComparison {
     /// All decisions to show, in order.
     package private(set) var decisions: [SimulatedDecision]

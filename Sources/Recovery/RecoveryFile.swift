@@ -186,7 +186,8 @@ public final class RecoveryFile {
         set { mapping.publish(newValue, at: 76) }
     }
 
-    /// A second number whose meaning the owner of the file defines: a user.
+    /// A second number whose meaning the owner of the file defines. torpord stores a user's number plus 1 here, or 0
+    /// for no user.
     public var person: UInt32 {
         get { mapping.bytes.load(fromByteOffset: 88, as: UInt32.self) }
         set { mapping.publish(newValue, at: 88) }

@@ -9,7 +9,7 @@ struct StateChange: Hashable, Sendable {
     var at: Int64
     /// The state before, if the event has it.
     var from: ShownState?
-    /// The new state; nil for a failure, which is a point in time.
+    /// The new state; nil if the app failed, because a failure is not a state that lasts.
     var to: ShownState?
 
     /// Reasons for an exit that are no failures.

@@ -351,8 +351,8 @@ int start_container(const struct order *order) {
     forget_run(order->folder);
     leave_to_container();
     if (!read_line(order->folder, "conmon", conmon, sizeof conmon)) return fail("was started, but podman did not say which process is conmon");
-    // If the program inside has ended already, there is no first process, and conmon is a zombie or about to become
-    // one.
+    // If the program inside the container has ended already, the first process of the container no longer exists, and
+    // conmon, podman's monitor of the container, is a zombie or about to become one.
     int pidfd = read_line(order->folder, "first", first, sizeof first) ? (int)syscall(SYS_pidfd_open, atoi(first), 0) : -1;
     note_bundle(order->folder, conmon);
     free_common_helpers();

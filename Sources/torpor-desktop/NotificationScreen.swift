@@ -35,7 +35,8 @@ final class NotificationScreen {
     private var endings: [(id: Int64, report: DesktopReport)] = []
     private var badges: [String: Int64] = [:]
     private var signals: [BusSlot?] = []
-    /// Pending requests to the bus or the server, and requests whose reply is not used.
+    /// Requests to the bus or the notification server. They are kept here because releasing a pending request cancels
+    /// it. Answered requests are removed later.
     private var questions: [BusSlot?] = []
     var retry: TimerSource?
     /// Whether the server has not answered for ``longestSilence``.

@@ -17,7 +17,8 @@ extension Shutdown {
     var mainApp: AppID? { supervisor.configuration.supervisor.main.flatMap { coordinator.id(of: $0) } }
 
     /// Updates the main app's two facts in the recovery file from the core's actions, before these actions are recorded
-    /// and carried out: an ending sets the exit status; a launch or an ending makes the ending count.
+    /// and carried out. If the main app has ended, stores its exit status. If it was launched or has ended, stores that
+    /// its endings count from now on.
     func noteMain(_ outputs: [AppAction]) {
         guard let main = mainApp else { return }
         for output in outputs where output.app == main {
