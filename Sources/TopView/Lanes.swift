@@ -63,7 +63,8 @@ enum Lanes {
         cells.reserveCapacity(columns)
         var index = 0
         let first = changes.first { $0.to != nil }
-        // The state before the first known change. If that change names no earlier state, it is usually a first launch.
+        // Begin with the state before the first known change. If that change names no earlier state, the state is
+        // unknown: such a change is usually the app's first launch.
         var state: ShownState? = first.map { $0.from } ?? current
         for column in 0..<columns {
             let from = start + (end - start) * Int64(column) / Int64(columns)

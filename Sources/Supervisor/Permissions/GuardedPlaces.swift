@@ -29,8 +29,9 @@ struct GuardedPlaces {
         }
     }
 
-    /// The file or folder of torpord that an app could open if it may access `file`; nil if there is none. This is
-    /// `file` itself, or a folder that contains it, or, if the access is for writing, something below `file`.
+    /// The path of a file or folder of torpord that an app with access to `file` could reach; nil if there is none. The
+    /// result is `file` itself, a folder of torpord that contains `file` or, if the app may write, a file or folder of
+    /// torpord below `file`.
     func place(openedBy file: SteadyPath.Found, forWriting: Bool) -> String? {
         guard let status = try? File.status(descriptor: file.descriptor.raw) else { return nil }
         let identity = Self.identity(of: status)

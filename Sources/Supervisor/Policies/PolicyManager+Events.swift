@@ -109,7 +109,8 @@ extension PolicyManager {
         putOff[app] = nil
         damped[app] = nil
         lastHeartbeats[app] = nil
-        // The app is gone, so policies get no event about its end. The apps that it required may be idle now.
+        // Policies get no event about the end of an app that was removed. Tell them that the set of apps has changed,
+        // because apps that the removed app required may not be needed any longer.
         post(TORPOR_EVENT_APPS)
     }
 

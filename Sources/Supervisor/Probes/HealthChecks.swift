@@ -78,8 +78,9 @@ package final class HealthCheck {
     private var current: ProbeTry?
     /// The running time left until the next check when the checks were paused; nil if they were not paused.
     private var left: Duration?
-    /// Whether the app was suspended since its last check. True at first: an earlier torpord may have kept the app from
-    /// being suspended until a check has a result, which the first check ends.
+    /// Whether the app was suspended since its last check. Also true before the first check, because an earlier torpord
+    /// may have kept the app from being suspended until a check has a result: this torpord's first check then permits
+    /// the suspension again.
     private var hasSlept = true
     /// How many checks have failed in a row.
     private(set) var failures = 0
