@@ -34,7 +34,7 @@ struct PolicyWorld {
 
     /// - Parameters:
     ///   - apps: the number of apps.
-    ///   - wants: `torpor_policy.events`: the only kinds of event that happen.
+    ///   - wants: the kinds of event that the policy is asked about (`torpor_policy.events`); no others are simulated.
     init(apps: Int, seed: UInt64, wants: UInt64) throws(Errno) {
         view = try PolicyView()
         random = SeededNumbers(seed: seed)

@@ -89,8 +89,7 @@ package struct SimulatedDecision {
     package var difference: Difference
     /// Further details of the difference.
     package var note: String?
-    /// The name of the recorded policy that gave the same advice; for ``Difference/missing``, of the recorded policy
-    /// that gave the missing advice.
+    /// The name of the policy that gave this advice when the recording was made; nil if none did.
     package var then: String?
 }
 

@@ -180,7 +180,8 @@ public final class RecoveryFile {
 
     // MARK: The header
 
-    /// A number whose meaning the owner of the file defines.
+    /// A number whose meaning the owner of the file defines. torpord stores the exit status of its main app plus 1
+    /// here, or 0 for none.
     public var verdict: UInt32 {
         get { mapping.bytes.load(fromByteOffset: 76, as: UInt32.self) }
         set { mapping.publish(newValue, at: 76) }

@@ -78,7 +78,8 @@ package final class BusProperty<Value: Equatable> {
     }
 
     private func timeHasCome() {
-        // There is no bus, so do not wait any longer.
+        // If the connection was lost, try again. If there is a connection but no answer has come in time, report that
+        // the property has no value.
         if connection == nil { connect() } else { publish(nil) }
     }
 

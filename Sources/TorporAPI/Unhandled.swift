@@ -10,7 +10,7 @@ public struct UnhandledInfo: Hashable, Sendable {
     public var app: String
     /// The message's topic.
     public var topic: String
-    /// The name of the app message that delivered this message.
+    /// The name of the lifecycle message by which the app received this message, such as `didReceiveEvent`.
     public var name: String
     /// The message's key within the topic.
     public var key: String?

@@ -9,8 +9,8 @@ struct ExpiringTask {
     var name: String
     var onExpiry: (@Sendable (Duration) async -> Void)?
     var cancel: (@Sendable () -> Void)?
-    /// Whether torpord has announced that the task's time is nearly over. With very little time left, that happens
-    /// before `cancel` is set.
+    /// Whether torpord has announced that the task's time is nearly over. If the task begins with very little time
+    /// left, the announcement may come before `cancel` is set.
     var isExpiring = false
 }
 

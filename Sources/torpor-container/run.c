@@ -328,8 +328,8 @@ int start_container(const struct order *order) {
     if (!place(path, order->folder, "claimed")) return fail("cannot keep its container's ID in %s: the path is too long", order->folder);
     if (!remove_container(order->folder)) return fail("could not remove the container of its last run: see its log");
     struct stat status;
-    // Free the name only at the first launch since the machine was booted. Later launches do so only if they fail,
-    // which saves time.
+    // Remove what prevents the start, such as an old container of the same name, only before the first launch since the
+    // machine was booted. To save time, later launches do this only if they fail.
     if (stat(path, &status) != 0) {
         if (make_way(order) < 0) return FAILED;
         write_line(order->folder, "claimed", order->name);

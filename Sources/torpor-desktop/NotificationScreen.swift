@@ -19,7 +19,8 @@ final class NotificationScreen {
     let service: BusService
     /// The server's description of itself; nil until the server has sent it.
     private(set) var server: DesktopServer?
-    /// The server's name, which no other server has on any bus; nil until the bus has reported its id.
+    /// A name for the server that is unique even among servers on other buses: the id of the bus and the server's
+    /// unique name on it. Nil until the bus has reported its id.
     private(set) var serverName: String?
     /// The pending request for the server's capabilities; nil once the server has answered.
     private var identity: BusSlot?

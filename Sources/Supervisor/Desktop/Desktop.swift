@@ -142,7 +142,7 @@ package final class Desktop: ShellRoom, AlertScreen {
         }
     }
 
-    /// Reports later, after the caller has returned.
+    /// Passes a report to ``onReport`` in a later turn of the event loop, when the caller has returned.
     func report(_ report: DesktopReport) { loop.later { [weak self] in self?.onReport?(report) } }
 
     /// Called when a user has asked for the app. If the focus is followed, the app's window gets the focus. Policies

@@ -69,7 +69,7 @@ package final class Launcher: ShellRoom, LifecycleObserver {
         app.server?.setAccepting(false)
         guard app.specification.bundle != nil else { return prepareData(app, order) }
         // Verify the bundle first, because `first_launch` copies files of the bundle into the data folders. Reading all
-        // of the bundle may take minutes.
+        // of the bundle may take minutes, so `launchHeld` suspends the launch deadline.
         deliver(.launchHeld, to: app.id)
         afterTrial(of: app) { [weak self] isPutBack in
             guard let self else { return }
